@@ -28,6 +28,7 @@ from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
+from cluster.brokers.long_work import LongWork
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_timers import start_metrics
 from cluster.brokers.metrics.counters import isr_counter
@@ -103,6 +104,9 @@ class BrokerCore:
         self._flush_thread = ports.background("log-flusher", 1.0)
         self._checkpoint_thread = ports.background("checkpoints", 1.0)
         self._mover = ports.background("replica-mover", _SHARE_OF_DIRECTORIES)
+        self.long_work = LongWork(
+            ports.background, loop.call_from_thread, loop.time, clock.thread_cpu_ns
+        )
         directory_work = DirectoryWork(
             self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
         )
@@ -319,6 +323,7 @@ class BrokerCore:
             clock=ports.clock,
             loop=ports.loop,
             slices=self.slices,
+            long_work=self.long_work,
             metadata=self.metadata,
             liveness=self.pings.liveness,
             partitions=self.table,
@@ -489,6 +494,7 @@ class BrokerCore:
         self._ports.control_link.close()
         self.cleaner.close()
         self.authentication.close()
+        self.long_work.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
         self._mover.close(drop=True)

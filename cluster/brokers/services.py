@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.handlers.ports import AlterTopicConfigs, ProducerIdPort
+from cluster.brokers.long_work import LongWork
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
@@ -40,6 +41,7 @@ class Services:
     clock: Clock
     loop: EventLoop
     slices: Slices
+    long_work: LongWork
     metadata: MetadataCache
     liveness: PeerLiveness
     partitions: PartitionTable

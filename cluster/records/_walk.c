@@ -159,6 +159,29 @@ walk_over(const uint8_t *at, const uint8_t *end, long long count, Walked *walked
     walked->index = count;
 }
 
+/* The fields of `walk_plain.Walked`. */
+static PyObject *
+tuple_of(const Walked *walked)
+{
+    const long long fields[] = {
+        walked->problem, walked->index,   walked->least,
+        walked->most,    walked->keyless, walked->is_numbered,
+    };
+    const Py_ssize_t count = sizeof(fields) / sizeof(fields[0]);
+    PyObject *found = PyTuple_New(count);
+    if (found == NULL)
+        return NULL;
+    for (Py_ssize_t place = 0; place < count; place++) {
+        PyObject *field = PyLong_FromLongLong(fields[place]);
+        if (field == NULL) {
+            Py_DECREF(found);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(found, place, field);
+    }
+    return found;
+}
+
 static PyObject *
 walk(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
 {
@@ -182,11 +205,11 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
     else
         walk_over(start, start + data.len, count, &walked);
     PyBuffer_Release(&data);
-    if (walked.problem != GOOD)
-        return Py_BuildValue("(iLiiii)", walked.problem, walked.index, 0, 0, -1, 0);
-    return Py_BuildValue(
-        "(iLLLLi)", GOOD, walked.index, (long long)walked.least, (long long)walked.most,
-        walked.keyless, walked.is_numbered);
+    if (walked.problem != GOOD) {
+        walked.least = walked.most = walked.is_numbered = 0;
+        walked.keyless = -1;
+    }
+    return tuple_of(&walked);
 }
 
 static PyMethodDef methods[] = {

@@ -45,7 +45,6 @@ _RECORDS_LONG: Final = 100_000 if IS_COMPILED else 4_000
 """From here on the checks of a batch take longer than a millisecond or two."""
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 _MAX_INT64: Final = 2**63 - 1
-_MIN_INT64: Final = -(2**63)
 _TIMESTAMPS_REFUSED: Final = "One or more records have been rejected due to invalid timestamp"
 _NOT_THE_PRODUCERS: Final = "Producer should not set timestamp type to LogAppendTime"
 _WRONG: Final = {
@@ -148,17 +147,29 @@ def validate_produced(  # noqa: C901 - the path of every batch, without calls
         attributes |= LOG_APPEND_TIME_BIT
     else:
         if (
-            least < max(wall_ms - limits.timestamp_before_max_ms, _MIN_INT64)
-            or largest > min(wall_ms + limits.timestamp_after_max_ms, _MAX_INT64)
+            least < wall_ms - limits.timestamp_before_max_ms
+            or largest > wall_ms + limits.timestamp_after_max_ms
+            or largest > _MAX_INT64
         ) and not least == largest == NO_TIMESTAMP:
             _refuse_records(header, body, limits, wall_ms)
-        largest = max(largest, NO_TIMESTAMP)
+        if largest < NO_TIMESTAMP:
+            largest = NO_TIMESTAMP
         attributes &= ~LOG_APPEND_TIME_BIT
     if wanted != codec:
         return _recompressed(header, attributes, largest, body, limits)
     if largest == header.max_timestamp and attributes == header.attributes:
         return _new(Produced, (header, records, b""))
     header = header._replace(attributes=attributes, max_timestamp=largest)
+    return Produced(header, records, pack_from_magic(header, records[HEADER_BYTES:]))
+
+
+def restamped(produced: Produced, wall_ms: WallMs) -> Produced:
+    """With LogAppendTime the time of the append, which is later than that of the check."""
+    header = produced.header
+    if not header.attributes & LOG_APPEND_TIME_BIT:
+        return produced
+    header = header._replace(max_timestamp=wall_ms)
+    records = produced.records
     return Produced(header, records, pack_from_magic(header, records[HEADER_BYTES:]))
 
 

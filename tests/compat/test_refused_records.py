@@ -12,13 +12,17 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaProducer, errors
 
 from cluster.model.errors import ErrorCode
-from cluster.records.batch import Compression
+from cluster.records.batch import LOG_APPEND_TIME_BIT, Compression
 from cluster.records.builder import NewRecord, build_batch
+from cluster.records.compression import compress
+from cluster.records.varint import write_varint
 from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
 from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
+from tests.support.handler_requests import list_offsets_of, offsets_in
 from tests.support.kafka_wire import WireClient, produce_request
 from tests.support.running_cluster import Address, Cluster
+from tests.support.stored_batches import with_header
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.compat]
@@ -173,3 +177,102 @@ def test_kafka_answers_refused_records_with_the_same_errors(
     told = outcome(ours, batch, version)
     assert told == outcome(kafka, batch, version)
     assert ErrorCode.corrupt_message not in (told if isinstance(told, tuple) else (told,))
+
+
+def a_record(
+    timestamp: int = 0,
+    offset: int = 0,
+    key: tuple[int, bytes] = (1, b"k"),
+    value: tuple[int, bytes] = (1, b"v"),
+    headers: bytes = b"\0",
+) -> bytes:
+    """One record; keys and values with the length that they claim."""
+    body = bytearray(1)
+    write_varint(body, timestamp)
+    write_varint(body, offset)
+    for claimed, content in (key, value):
+        write_varint(body, claimed)
+        body += content
+    framed = bytearray()
+    write_varint(framed, len(body) + len(headers))
+    return bytes(framed + body + headers)
+
+
+ONE, TWO = a_record(), a_record(offset=1)
+BODIES = {
+    "fewer records than the header says": (ONE, 3),
+    "more records than the header says": (ONE + TWO, 1),
+    "no record": (b"", 1),
+    "bytes of ones": (b"\xff" * 40, 1),
+    "bytes after the last record": (ONE + b"\0\0", 1),
+    "record of 0 bytes": (b"\0", 1),
+    "record of -1 bytes": (b"\1", 1),
+    "header without a key": (a_record(headers=b"\x02\x01\x02x"), 1),
+    "-1 headers": (a_record(headers=b"\1"), 1),
+    "1,000 headers": (a_record(headers=b"\xd0\x0f"), 1),
+    "value beyond its record": (a_record(value=(50, b"v")), 1),
+    "value that is short of its record": (a_record(value=(2, b"vvvv")), 1),
+    "size in six bytes": (b"\x8e\x80\x80\x80\x80\0" + ONE[1:], 1),
+    # What Kafka accepts and its own consumer reads.
+    "key of -2 bytes": (a_record(key=(-2, b"")), 1),
+    "value of -2 bytes": (a_record(value=(-2, b"")), 1),
+    "header with a value of -2 bytes": (a_record(headers=b"\x02\x02h\x03"), 1),
+    "offsets 0, 0": (ONE + ONE, 2),
+    "offsets 0, 5": (ONE + a_record(offset=5), 2),
+}
+STRICTER = {name for name in BODIES if "-2 bytes" in name or name.startswith("offsets")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.ZSTD])
+@pytest.mark.parametrize("name", BODIES)
+def test_kafka_refuses_the_same_bodies(
+    ours: Address, kafka: Address, name: str, codec: Compression
+) -> None:
+    body, count = BODIES[name]
+    now_ms = time.time_ns() // 1_000_000
+    sound = build_batch([NewRecord(b"v", b"k", now_ms)] * count, codec=Compression.NONE)
+    payload = compress(codec, body)
+    batch = with_header(sound[:61] + payload, batch_length=49 + len(payload), attributes=int(codec))
+    codes = [outcome(address, bytes(batch), 3) for address in (ours, kafka)]
+    assert codes[0] == ErrorCode.invalid_record
+    # Kafka has no code of its own for what its decoders throw.
+    expected = [ErrorCode.invalid_record, ErrorCode.unknown_server_error]
+    assert codes[1] in (expected if name not in STRICTER else [*expected, ErrorCode.none])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.ZSTD])
+@pytest.mark.parametrize("claimed", [-1, 0, 48 * HOUR_MS])
+def test_kafka_finds_the_same_offsets_by_time(
+    ours: Address, kafka: Address, codec: Compression, claimed: int
+) -> None:
+    """The header claims this much more than the first record, or nothing."""
+    now_ms = time.time_ns() // 1_000_000
+    stamps = [now_ms - 10_000, now_ms - 5_000, now_ms - 9_000]
+    batch = with_header(
+        build_batch([NewRecord(b"v", b"k", stamp) for stamp in stamps], codec=codec),
+        max_timestamp=-1 if claimed < 0 else stamps[0] + claimed,
+    )
+    found = []
+    for address in (ours, kafka):
+        with WireClient(address) as client:
+            answer = client.call(produce_request("compacted", bytes(batch), version=9))
+            ((told,),) = (one.partition_responses for one in answer.responses)
+            assert told.error_code == 0
+            asked = [
+                offsets_in(client.call(list_offsets_of("compacted", (0, stamp), version=7)))[0]
+                for stamp in (*stamps, -3)
+            ]
+        found.append([(one.offset - told.base_offset, one.timestamp) for one in asked])
+    assert found[0] == found[1]
+    assert found[0][-1][0] == 1
+
+
+@pytest.mark.slow
+def test_kafka_drops_the_claim_of_the_brokers_time(ours: Address, kafka: Address) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    batch = with_header(
+        build_batch([NewRecord(b"v", b"k", now_ms)]), attributes=LOG_APPEND_TIME_BIT
+    )
+    assert [outcome(address, bytes(batch), 3) for address in (ours, kafka)] == [0, 0]

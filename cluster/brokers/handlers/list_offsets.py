@@ -1,6 +1,8 @@
 """ListOffsets (API key 2), versions 1-10.
 
-Answers at once. Latest is the high watermark for both isolation levels (there are no transactions).
+Answers at once, unless it has to open batches that take long (compressed ones above all): these are
+opened on another thread, up to the timeout. Latest is the high watermark for both isolation levels
+(there are no transactions).
 A new leader whose high watermark is still below the start of its epoch answers
 OFFSET_NOT_AVAILABLE rather than an offset that might go back later (KIP-207).
 v4 leader epochs; v5 OFFSET_NOT_AVAILABLE, before it LEADER_NOT_AVAILABLE; v6 flexible; v7 -3 max
@@ -10,14 +12,15 @@ v10 timeout.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from cluster.brokers.handlers.access import DESCRIBE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.ports import HasPartitions
-from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.ports import HasLongWork, HasLoop, HasPartitions
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.log.log_reads import BatchSearch, TimestampOffset
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
@@ -29,6 +32,7 @@ from cluster.protocol.messages import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from cluster.records.produced import IsLong
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +56,77 @@ _Found = tuple[int, int, LeaderEpoch]
 """Timestamp (-1 where none is asked for), offset (-1 where there is none), and its epoch."""
 _NOTHING: Final[_Found] = (-1, -1, NO_EPOCH)
 
+_T = TypeVar("_T")
+_Searching = Generator[BatchSearch, TimestampOffset | None, _T]
+"""Yields the batches that have to be opened, and is sent what is found in them."""
+_OPENED_AT_ONCE: Final = 8
+"""Further batches of a request are opened on another thread."""
+_TIMEOUT_MS: Final = 30_000
+"""For requests that state none; what is not found by then is REQUEST_TIMED_OUT."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class Ports(HasPartitions, HasLongWork, HasLoop, Protocol):
+    """What ListOffsets needs of its broker."""
+
 
 def handle(
-    request: ListOffsetsRequest, context: RequestContext, services: HasPartitions
-) -> ListOffsetsResponse:
+    request: ListOffsetsRequest, context: RequestContext, services: Ports
+) -> ListOffsetsResponse | NotYet:
     """One offset per asked partition; one that is asked for twice is refused, once."""
+    answering = _answer(request, context, services)
+    opened = 0
+    try:
+        wanted = next(answering)
+        while True:
+            opened += 1
+            try:
+                if opened > _OPENED_AT_ONCE:
+                    raise IsLong
+                found = wanted.at_once()
+            except Refused as refused:
+                wanted = answering.throw(refused)
+            else:
+                wanted = answering.send(found)
+    except StopIteration as end:
+        answer: ListOffsetsResponse = end.value
+        return answer
+    except IsLong:
+        asked_ms = request.timeout // _MILLISECOND
+        deadline_ms = services.loop.now_ms + (asked_ms if asked_ms > 0 else _TIMEOUT_MS)
+        services.long_work.start(
+            _answer_later(answering, wanted, context, services, deadline_ms),
+            context.channel.payer,
+            lambda: context.channel.close("internal error while handling LIST_OFFSETS"),
+        )
+        return PARKED
+
+
+def _answer_later(
+    answering: "_Searching[ListOffsetsResponse]",
+    wanted: BatchSearch,
+    context: RequestContext,
+    services: Ports,
+    deadline_ms: int,
+) -> Generator[BatchSearch, TimestampOffset | None, None]:
+    """Open what is left on another thread, until the time for it is over."""
+    try:
+        while context.channel.is_open:
+            try:
+                if services.loop.now_ms >= deadline_ms:
+                    raise Refused(ErrorCode.request_timed_out)
+                found = yield wanted
+            except Refused as refused:
+                wanted = answering.throw(refused)
+            else:
+                wanted = answering.send(found)
+    except StopIteration as end:
+        context.answer(end.value)
+
+
+def _answer(
+    request: ListOffsetsRequest, context: RequestContext, services: Ports
+) -> "_Searching[ListOffsetsResponse]":
     asked_of: dict[str, dict[int, ListOffsetsPartition]] = {}
     times = Counter[tuple[str, int]]()
     for topic in request.topics:
@@ -64,29 +134,30 @@ def handle(
         for asked in topic.partitions:
             own[asked.partition_index] = asked
             times[topic.name, asked.partition_index] += 1
-    return ListOffsetsResponse(
-        throttle_time=timedelta(0),
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=name,
-                partitions=tuple(
-                    _list(name, each, context, services, is_repeated=times[name, index] > 1)
-                    for index, each in own.items()
-                ),
+    topics = []
+    for name, own in asked_of.items():
+        partitions = []
+        for index, asked in own.items():
+            one = yield from _list(
+                name,
+                asked,
+                context,
+                services,
+                is_repeated=times[name, index] > 1,
             )
-            for name, own in asked_of.items()
-        ),
-    )
+            partitions.append(one)
+        topics.append(ListOffsetsTopicResponse(name=name, partitions=tuple(partitions)))
+    return ListOffsetsResponse(throttle_time=timedelta(0), topics=tuple(topics))
 
 
 def _list(
     topic: str,
     asked: ListOffsetsPartition,
     context: RequestContext,
-    services: HasPartitions,
+    services: Ports,
     *,
     is_repeated: bool,
-) -> ListOffsetsPartitionResponse:
+) -> "_Searching[ListOffsetsPartitionResponse]":
     index, version = asked.partition_index, context.version
     try:
         check(services, context, DESCRIBE_TOPIC, topic)
@@ -96,7 +167,7 @@ def _list(
         if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, version + 1):
             raise Refused(ErrorCode.unsupported_version, f"timestamp {asked.timestamp}")
         partition = find_partition(services, topic, index)
-        timestamp, offset, epoch = _find_offset(partition, asked)
+        timestamp, offset, epoch = yield from _find_offset(partition, asked)
     except Refused as refused:
         code = refused.code
         if code is ErrorCode.offset_not_available and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE:
@@ -117,7 +188,7 @@ def _list(
     )
 
 
-def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> _Found:
+def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> "_Searching[_Found]":
     leader = partition.check_leader(asked.current_leader_epoch)
     own = partition.log
     # Until the followers of a new leader have fetched, it may not know all that was committed.
@@ -133,9 +204,13 @@ def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> _Found:
         return _NOTHING
     upper_offset = own.log_end_offset if is_behind else leader.high_watermark
     if asked.timestamp == _MAX_TIMESTAMP:
-        found = own.max_timestamp_offset(upper_offset=upper_offset)
+        search = own.search_max_timestamp(upper_offset=upper_offset)
     else:
-        found = own.offset_for_timestamp(asked.timestamp, upper_offset=upper_offset)
+        search = own.search_timestamp(asked.timestamp, upper_offset=upper_offset)
+    try:
+        found = yield from search
+    finally:  # it may have taken its time, and whoever does not lead any more may have cut the log
+        leader = partition.check_leader(asked.current_leader_epoch)
     if is_behind and (found is None or found.offset >= leader.high_watermark):
         raise Refused(ErrorCode.offset_not_available)
     if found is None:

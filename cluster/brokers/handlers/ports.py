@@ -5,6 +5,7 @@ from typing import Protocol
 
 from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.long_work import LongWork
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
@@ -55,6 +56,12 @@ class HasPartitions(HasMetadata, Protocol):
     """The replicas here, and what is known of the others."""
 
     partitions: PartitionTable
+
+
+class HasLongWork(Protocol):
+    """Where computations are made that would hold up everybody else."""
+
+    long_work: LongWork
 
 
 class HasMoves(HasPartitions, Protocol):

@@ -1,19 +1,22 @@
 """Produce (API key 0), versions 3-13; advertised from 0 (KAFKA-18659).
 
 Answers at once for acks=1 and for errors; acks=all waits in the purgatory until the high watermark
-has passed the batch or the timeout; acks=0 has no answer, an error closes the connection.
+has passed the batch or the timeout; acks=0 has no answer, an error closes the connection. A batch
+that takes long to check (compressed, or of very many records) is copied, checked on another thread
+and then appended, with those behind it; the connection's next request waits for it.
 Not done: transactions (INVALID_TXN_STATE). Each partition takes exactly one batch of magic 2.
 v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
 v13 topic ids.
 """
 
 import uuid
-from typing import ClassVar, Final, Protocol
+from functools import partial
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import HasLog, HasPartitions, KnowsLiveness
+from cluster.brokers.handlers.ports import HasLog, HasLongWork, HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
@@ -21,6 +24,7 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
+from cluster.brokers.long_work import Job
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
@@ -43,6 +47,7 @@ from cluster.protocol.produce_codec import (
     pack_produce_response,
     scan_produce_request,
 )
+from cluster.records.produced import IsLong, restamped, validate_produced
 
 API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
 
@@ -55,11 +60,14 @@ _FIRST_WITH_ZSTD: Final = 7
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
+_UNDECIDED: Final = ProducedPartition(-1, int(ErrorCode.unknown_server_error))
+"""In the place of an outcome that is not there yet."""
+
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, HasLog, KnowsLiveness, Protocol):
+class Ports(HasPartitions, HasLog, HasLongWork, KnowsLiveness, Protocol):
     """What Produce needs of its broker."""
 
 
@@ -170,6 +178,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     )
     results: list[_TopicResult] = []
     waiting: list[_Waiting] = []
+    later: list[_Later] = []
     endpoints: dict[int, NodeEndpoint] = {}
     counters = services.counters
     denied = {} if services.authorizer is None else _denied(request, context, services)
@@ -181,6 +190,9 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
             produced += _all_refused(topic, [index for index, _ in partitions], denied, counters)
             continue
         for index, records in partitions:
+            if later:  # in the order of the request, or sequences would be out of it
+                _put_off(later, topic, topic_id, index, records, produced)
+                continue
             try:
                 partition = None if topic is None else find((topic, index))
                 if partition is None or (topic_id is not None and partition.topic_id != topic_id):
@@ -194,21 +206,21 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 ):
                     _check_request(request, records, context.version)
                     _check_writer(topic, context.client_id)
-                appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
+                appended = partition.append(
+                    records,  # type: ignore[arg-type]  # None was refused
+                    acks,
+                    wall_ms,  # type: ignore[arg-type]  # milliseconds, without the call of a type
+                    services.loop.now_ms,
+                    at_once=False,
+                )
+            except IsLong:
+                _put_off(later, topic, topic_id, index, records, produced)
+                continue
             except Refused as refused:
-                if counters is not None:
-                    counters.on_produce_refused(topic, refused.code)
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
                 continue
             except StorageFailed as failure:
-                _on_failed_disk(partition, failure, services)
-                if counters is not None:
-                    counters.on_produce_refused(topic, ErrorCode.kafka_storage_error)
-                produced.append(
-                    ProducedPartition(
-                        index, int(ErrorCode.kafka_storage_error), error_message=str(failure)
-                    )
-                )
+                produced.append(_on_failed_disk(topic, index, partition, failure, services))
                 continue
             base_offset, last_offset, time_ms, start_offset, is_duplicate = appended
             outcome = (index, 0, base_offset, time_ms, start_offset, None, None, ())
@@ -219,6 +231,12 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 required = Offset(last_offset + 1)
                 position = len(produced) - 1
                 waiting.append(_Waiting(partition, required, produced, position, counters))
+    if later:
+        deadline_ms = services.loop.now_ms + max(0, request.timeout_ms)
+        # Its records are in a buffer that is used again.
+        asked = request._replace(topics=[])
+        rest = _Rest(asked, context, services, results, later, waiting, endpoints, deadline_ms)
+        return _begin_later(rest)
     if acks == 0:
         _close_on_error(results)
         return NO_ANSWER
@@ -233,6 +251,111 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     )
     context.channel.on_close = parked.drop
     return PARKED
+
+
+class _Later(NamedTuple):
+    """A batch of a request that is checked later."""
+
+    topic: str | None
+    topic_id: uuid.UUID | None
+    partition: int
+    records: bytes
+    results: list[ProducedPartition]
+    position: int
+    """Where in the results its outcome goes."""
+
+
+class _Rest(NamedTuple):
+    """What is left of a request after its first batches were appended."""
+
+    request: ProduceRequest
+    context: RequestContext
+    services: Ports
+    results: list[_TopicResult]
+    later: list[_Later]
+    waiting: list[_Waiting]
+    endpoints: dict[int, NodeEndpoint]
+    deadline_ms: int
+
+
+def _put_off(
+    later: list[_Later],
+    topic: str | None,
+    topic_id: uuid.UUID | None,
+    index: int,
+    records: memoryview | None,
+    produced: list[ProducedPartition],
+) -> None:
+    later.append(_Later(topic, topic_id, index, bytes(records or b""), produced, len(produced)))
+    produced.append(_UNDECIDED)
+
+
+def _begin_later(rest: _Rest) -> NotYet:
+    channel = rest.context.channel
+    channel.hold(sum(len(each.records) for each in rest.later))
+    if channel.is_open:
+        rest.services.long_work.start(
+            _append_later(rest),
+            channel.payer,
+            lambda: channel.close("internal error while handling PRODUCE"),
+        )
+    return PARKED
+
+
+def _append_later(rest: _Rest) -> Job:
+    """Check and append the batches that are left, and answer; also when the client has gone."""
+    request, context, services, results, later, waiting, endpoints, deadline_ms = rest
+    acks, counters = request.acks, services.counters
+    for topic, topic_id, index, records, produced, position in later:
+        partition = None
+        try:
+            partition = find_partition(services, topic, index, topic_id)
+            _check_request(request, memoryview(records), context.version)
+            _check_writer(topic, context.client_id)
+            partition.check_leader()
+            wall_ms = services.clock.wall_ms()
+            checked = yield partial(
+                validate_produced, memoryview(records), partition.log.limits, wall_ms
+            )
+            partition = find_partition(services, topic, index, topic_id)
+            wall_ms = services.clock.wall_ms()
+            checked = restamped(checked, wall_ms)
+            appended = partition.append(
+                checked.records, acks, wall_ms, services.loop.now_ms, produced=checked
+            )
+        except Refused as refused:
+            produced[position] = _refusal(index, refused, topic, context, services, endpoints)
+            continue
+        except StorageFailed as failure:
+            produced[position] = _on_failed_disk(topic, index, partition, failure, services)
+            continue
+        produced[position] = ProducedPartition(
+            index, 0, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
+        )
+        if not appended.is_duplicate:
+            services.events.on_appended(partition)
+        if acks == ACKS_ALL:
+            required = Offset(appended.last_offset + 1)
+            waiting.append(_Waiting(partition, required, produced, position, counters))
+    if acks == 0:
+        try:
+            _close_on_error(results)
+        except PeerError as error:
+            context.channel.close(str(error))
+        else:
+            context.answer(NO_ANSWER)
+        return
+    waiting = [item for item in waiting if not item.try_answer()]
+    answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
+    if not waiting or not context.channel.is_open:
+        context.answer(answer)
+        return
+    parked = services.purgatory.park(
+        _DelayedProduce(context, answer, waiting),
+        [item.partition.id for item in waiting],
+        deadline_ms,
+    )
+    context.channel.on_close = parked.drop
 
 
 def _denied(
@@ -266,10 +389,19 @@ def _all_refused(
     return [ProducedPartition(index, codes[topic]) for index in indexes]
 
 
-def _on_failed_disk(partition: Partition | None, failure: StorageFailed, services: Ports) -> None:
+def _on_failed_disk(
+    topic: str | None,
+    index: int,
+    partition: Partition | None,
+    failure: StorageFailed,
+    services: Ports,
+) -> ProducedPartition:
     if partition is not None:
         services.events.on_appended(partition)  # if only its sync has failed
         services.partitions.note_failure(partition.id, failure)
+    if services.counters is not None:
+        services.counters.on_produce_refused(topic, ErrorCode.kafka_storage_error)
+    return ProducedPartition(index, int(ErrorCode.kafka_storage_error), error_message=str(failure))
 
 
 def _check_request(request: ProduceRequest, records: memoryview | None, version: int) -> None:
@@ -302,6 +434,8 @@ def _refusal(
     services: Ports,
     endpoints: dict[int, NodeEndpoint],
 ) -> ProducedPartition:
+    if services.counters is not None:
+        services.counters.on_produce_refused(topic, refused.code)
     hint = None
     if refused.code in _HINTED and topic is not None:
         hint = leader_hint(TopicPartition(topic, index), services)

@@ -1,15 +1,22 @@
 """Reads of a list of segments: byte ranges for fetches, offsets for timestamps. Changes nothing."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.segment import Segment
 from cluster.model.ids import Offset
-from cluster.records.batch import NO_TIMESTAMP, BatchHeader
-from cluster.records.reader import records_of_batch
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, Compression
+from cluster.records.compression import TooLong
+from cluster.records.produced import IsLong
+from cluster.records.reader import heads_of, plain_records
+
+_PACKED_AT_ONCE_BYTES: Final = 16 * 1024
+_PLAIN_AT_ONCE_BYTES: Final = 256 * 1024
+_RECORDS_AT_ONCE: Final = 4_000
+"""What is larger takes longer than a few milliseconds to look into."""
 
 
 class LogSlice:
@@ -138,12 +145,53 @@ def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int,
     return checked.end, Offset(next_offset)
 
 
-def find_timestamp(
+class BatchSearch(NamedTuple):
+    """Looks into one batch for its first record at or after a timestamp and an offset."""
+
+    header: BatchHeader
+    batch: memoryview
+    timestamp_ms: int
+    first_offset: int
+
+    def __call__(self) -> TimestampOffset | None:
+        """What is found. Raises Refused(corrupt_message) when the batch does not decode.
+
+        May take long, and uses nothing else: it may be done on another thread.
+        """
+        return self._find(plain_records(self.header, self.batch))
+
+    def at_once(self) -> TimestampOffset | None:
+        """The same, where others wait for it. Raises IsLong."""
+        header = self.header
+        if header.compression is Compression.NONE:
+            if header.record_count > _RECORDS_AT_ONCE:
+                raise IsLong
+            return self()
+        if len(self.batch) > _PACKED_AT_ONCE_BYTES:
+            raise IsLong
+        try:
+            plain = plain_records(header, self.batch, _PLAIN_AT_ONCE_BYTES)
+        except TooLong:
+            raise IsLong from None
+        return self._find(plain)
+
+    def _find(self, plain: Buffer) -> TimestampOffset | None:
+        for timestamp_ms, offset, _ in heads_of(self.header, plain):
+            if timestamp_ms >= self.timestamp_ms and offset >= self.first_offset:
+                return TimestampOffset(timestamp_ms, Offset(offset))
+        return None
+
+
+Search = Generator[BatchSearch, TimestampOffset | None, TimestampOffset | None]
+"""A search of a log that yields each batch it has to look into, and is sent what is found there."""
+
+
+def search_timestamp(
     segments: Sequence[Segment], timestamp_ms: int, bounds: tuple[Offset, Offset]
-) -> TimestampOffset | None:
+) -> Search:
     """The first record in [bounds) whose timestamp is not before the one given; None without one.
 
-    Raises Refused(corrupt_message) when the batch that should hold it does not decode.
+    Raises Refused(corrupt_message) when the batch that should hold it is damaged.
     """
     first_offset, upper_offset = bounds
     for segment in segments:
@@ -156,15 +204,13 @@ def find_timestamp(
                 return None
             if header.max_timestamp < timestamp_ms or header.last_offset < first_offset:
                 continue
-            found = _first_record(segment, position, header, timestamp_ms, first_offset)
+            found = yield from _first_record(segment, position, header, timestamp_ms, first_offset)
             if found is not None:
                 return found if found.offset < upper_offset else None
     return None
 
 
-def find_max_timestamp(
-    segments: Sequence[Segment], bounds: tuple[Offset, Offset]
-) -> TimestampOffset | None:
+def search_max_timestamp(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
     """The record with the largest timestamp in [bounds); None when there is none."""
     first_offset, upper_offset = bounds
     newest = max(segments, key=lambda segment: segment.max_timestamp_ms)
@@ -175,16 +221,27 @@ def find_max_timestamp(
         newest.look_at_file()
         position = newest.locate(offset)
         for _, header in newest.headers_from(position):
-            found = _first_record(newest, position, header, header.max_timestamp, first_offset)
+            found = yield from _first_record(
+                newest, position, header, header.max_timestamp, first_offset
+            )
             if found is not None:
                 return found
             break  # compaction has emptied that batch
-    return _scan_for_max(segments, bounds)
+    return (yield from _scan_for_max(segments, bounds))
 
 
-def _scan_for_max(
-    segments: Sequence[Segment], bounds: tuple[Offset, Offset]
-) -> TimestampOffset | None:
+def search_now(search: Search) -> TimestampOffset | None:
+    """The outcome of a search, however long it takes."""
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(wanted())
+    except StopIteration as end:
+        found: TimestampOffset | None = end.value
+        return found
+
+
+def _scan_for_max(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
     """Read every batch header: the newest record of all is out of bounds (not yet replicated), or
     gone.
     """
@@ -200,19 +257,16 @@ def _scan_for_max(
                 best = (segment, position, header)
     if best is None:
         return None
-    return _first_record(*best, best[2].max_timestamp, bounds[0])
+    return (yield from _first_record(*best, best[2].max_timestamp, bounds[0]))
 
 
 def _first_record(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, first_offset: int
-) -> TimestampOffset | None:
+) -> Search:
     if header.is_log_append_time:
         return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, first_offset)))
     after = position + header.size_bytes
     if segment.unchecked is not None:
         _check(segment, Offset(header.base_offset), position, min(after, segment.file.size_bytes))
     batch = segment.file.view(position, header.size_bytes)
-    for record in records_of_batch(header, batch):
-        if record.timestamp_ms >= timestamp_ms and record.offset >= first_offset:
-            return TimestampOffset(record.timestamp_ms, Offset(record.offset))
-    return None
+    return (yield BatchSearch(header, batch, timestamp_ms, first_offset))

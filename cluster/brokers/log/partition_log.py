@@ -10,13 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.brokers.log import log_reads
 from cluster.brokers.log.damage import DamageLog
 from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
-from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
+from cluster.brokers.log.log_reads import (
+    LogSlice,
+    Search,
+    TimestampOffset,
+    read_slice,
+    search_max_timestamp,
+    search_now,
+    search_timestamp,
+)
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from cluster.brokers.log.recovery import (
@@ -339,15 +346,20 @@ class PartitionLog:
         self, timestamp_ms: int, *, upper_offset: Offset
     ) -> TimestampOffset | None:
         """The first record below `upper_offset` at or after a timestamp; None without one."""
-        return log_reads.find_timestamp(
-            self._files.segments, timestamp_ms, (self.log_start_offset, upper_offset)
-        )
+        return search_now(self.search_timestamp(timestamp_ms, upper_offset=upper_offset))
+
+    def search_timestamp(self, timestamp_ms: int, *, upper_offset: Offset) -> Search:
+        """The same, step by step."""
+        bounds = (self.log_start_offset, upper_offset)
+        return search_timestamp(self._files.segments, timestamp_ms, bounds)
 
     def max_timestamp_offset(self, *, upper_offset: Offset) -> TimestampOffset | None:
         """The newest record below `upper_offset` by timestamp (KIP-734); None without one."""
-        return log_reads.find_max_timestamp(
-            self._files.segments, (self.log_start_offset, upper_offset)
-        )
+        return search_now(self.search_max_timestamp(upper_offset=upper_offset))
+
+    def search_max_timestamp(self, *, upper_offset: Offset) -> Search:
+        """The same, step by step."""
+        return search_max_timestamp(self._files.segments, (self.log_start_offset, upper_offset))
 
     # Epochs and truncation
 

@@ -12,6 +12,7 @@ from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.records.produced import Produced
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1
@@ -125,9 +126,19 @@ class Partition:
         return self.leader
 
     def append(
-        self, records: memoryview, acks: int, wall_ms: WallMs, now_ms: MonotonicMs
+        self,
+        records: memoryview,
+        acks: int,
+        wall_ms: WallMs,
+        now_ms: MonotonicMs,
+        *,
+        at_once: bool = True,
+        produced: Produced | None = None,
     ) -> Appended:
-        """Append one produced batch. Raises Refused or StorageFailed; nothing is written then.
+        """Append one batch, which is checked unless it is `produced` already.
+
+        Raises Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); nothing is
+        written then.
 
         A full log directory takes none, though its segment may have space: its followers have none.
         Except where `flush.messages` asks for a sync and that fails: the batch is in the log.
@@ -145,7 +156,10 @@ class Partition:
         room = log.room
         if room is not None and room.is_full and (room.is_used_up or not self._may_use_reserve):
             raise room.failure()
-        appended = log.append_as_leader(records, self.leader_epoch, wall_ms)
+        if produced is None:
+            appended = log.append_as_leader(records, self.leader_epoch, wall_ms, at_once=at_once)
+        else:
+            appended = log.append_produced(produced, self.leader_epoch, wall_ms)
         leader.on_appended(log.log_end_offset, len(records), now_ms)
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()
