@@ -7,6 +7,7 @@ LZ4 frame format, RFC 8878.
 import struct
 import zlib
 from collections.abc import Callable
+from mmap import mmap
 from typing import Final
 
 from cluster.model.errors import ErrorCode, Refused
@@ -33,6 +34,8 @@ _SNAPPY_RATIO_MAX: Final = 22
 """Snappy's densest element is a copy of 64 bytes encoded in 3."""
 _INT32: Final = struct.Struct(">i")
 _FIRST_GUESS_BYTES: Final = 64 * 1024
+_MAPPED_FROM_BYTES: Final = 1 << 20
+_LZ4_PIECE_BYTES: Final = 256 * 1024
 _PIECE_BYTES: Final = 64 * 1024
 _PIECE_PLAIN_BYTES: Final = 1 << 20
 
@@ -54,22 +57,27 @@ def compress(codec: Compression, plain: Buffer, level: int | None = None) -> byt
         return _xerial_compress(memoryview(plain))
     import cramjam
 
+    view = memoryview(plain)
     if codec is Compression.ZSTD:
-        return bytes(cramjam.zstd.compress(bytes(plain), level))
+        return bytes(cramjam.zstd.compress(view, level))
     # Java's client reads frames of independent blocks only.
     frame = cramjam.lz4.Compressor(
         level=_LZ4_FAST if level == DEFAULT_LEVELS[codec] else level,
         content_checksum=False,
         block_linked=False,
     )
-    frame.compress(bytes(plain))
+    for start in range(0, len(view), _LZ4_PIECE_BYTES):  # other threads wait for each
+        frame.compress(bytes(view[start : start + _LZ4_PIECE_BYTES]))
     return bytes(frame.finish())
 
 
 def decompress(
     codec: Compression, packed: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:
-    """The plain bytes; Refused(corrupt_message) if damaged, TooLong for more than `max_bytes`."""
+    """The plain bytes; Refused(corrupt_message) if damaged, TooLong for more than `max_bytes`.
+
+    Lets other threads run meanwhile.
+    """
     view = memoryview(packed)
     if codec is Compression.NONE:
         return view
@@ -80,7 +88,7 @@ def decompress(
     import cramjam
 
     module = cramjam.lz4 if codec is Compression.LZ4 else cramjam.zstd
-    return _decompress_growing(module.decompress_into, bytes(view), max_bytes, codec)
+    return _decompress_growing(module.decompress_into, view, max_bytes, codec)
 
 
 class TooLong(Refused):
@@ -174,25 +182,27 @@ def _announced_size(packed: memoryview) -> int:
 
 
 def _decompress_growing(
-    decompress_into: Callable[[bytes, bytearray], int],
-    packed: bytes,
+    decompress_into: Callable[[memoryview, bytearray | mmap], int],
+    packed: memoryview,
     max_bytes: int,
     codec: Compression,
-) -> bytearray:
-    """Frames need not state their size: try with a buffer, four times larger each time."""
+) -> memoryview:
+    """Frames need not state their size: try with a buffer, four times larger each time.
+
+    A large one is a mapping: a bytearray would be filled with zeros while other threads wait.
+    """
     import cramjam
 
     capacity = min(max_bytes, _FIRST_GUESS_BYTES + 4 * len(packed))
     while True:
-        plain = bytearray(capacity)
+        plain = bytearray(capacity) if capacity < _MAPPED_FROM_BYTES else mmap(-1, capacity)
         try:
             size = decompress_into(packed, plain)
         except cramjam.DecompressionError as error:
             if "whole buffer" not in str(error):
                 raise _damaged(codec, error) from None
         else:
-            del plain[size:]
-            return plain
+            return memoryview(plain)[:size].toreadonly()
         if capacity >= max_bytes:
             raise _too_long(codec, max_bytes)
         capacity = min(max_bytes, capacity * 4)

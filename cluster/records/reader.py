@@ -1,7 +1,7 @@
 """Iterate the records of batches: for tools, tests, internal topics; not on the produce path."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import (
@@ -14,6 +14,9 @@ from cluster.records.batch import (
 )
 from cluster.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from cluster.records.varint import read_varint
+
+_COPIED_BELOW_BYTES: Final = 1 << 20
+"""Bytes are the quickest to read, but a long copy would hold up other threads."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -63,7 +66,7 @@ def heads_of(header: BatchHeader, plain: Buffer) -> Iterator[RecordHead]:
 
     Raises Refused(corrupt_message) when the records and the header disagree.
     """
-    data = plain if isinstance(plain, bytes | bytearray) else bytes(plain)
+    data = bytes(plain) if len(plain) < _COPIED_BELOW_BYTES else plain
     base_timestamp, base_offset = header.base_timestamp, header.base_offset
     position = 0
     for _ in range(header.record_count):
@@ -138,7 +141,7 @@ def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
         raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
 
 
-def _record_end(data: bytes | bytearray, position: int) -> tuple[int, int]:
+def _record_end(data: Buffer, position: int) -> tuple[int, int]:
     """Where the record at a position ends, and where its attributes are."""
     size, position = read_varint(data, position)
     end = position + size

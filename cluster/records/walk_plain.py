@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 
 from cluster.records.batch import Buffer
 
-Bytes = bytes | bytearray
-
 
 class Problem(IntEnum):
     """What is wrong with the first record that is wrong."""
@@ -60,14 +58,15 @@ _RUN_MIN: Final = 8
 _RUN_FIRST: Final = 64
 _RUN_MAX: Final = 4096
 _PAUSE_MAX: Final = 1024
+_COPIED_BELOW_BYTES: Final = 1 << 20
 _NONE: Final = (0, 0, 0)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop without calls
     """Pass over `record_count` records (at least one), which must fill `data`."""
-    if type(data) is not bytes and type(data) is not bytearray:
-        data = bytes(data)
+    if type(data) is not bytes and len(data) < _COPIED_BELOW_BYTES:
+        data = bytes(data)  # which is quicker to read; a long copy would hold up other threads
     least, largest, keyless, is_numbered = 2**63 - 1, -(2**63), -1, True
     end = len(data)
     position = index = 0
@@ -201,7 +200,7 @@ def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop wi
 
 
 def _run(
-    data: Bytes, shape: tuple[int, int, int, int, int], first: int, stop: int
+    data: Buffer, shape: tuple[int, int, int, int, int], first: int, stop: int
 ) -> tuple[int, int, int]:
     """How many records from `first` on, below `stop`, have the shape of the one before them, all or
     none of a number of them; the least and the largest of their timestamp deltas.
@@ -222,11 +221,11 @@ def _run(
         return _NONE
     after = end + count * stride
 
-    def column(place: int) -> Bytes:
-        return data[place + stride : after : stride]
+    def column(place: int) -> bytes:
+        return bytes(data[place + stride : after : stride])
 
     def is_constant(place: int) -> bool:
-        return column(place) == data[place : place + 1] * count
+        return column(place) == bytes((data[place],)) * count
 
     if not all(map(is_constant, (*range(start, timestamp - 1), *_sizes(data, key)))):
         return _NONE
@@ -261,7 +260,7 @@ def _run(
     return (count, *_extremes({(pair >> 8 << 7) | (pair & 0x7F) for pair in numbers}))
 
 
-def _sizes(data: Bytes, key: int) -> list[int]:
+def _sizes(data: Buffer, key: int) -> list[int]:
     """Where the bytes of the sizes and of the number of headers are, of a record of the common form
     whose key's size is there.
     """
@@ -290,7 +289,7 @@ def _extremes(encoded: set[int]) -> tuple[int, int]:
     return min(numbers), max(numbers)
 
 
-def _pass_record(data: Bytes, start: int, data_end: int) -> tuple[int, int, int, bool] | Problem:
+def _pass_record(data: Buffer, start: int, data_end: int) -> tuple[int, int, int, bool] | Problem:
     """Pass over the record that begins at `start`: where it ends, the deltas of its timestamp and
     offset, whether it has a key; or what is wrong with it.
     """
@@ -328,7 +327,7 @@ _INT32: Final = (5, 1 << 32)
 _INT64: Final = (10, 1 << 64)
 
 
-def _number(data: Bytes, position: int, end: int, kind: tuple[int, int]) -> tuple[int, int]:
+def _number(data: Buffer, position: int, end: int, kind: tuple[int, int]) -> tuple[int, int]:
     """A number that ends before `end`, and where it ends. Raises _Wrong."""
     most_bytes, limit = kind
     encoded = 0
@@ -342,7 +341,7 @@ def _number(data: Bytes, position: int, end: int, kind: tuple[int, int]) -> tupl
     raise _Wrong(Problem.NUMBER)
 
 
-def _pass_field(data: Bytes, position: int, end: int, least: int) -> tuple[int, int]:
+def _pass_field(data: Buffer, position: int, end: int, least: int) -> tuple[int, int]:
     """The size of a field, at least `least` (-1 is null), and where it ends. Raises _Wrong."""
     size, position = _number(data, position, end, _INT32)
     if size < least or size > end - position:

@@ -24,6 +24,7 @@ from tests.support.kafka_wire import WireClient, produce_request
 from tests.support.running_cluster import Address, Cluster
 from tests.support.stored_batches import with_header
 from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat]
 
@@ -234,11 +235,19 @@ def test_kafka_refuses_the_same_bodies(
     sound = build_batch([NewRecord(b"v", b"k", now_ms)] * count, codec=Compression.NONE)
     payload = compress(codec, body)
     batch = with_header(sound[:61] + payload, batch_length=49 + len(payload), attributes=int(codec))
-    codes = [outcome(address, bytes(batch), 3) for address in (ours, kafka)]
+    codes = [outcome(address, bytes(batch), 7) for address in (ours, kafka)]
     assert codes[0] == ErrorCode.invalid_record
     # Kafka has no code of its own for what its decoders throw.
     expected = [ErrorCode.invalid_record, ErrorCode.unknown_server_error]
     assert codes[1] in (expected if name not in STRICTER else [*expected, ErrorCode.none])
+
+
+def leader_of(admin: AdminClient, topic: str) -> Address | None:
+    """The broker that leads partition 0, once there is one."""
+    metadata = admin.list_topics(topic, timeout=10)
+    led_by = [one.leader for one in metadata.topics[topic].partitions.values()]
+    brokers = [metadata.brokers[each] for each in led_by if each in metadata.brokers]
+    return (brokers[0].host, brokers[0].port) if brokers else None
 
 
 @pytest.mark.slow
@@ -255,13 +264,17 @@ def test_kafka_finds_the_same_offsets_by_time(
         max_timestamp=-1 if claimed < 0 else stamps[0] + claimed,
     )
     found = []
+    name = f"timed-{codec.name}-{claimed}"
     for address in (ours, kafka):
-        with WireClient(address) as client:
-            answer = client.call(produce_request("compacted", bytes(batch), version=9))
+        admin = AdminClient({"bootstrap.servers": "{}:{}".format(*address), "log_level": 0})
+        admin.create_topics([NewTopic(name, 1, 1)], request_timeout=90)[name].result(90)
+        leader = wait_until(lambda: leader_of(admin, name), f"a leader of {name}")  # noqa: B023
+        with WireClient(leader) as client:
+            answer = client.call(produce_request(name, bytes(batch), version=9))
             ((told,),) = (one.partition_responses for one in answer.responses)
             assert told.error_code == 0
             asked = [
-                offsets_in(client.call(list_offsets_of("compacted", (0, stamp), version=7)))[0]
+                offsets_in(client.call(list_offsets_of(name, (0, stamp), version=7)))[0]
                 for stamp in (*stamps, -3)
             ]
         found.append([(one.offset - told.base_offset, one.timestamp) for one in asked])

@@ -20,6 +20,7 @@ from kio.serial import entity_reader, entity_writer
 
 from cluster.protocol.api import ApiKey
 from tests.support.running_cluster import Address
+from tests.support.waiting import is_readable
 
 TIMEOUT_S = 30.0
 _SIZE = struct.Struct(">i")
@@ -125,6 +126,11 @@ class WireClient:
         correlation_id, asked = self._expected.popleft()
         schema = load_response_schema(type(asked).__api_key__, type(asked).__version__)
         return self.parse(self.receive_frame(), schema, correlation_id)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether bytes have come that were not received yet."""
+        return is_readable(self._socket, 0)
 
     def call(self, message: Any) -> Any:
         """Send a request and return its answer. Raises ClosedByPeer."""
