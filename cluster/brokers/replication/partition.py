@@ -137,8 +137,8 @@ class Partition:
     ) -> Appended:
         """Append one batch, which is checked unless it is `produced` already.
 
-        Raises Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); nothing is
-        written then.
+        Raises Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); then
+        nothing is written.
 
         A full log directory takes none, though its segment may have space: its followers have none.
         Except where `flush.messages` asks for a sync and that fails: the batch is in the log.
