@@ -23,6 +23,7 @@ def list_offsets_of(
     topic: str,
     *asked: tuple[int, int],
     leader_epoch: int = -1,
+    isolation_level: int = 0,
     version: int = 9,
 ) -> Any:
     """ListOffsets of (partition, timestamp)."""
@@ -30,7 +31,7 @@ def list_offsets_of(
         ApiKey.LIST_OFFSETS,
         version,
         replica_id=-1,
-        isolation_level=0,
+        isolation_level=isolation_level,
         topics=[
             {
                 "name": topic,

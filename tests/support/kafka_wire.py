@@ -237,6 +237,7 @@ def fetch_from(
     max_bytes: int = 1 << 20,
     max_wait_ms: int = 0,
     min_bytes: int = 1,
+    isolation_level: int = 0,
     version: int = 12,
 ) -> Any:
     """Fetch from (topic, partitions)."""
@@ -247,7 +248,7 @@ def fetch_from(
         max_wait=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
-        isolation_level=0,
+        isolation_level=isolation_level,
         session_id=0,
         session_epoch=-1,
         topics=[

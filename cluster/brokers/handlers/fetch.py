@@ -3,8 +3,9 @@
 Answers at once if there are enough bytes, or more than a limit lets through, or any partition has
 an error; else it is parked until the bytes are there, the leader changes, or max wait is over.
 Records leave as file regions.
-Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392),
-aborted transactions (there are none, so read_committed reads to the high watermark).
+read_committed reads to the last stable offset and is told of aborted transactions: there are some
+only in logs that Kafka has written.
+Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392).
 v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;
 v18 a replica's high watermark by tag (KIP-1166), which only KRaft's quorum uses: ignored.
 """
@@ -43,6 +44,7 @@ API: Final = Api(ApiKey.FETCH, 4, 18)
 
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _FIRST_LEADER_HINTS: Final = 16
+_READ_COMMITTED: Final = 1
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
@@ -121,6 +123,7 @@ def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -
     result = _Result()
     counted = 0
     authorizer = services.authorizer
+    is_committed = request.isolation_level == _READ_COMMITTED
     for name, topic_id, partitions in request.topics:
         topic = name if name is not None else services.metadata.topic_name(topic_id)
         if (
@@ -133,7 +136,9 @@ def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -
             continue
         fetched = []
         for wanted in partitions:
-            item, held_back = _read(topic, topic_id, wanted, budget, result, context, services)
+            item, held_back = _read(
+                topic, topic_id, wanted, is_committed, budget, result, context, services
+            )
             size_bytes = item.records_size_bytes
             budget -= size_bytes
             result.size_bytes += size_bytes
@@ -153,6 +158,7 @@ def _read(
     topic: str | None,
     topic_id: uuid.UUID | None,
     wanted: FetchPartition,
+    is_committed: bool,
     budget: int,
     result: _Result,
     context: RequestContext,
@@ -164,7 +170,7 @@ def _read(
     index, leader_epoch, offset, last_fetched_epoch, _, max_bytes = wanted
     partition = None
     held_back = size_bytes = 0
-    diverging = data = None
+    diverging = data = aborted = None
     try:
         found = None if topic is None else services.partitions.find((topic, index))
         if found is None or (topic_id is not None and found.topic_id != topic_id):
@@ -176,23 +182,30 @@ def _read(
         if leader is None or leader_epoch >= 0:
             leader = partition.check_leader(leader_epoch)
         high_watermark = leader.high_watermark
-        log_start_offset = partition.log.log_start_offset
+        own = partition.log
+        log_start_offset = own.log_start_offset
+        stable = high_watermark
+        if is_committed and not own.transactions.are_none:
+            stable = own.transactions.stable_offset(high_watermark, log_start_offset)
         if last_fetched_epoch >= 0:
             diverging = _diverging_epoch(partition, wanted)
         if diverging is None:
             # The first batch is returned whole even when it is larger than every limit (KIP-74).
             limit = max(0, min(budget, max_bytes))
-            data = partition.log.read(
+            data = own.read(
                 Offset(offset),
                 limit,
-                upper_offset=high_watermark,
+                upper_offset=stable,
                 at_least_one_batch=result.size_bytes == 0,
             )
             size_bytes = data.size_bytes
-            if data.next_offset < high_watermark:
+            if is_committed:
+                seen = own.transactions
+                aborted = () if seen.are_none else seen.aborted_in(offset, data.next_offset)
+            if data.next_offset < stable:
                 # Only whole batches are read, so a limit is counted as used up (Kafka cuts there).
                 held_back = max(0, limit - size_bytes)
-                if offset < partition.log.segments[-1].base_offset:
+                if offset < own.segments[-1].base_offset:
                     result.is_enough = True
         else:
             result.is_enough = True
@@ -208,9 +221,9 @@ def _read(
         index,
         0,
         high_watermark,
-        high_watermark,
+        stable,
         log_start_offset,
-        None,
+        aborted,
         -1,
         diverging,
         None,

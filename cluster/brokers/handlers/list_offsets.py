@@ -1,8 +1,8 @@
 """ListOffsets (API key 2), versions 1-10.
 
 Answers at once, unless it has to open batches that take long (compressed ones above all): these are
-opened on another thread, up to the timeout. Latest is the high watermark for both isolation levels
-(there are no transactions).
+opened on another thread, up to the timeout. Latest is the high watermark, with
+read_committed the last stable offset, which ends a search as well.
 A new leader whose high watermark is still below the start of its epoch answers
 OFFSET_NOT_AVAILABLE rather than an offset that might go back later (KIP-207).
 v4 leader epochs; v5 OFFSET_NOT_AVAILABLE, before it LEADER_NOT_AVAILABLE; v6 flexible; v7 -3 max
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 API: Final = Api(ApiKey.LIST_OFFSETS, 1, 10)
 
+_READ_COMMITTED: Final = 1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
@@ -144,6 +145,7 @@ def _answer(
                 context,
                 services,
                 is_repeated=times[name, index] > 1,
+                is_committed=request.isolation_level == _READ_COMMITTED,
             )
             partitions.append(one)
         topics.append(ListOffsetsTopicResponse(name=name, partitions=tuple(partitions)))
@@ -157,6 +159,7 @@ def _list(
     services: Ports,
     *,
     is_repeated: bool,
+    is_committed: bool,
 ) -> "_Searching[ListOffsetsPartitionResponse]":
     index, version = asked.partition_index, context.version
     try:
@@ -167,7 +170,8 @@ def _list(
         if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, version + 1):
             raise Refused(ErrorCode.unsupported_version, f"timestamp {asked.timestamp}")
         partition = find_partition(services, topic, index)
-        timestamp, offset, epoch = yield from _find_offset(partition, asked)
+        found = yield from _find_offset(partition, asked, is_committed=is_committed)
+        timestamp, offset, epoch = found
     except Refused as refused:
         code = refused.code
         if code is ErrorCode.offset_not_available and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE:
@@ -188,7 +192,9 @@ def _list(
     )
 
 
-def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> "_Searching[_Found]":
+def _find_offset(
+    partition: Partition, asked: ListOffsetsPartition, *, is_committed: bool
+) -> "_Searching[_Found]":
     leader = partition.check_leader(asked.current_leader_epoch)
     own = partition.log
     # Until the followers of a new leader have fetched, it may not know all that was committed.
@@ -196,13 +202,18 @@ def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> "_Searchi
     if asked.timestamp == _LATEST:
         if is_behind:
             raise Refused(ErrorCode.offset_not_available)
-        return -1, leader.high_watermark, leader.leader_epoch
+        latest = leader.high_watermark
+        if is_committed:
+            latest = own.transactions.stable_offset(latest, own.log_start_offset)
+        return -1, latest, leader.leader_epoch
     if asked.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         start = own.log_start_offset
         return -1, start, own.epochs.epoch_at(start)
     if asked.timestamp == _LATEST_TIERED:
         return _NOTHING
     upper_offset = own.log_end_offset if is_behind else leader.high_watermark
+    if is_committed:
+        upper_offset = own.transactions.stable_offset(upper_offset, own.log_start_offset)
     if asked.timestamp == _MAX_TIMESTAMP:
         search = own.search_max_timestamp(upper_offset=upper_offset)
     else:

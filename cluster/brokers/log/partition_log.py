@@ -24,6 +24,7 @@ from cluster.brokers.log.log_reads import (
     search_now,
     search_timestamp,
 )
+from cluster.brokers.log.log_transactions import LogTransactions
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from cluster.brokers.log.recovery import (
@@ -44,6 +45,7 @@ from cluster.records.batch import (
     LOG_APPEND_TIME_BIT,
     MAX_INT32,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     pack_head,
 )
@@ -97,6 +99,9 @@ class PartitionLog:
         self._make_files: Callable[[], None] | None = None
         self._files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
         self.update_options(options)
+        self.transactions = LogTransactions(self._files)
+        self.transactions.on_replayed(self.producers)
+        self.transactions.warn_of_open(partition)
 
     @classmethod
     def open(
@@ -277,6 +282,8 @@ class PartitionLog:
         for header in headers:
             self._note_replicated(active, header, position)
             position += header.size_bytes
+        if any(header.attributes & TRANSACTIONAL_BIT for header in headers):
+            self.transactions.on_replayed(self.producers)
         self.log_end_offset = Offset(last + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
@@ -396,6 +403,8 @@ class PartitionLog:
             self._wall_ms,
             snapshot_offsets(self.directory),
         )
+        self.transactions.cut(end)
+        self.transactions.on_replayed(self.producers)
         _log.info("%s truncated to offset %d", self.partition, end)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
@@ -408,6 +417,8 @@ class PartitionLog:
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
         self.producers.entries.clear()
+        self.transactions.on_segments_changed()
+        self.transactions.on_replayed(self.producers)
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 
     def advance_log_start_offset(self, offset: Offset) -> None:
@@ -430,10 +441,12 @@ class PartitionLog:
         """
         self.advance_log_start_offset(Offset(self._files.segments[count].base_offset))
         self._files.remove_first(count)
+        self.transactions.on_segments_changed()
 
     def replace_segments(self, gone: Sequence[Segment]) -> None:
         """Put cleaned files in place of closed segments (see `SegmentList.replace`)."""
         self._files.replace(gone)
+        self.transactions.on_segments_changed()
 
     # Durability
 

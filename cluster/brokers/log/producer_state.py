@@ -8,6 +8,7 @@ from collections import deque
 from struct import Struct
 from typing import Final, NamedTuple
 
+from cluster.brokers.log.transaction_index import AbortedTransaction
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
@@ -25,6 +26,15 @@ BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
 _MARKER: Final = Struct(">hi")
+_MARKER_KEY: Final = Struct(">hh")
+_ABORT: Final = 0
+
+
+class Marker(NamedTuple):
+    """What the record of a control batch says of the end of a transaction."""
+
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    is_abort: bool = False
 
 
 class AppendedBatch(NamedTuple):
@@ -73,11 +83,13 @@ class ProducerEntry:
 class ProducerState:
     """All producer ids of one partition."""
 
-    __slots__ = ("entries", "expiration_ms")
+    __slots__ = ("aborted", "entries", "expiration_ms")
 
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
         self.entries: dict[int, ProducerEntry] = {}
+        self.aborted: list[AbortedTransaction] = []
+        """Transactions whose abort marker was replayed; for the log, which takes them away."""
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
         """Decide on a batch that a client sends with a producer id.
@@ -141,12 +153,18 @@ class ProducerState:
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
             entry.transaction_offset = base_offset
 
-    def record_end_of_transaction(self, header: BatchHeader, coordinator_epoch: int) -> None:
+    def record_end_of_transaction(self, header: BatchHeader, marker: Marker) -> None:
         """Take a stored commit or abort marker into account."""
         entry = self.entries.setdefault(header.producer_id, ProducerEntry())
         entry.enter_epoch(header.producer_epoch)
-        entry.coordinator_epoch = max(entry.coordinator_epoch, coordinator_epoch)
-        entry.transaction_offset = NO_TRANSACTION
+        entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
+        first_offset, entry.transaction_offset = entry.transaction_offset, NO_TRANSACTION
+        if marker.is_abort and first_offset >= 0:
+            undecided = self.first_undecided_offset
+            stable = header.last_offset + 1 if undecided is None else undecided
+            self.aborted.append(
+                AbortedTransaction(header.producer_id, first_offset, header.last_offset, stable)
+            )
         entry.last_timestamp_ms = header.max_timestamp
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
@@ -154,7 +172,7 @@ class ProducerState:
         if header.producer_id < 0:
             return
         if header.attributes & CONTROL_BIT:
-            self.record_end_of_transaction(header, _coordinator_epoch(header, batch))
+            self.record_end_of_transaction(header, _marker(header, batch))
         else:
             self.record(header, header.base_offset, header.max_timestamp)
 
@@ -177,10 +195,14 @@ class ProducerState:
         return len(idle)
 
 
-def _coordinator_epoch(header: BatchHeader, batch: memoryview) -> int:
-    """A marker's value is int16 version, int32 coordinator epoch; -1 when compaction emptied it."""
+def _marker(header: BatchHeader, batch: memoryview) -> Marker:
+    """A marker's key is int16 version, int16 type, its value int16 version, int32 coordinator
+    epoch; compaction may have emptied it.
+    """
     for record in records_of_batch(header, batch):
-        if record.value is not None and len(record.value) >= _MARKER.size:
-            coordinator_epoch: int = _MARKER.unpack_from(record.value)[1]
-            return coordinator_epoch
-    return NO_COORDINATOR_EPOCH
+        key, value = record.key or b"", record.value or b""
+        return Marker(
+            _MARKER.unpack_from(value)[1] if len(value) >= _MARKER.size else NO_COORDINATOR_EPOCH,
+            len(key) >= _MARKER_KEY.size and _MARKER_KEY.unpack_from(key)[1] == _ABORT,
+        )
+    return Marker()

@@ -9,12 +9,6 @@ from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order
 from cluster.brokers.log.cleaner.order import CLEANED, DONE, CleaningDone
 from cluster.brokers.log.options import CleaningPolicy, LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
-from cluster.brokers.log.transaction_index import (
-    AbortedTransaction,
-    read_transactions,
-    write_transactions,
-)
 from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset
 from cluster.records.batch import BatchHeader, Compression, batches_of, unpack_header
@@ -57,9 +51,7 @@ def put(
 
 
 def end_transaction(log: PartitionLog, producer: ProducerIdentity, *, commits: bool) -> int:
-    """Append a marker; for an abort also its entry in the transaction index."""
-    entry = log.producers.entries.get(producer.producer_id)
-    first_offset = -1 if entry is None else entry.transaction_offset
+    """Append a marker."""
     base_offset = log.log_end_offset
     marker = NewRecord(b"\0\0\0\0\0\1", b"\0\0\0\1" if commits else b"\0\0\0\0", NOW_MS)
     batch = build_batch(
@@ -71,13 +63,6 @@ def end_transaction(log: PartitionLog, producer: ProducerIdentity, *, commits: b
         is_control=True,
     )
     log.append_as_follower(memoryview(batch), NOW_MS)
-    if not commits and first_offset >= 0:
-        active = log.segments[-1].base_offset
-        path = segment_path(log.directory, active, TRANSACTION_INDEX_SUFFIX)
-        ended = AbortedTransaction(
-            producer.producer_id, first_offset, base_offset, log.log_end_offset
-        )
-        write_transactions(path, [*read_transactions(path), ended])
     return base_offset
 
 

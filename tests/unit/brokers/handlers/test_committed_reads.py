@@ -1,0 +1,216 @@
+"""Reads of committed records from logs with transactions, which Kafka wrote: Fetch, ListOffsets."""
+
+import logging
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.brokers.log.transaction_index import AbortedTransaction, read_transactions
+from cluster.model.ids import Offset
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.reader import read_records
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import WALL_MS, a_batch, fetched_in, list_offsets_of, offsets_in
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.kafka_wire import fetch_from, produce_to, wanted
+
+COMMITTED = 1
+LATEST, MAX_TIMESTAMP = -1, -3
+ABORT, COMMIT = 0, 1
+LED = a_partition([BROKER], leader_epoch=1, partition_epoch=1)
+
+
+def data(offset: int, producer: int, *, is_transactional: bool = True) -> bytes:
+    """One record of a producer, whose timestamp grows with its offset."""
+    return bytes(
+        build_batch(
+            [NewRecord(b"%d" % offset, None, WALL_MS + offset)],
+            base_offset=offset,
+            producer=ProducerIdentity(producer, 0, offset),
+            leader_epoch=0,
+            is_transactional=is_transactional,
+        )
+    )
+
+
+def marker(offset: int, producer: int, kind: int) -> bytes:
+    """The end of a transaction."""
+    record = NewRecord(struct.pack(">hi", 0, 7), struct.pack(">hh", 0, kind), WALL_MS + offset)
+    return bytes(
+        build_batch(
+            [record],
+            base_offset=offset,
+            producer=ProducerIdentity(producer, 0, -1),
+            leader_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+    )
+
+
+def replicate(stage: HandlerStage, *batches: bytes) -> PartitionLog:
+    """What the former leader had; this broker leads now."""
+    stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER)))
+    log = stage.partition("t").log
+    for batch in batches:
+        log.append_as_follower(memoryview(batch), WALL_MS)
+    stage.update(a_topic("t", LED))
+    return log
+
+
+def fetch(stage: HandlerStage, offset: int = 0, isolation_level: int = COMMITTED) -> Any:
+    asked = fetch_from(("t", [wanted(0, offset)]), isolation_level=isolation_level)
+    (found,) = fetched_in(stage.connect().call(asked))
+    assert found.error_code == 0
+    return found
+
+
+def read(found: Any) -> list[int]:
+    return [one.offset for one in read_records(bytes(found.records or b""), with_control=True)]
+
+
+def aborted(found: Any) -> list[tuple[int, int]] | None:
+    if found.aborted_transactions is None:
+        return None
+    return [(one.producer_id, one.first_offset) for one in found.aborted_transactions]
+
+
+def offset_at(stage: HandlerStage, timestamp: int, isolation_level: int = COMMITTED) -> int:
+    asked = list_offsets_of("t", (0, timestamp), isolation_level=isolation_level)
+    (found,) = offsets_in(stage.connect().call(asked))
+    return int(found.offset)
+
+
+OPEN_AT_3 = (
+    data(0, 1),
+    marker(1, 1, COMMIT),
+    data(2, 9, is_transactional=False),
+    data(3, 2),
+    data(4, 9, is_transactional=False),
+)
+
+
+def test_an_open_transaction_ends_what_is_committed(stage: HandlerStage) -> None:
+    replicate(stage, *OPEN_AT_3)
+    found = fetch(stage)
+    assert (read(found), aborted(found)) == ([0, 1, 2], [])
+    assert (found.high_watermark, found.last_stable_offset) == (5, 3)
+    assert read(fetch(stage, 3)) == []
+    everything = fetch(stage, isolation_level=0)
+    assert (read(everything), aborted(everything)) == ([0, 1, 2, 3, 4], None)
+
+
+def test_offsets_are_found_below_an_open_transaction_only(stage: HandlerStage) -> None:
+    replicate(stage, *OPEN_AT_3)
+    times = (LATEST, WALL_MS + 2, WALL_MS + 3, MAX_TIMESTAMP)
+    assert [offset_at(stage, time) for time in times] == [3, 2, -1, 2]
+    assert [offset_at(stage, time, 0) for time in times] == [5, 2, 3, 4]
+
+
+def test_what_was_aborted_is_named(stage: HandlerStage) -> None:
+    replicate(
+        stage,
+        data(0, 1),
+        data(1, 2),
+        marker(2, 1, ABORT),
+        data(3, 1),
+        marker(4, 2, COMMIT),
+        marker(5, 1, ABORT),
+        data(6, 9, is_transactional=False),
+    )
+    found = fetch(stage)
+    assert (read(found), found.last_stable_offset) == ([0, 1, 2, 3, 4, 5, 6], 7)
+    assert aborted(found) == [(1, 0), (1, 3)]
+    assert aborted(fetch(stage, 3)) == [(1, 3)]
+    assert aborted(fetch(stage, 6)) == []
+
+
+def test_plain_logs_are_read_as_ever(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER])))
+    assert (read(fetch(stage)), aborted(fetch(stage))) == ([], [])
+    stage.connect().call(produce_to(("t", 0, a_batch(b"a")), acks=1))
+    found = fetch(stage)
+    assert (read(found), aborted(found), found.last_stable_offset) == ([0], [], 1)
+    assert stage.partition("t").log.transactions.are_none
+
+
+def test_the_index_is_kafkas_and_is_read_after_a_restart(
+    stage: HandlerStage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = replicate(
+        stage, data(0, 1), data(1, 2), marker(2, 1, ABORT), data(3, 9, is_transactional=False)
+    )
+    index = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
+    assert read_transactions(index) == [AbortedTransaction(1, 0, 2, 1)]
+    log.roll(WALL_MS)
+    log.close(flush=False)
+    with caplog.at_level(logging.WARNING):
+        again = reopened(log)
+    assert again.transactions.stable_offset(Offset(4), Offset(0)) == 1
+    assert again.transactions.aborted_in(0, 4) == [(1, 0)]
+    (line,) = [one.getMessage() for one in caplog.records]
+    assert "read_committed" in line
+    assert "t-0" in line
+    assert "below offset 1 only" in line
+
+
+def reopened(log: PartitionLog, *, clean_shutdown: bool = True) -> PartitionLog:
+    return PartitionLog.open(
+        log.directory,
+        log.partition,
+        log.options,
+        WALL_MS,
+        clean_shutdown=clean_shutdown,
+        recovery_point=Offset(0),
+        log_start_offset=Offset(0),
+    )
+
+
+def test_recovery_finds_what_the_index_does_not_have(stage: HandlerStage) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))
+    index = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
+    index.unlink()
+    again = reopened(log, clean_shutdown=False)
+    assert again.transactions.aborted_in(0, 3) == [(1, 0)]
+    assert read_transactions(index) == [AbortedTransaction(1, 0, 1, 2)]
+    once_more = reopened(again, clean_shutdown=False)
+    assert once_more.transactions.aborted_in(0, 3) == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("end", "stable", "left"), [(1, 0, []), (2, 9, [(1, 0)]), (3, 2, [(1, 0)]), (0, 9, [])]
+)
+def test_a_cut_log_forgets_what_was_behind(
+    stage: HandlerStage, end: int, stable: int, left: list[tuple[int, int]]
+) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 2), marker(3, 2, ABORT))
+    log.truncate_to(Offset(end))
+    assert log.transactions.stable_offset(Offset(9), Offset(0)) == stable
+    assert log.transactions.aborted_in(0, 9) == left
+    again = reopened(log, clean_shutdown=False)
+    assert again.transactions.aborted_in(0, 9) == left
+
+
+def test_deleted_segments_take_their_aborted_transactions_with_them(stage: HandlerStage) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT))
+    log.roll(WALL_MS)
+    log.append_as_follower(memoryview(data(2, 2) + marker(3, 2, ABORT)), WALL_MS)
+    assert log.transactions.aborted_in(0, 9) == [(1, 0), (2, 2)]
+    log.drop_segments(1)
+    assert log.transactions.aborted_in(0, 9) == [(2, 2)]
+
+
+def test_nothing_is_served_where_the_index_is_damaged(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))
+    segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX).write_bytes(b"\0" * 33)
+    log.transactions.on_segments_changed()
+    with caplog.at_level(logging.WARNING):
+        assert (read(fetch(stage)), fetch(stage).last_stable_offset) == ([], 0)
+    assert len(caplog.records) == 1
+    assert read(fetch(stage, isolation_level=0)) == [0, 1, 2]
