@@ -351,7 +351,7 @@ def _append_later(rest: _Rest) -> Job:
         context.answer(answer)
         return
     parked = services.purgatory.park(
-        _DelayedProduce(context, answer, waiting),
+        _DelayedProduce(context, services, answer, waiting),
         [item.partition.id for item in waiting],
         deadline_ms,
     )
