@@ -41,6 +41,7 @@ from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.runtime.zmq_link import ZmqContext, key_of
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ _CLOSE_TIMEOUT_MS: Final = 3_000
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long a background thread that computes may keep the GIL while the loop's thread waits for it:
 each system call of the loop may cost that once (Python's default is 5 ms)."""
+_DRAIN_MS: Final = 500
+_LOOK_AGAIN_MS: Final = 10
 _REPORT_LEFT_OUT_MS: Final = 5_000
 
 
@@ -68,6 +71,7 @@ def run_broker(
     `first_user.py`. Raises UserError
     or StorageFailed when it cannot start.
     """
+    signal.signal(CLUSTER_STOPS, signal.SIG_IGN)  # until the broker serves
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     broker = Broker(settings, run_dir, on_progress, on_view)
@@ -102,6 +106,7 @@ class Broker:
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
         self._is_stopping = False
+        self._is_cluster_stopping = False
         self._storage_failure: StorageFailed | None = None
         self._directories: list[LogDirectory] = []
         self._core: BrokerCore | None = None
@@ -217,6 +222,7 @@ class Broker:
         """Serve until a signal asks to stop. Raises StorageFailed when no log directory is left."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        signal.signal(CLUSTER_STOPS, self._on_cluster_stops)
         log.info("broker %d of cluster %s serves %s", self._id, self.cluster_id, self.ports)
         self._loop.run()
         if self._storage_failure is not None:
@@ -230,10 +236,32 @@ class Broker:
         # Only a flag and a wake-up here: the handler interrupts the loop anywhere.
         self._loop.call_from_thread(self._begin_shutdown)
 
+    def _on_cluster_stops(self, _number: int, _frame: object) -> None:
+        self._loop.call_from_thread(self._leave_everything_as_it_is)
+
+    def _leave_everything_as_it_is(self) -> None:
+        if self._core is None or self._is_stopping or self._is_cluster_stopping:
+            return
+        log.info("the cluster stops: clients are not served any more")
+        self._is_cluster_stopping = True
+        self._server.close()
+        self._core.end_with_cluster()
+
+    def _stop_when_drained(self, deadline_ms: int) -> None:
+        """Wait a moment for followers, so that every replica has the same."""
+        if self._core is None or self._core.is_drained() or self._loop.now_ms >= deadline_ms:
+            self._loop.stop()
+        else:
+            self._loop.call_after(_LOOK_AGAIN_MS, lambda: self._stop_when_drained(deadline_ms))
+
     def _begin_shutdown(self) -> None:
         if self._is_stopping:
             return
         self._is_stopping = True
+        if self._is_cluster_stopping:
+            self._enter(BrokerState.SHUTTING_DOWN)
+            self._stop_when_drained(self._loop.now_ms + _DRAIN_MS)
+            return
         if self._core is None or not self._settings[keys.CONTROLLED_SHUTDOWN_ENABLE]:
             self._loop.stop()
             return

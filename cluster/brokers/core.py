@@ -486,6 +486,22 @@ class BrokerCore:
         self.directory_record.on_stopping()
         self.asks.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
 
+    def end_with_cluster(self) -> None:
+        """Every broker stops now: elect nobody, and leave leaders and in-sync replicas as they are,
+        so that each of them may lead at the next start.
+        """
+        self.registration.end()
+        self.controller.stop()
+        self.directory_record.on_stopping()
+
+    def is_drained(self) -> bool:
+        """Whether the in-sync replicas have everything that is led here."""
+        return self.directory_record.is_stored and all(
+            partition.leader is None
+            or partition.leader.has_all_in_sync(partition.log.log_end_offset)
+            for partition in self.table
+        )
+
     def close(self) -> None:
         """Leave the cluster, close both links and the logs; the caller closes the session."""
         self.registration.end()

@@ -50,6 +50,13 @@ class DirectoryRecord:
         self._call_after = call_after
         self._known: Mapping[str, int] = {}
         self._is_current = False
+        self._under_way = 0
+        """Records that are not in the registry yet."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the registry has the newest record."""
+        return self._under_way == 0
 
     def find_condition(self) -> LogCondition:
         """What the logs are like, at the start; waits for the registry."""
@@ -79,6 +86,7 @@ class DirectoryRecord:
         }
         others = dict(self._known) if self._table.places.has_failed_one else {}
         self._known = others | {each.directory_id: number for each, number in generations.items()}
+        self._under_way += 1
         self._post(lambda: self._write(generations, others))
 
     def _write(self, generations: Mapping[LogDirectory, int], others: dict[str, int]) -> None:
@@ -95,13 +103,16 @@ class DirectoryRecord:
         self._post_back(lambda: self._store_record(written))
 
     def _store_record(self, written: Mapping[str, int]) -> None:
+        def on_done(_done: None) -> None:
+            self._under_way -= 1
+
         def on_failed(error: Exception) -> None:
             log.warning("cannot store which log directories are in use: %r", error)
             self._call_after(_RETRY_MS, lambda: self._store_record(written))
 
         self._store.submit(
             lambda store: store.write_log_directories(self._local_id, written),
-            lambda _done: None,
+            on_done,
             on_failed,
         )
 

@@ -18,6 +18,7 @@ from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.supervisor import child as life
 from cluster.supervisor.console import Console, how_to_go_on, last_lines
 from cluster.supervisor.member import Member
@@ -125,6 +126,9 @@ class Supervisor:
         self._phase = "stopping"
         self._stop_began_ms = self._phase_began_ms = self._clock.monotonic_ms()
         self._console.say("\nStopping the cluster, brokers first; Ctrl-C again kills it.")
+        for member in self._brokers:
+            if member.child.state in (life.ChildState.RUNNING, life.ChildState.PAUSED):
+                self._processes.signal(member, CLUSTER_STOPS)
         self._stop_next()
 
     def abandon(self, why: str) -> None:
@@ -255,7 +259,7 @@ class Supervisor:
     # ------------------------------------------------------------------ stopping
 
     def _stop_next(self) -> None:
-        """One broker at a time, so that each can hand over what it leads; the registry last.
+        """One broker at a time, so that its followers still get what they lack; the registry last.
 
         The dashboard stops meanwhile.
         """
