@@ -327,6 +327,44 @@ def test_a_follower_deletes_what_the_leader_has_deleted(tmp_path: Path, has_news
     talk.close()
 
 
+def test_a_follower_learns_no_high_watermark_while_its_log_diverges(tmp_path: Path) -> None:
+    """Cut to the end of an epoch that the leader does not have, its log still differs before."""
+    talk = Dialogue(tmp_path, by_file=False)
+    leading = a_partition(talk.directory, 0, LEADER)
+    following = a_partition(talk.directory, 0, FOLLOWER)
+    for epoch, owner, broker, value in [
+        (1, leading, LEADER, b"both"),
+        (1, following, FOLLOWER, b"both"),
+        (2, following, FOLLOWER, b"only the follower"),
+        (3, leading, LEADER, b"only the leader"),
+        (4, following, FOLLOWER, b"only the follower, too"),
+    ]:
+        both = (LEADER, FOLLOWER)
+        led = PartitionState(both, both, broker, LeaderEpoch(epoch), PartitionEpoch(epoch))
+        owner.become(led, talk.now_ms)
+        owner.append(memoryview(build_batch([NewRecord(value)])), 1, WallMs(0), talk.now_ms)
+    for partition in (leading, following):
+        partition.become(state_in(LeaderEpoch(5)), talk.now_ms)
+    seen: list[tuple[int, bytes]] = []
+    talk.leading[leading.id], talk.following[following.id] = leading, following
+    leading.leader.high_watermark = leading.log.log_end_offset  # type: ignore[union-attr]
+    talk.fetcher.follow(following)
+    talk.fetcher.ask(talk.now_ms)
+    while talk.to_leader or talk.to_follower:
+        talk.leader_receives()
+        talk.follower_receives()
+        committed = min(following.high_watermark, following.log.log_end_offset)
+        if committed > 1:
+            seen.append(contents(following))
+    assert contents(following) == contents(leading)
+    assert all(one == contents(leading) for one in seen)
+    for _ in range(2):
+        talk.pass_time(MAX_WAIT_MS)
+        talk.run_until_quiet()
+    assert following.high_watermark == leading.high_watermark == 2
+    talk.close()
+
+
 def test_an_empty_log_beyond_the_leaders_end_starts_over(tmp_path: Path) -> None:
     """Its checkpoint was nonsense, and no epoch tells where it diverges."""
     talk = Dialogue(tmp_path, by_file=False)

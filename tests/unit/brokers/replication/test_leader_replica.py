@@ -97,6 +97,48 @@ def test_fetches_of_non_replicas_or_beyond_the_log_end_change_nothing():
     assert leader.high_watermark == 0
 
 
+def test_it_stands_still_while_the_isr_is_smaller_than_min_insync_replicas():
+    leader = a_leader((1,))
+    leader.require(2)
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    assert leader.high_watermark == 0
+    assert leader.has_all_in_sync(Offset(10))
+    assert committed(leader, 1, 2, epoch=8) is True
+    assert leader.high_watermark == 10
+
+
+def test_it_stands_still_while_another_replica_is_eligible():
+    leader = a_leader((1,))
+    leader.on_isr_committed((ONE,), PartitionEpoch(8), eligible=(TWO, THREE))
+    append(leader, 10)
+    assert leader.high_watermark == 0
+    proposal = tick(leader, BEGIN)  # min.insync.replicas is 1 now: the controller gives them up
+    assert proposal is not None
+    assert proposal.isr == (1,)
+    assert leader.on_isr_committed((ONE,), PartitionEpoch(9)) is True
+    assert leader.high_watermark == 10
+
+
+def test_a_lower_requirement_is_taken_into_account():
+    leader = a_leader((1,))
+    leader.require(3)
+    append(leader, 10)
+    leader.require(1)
+    assert leader.high_watermark == 0
+    assert leader.recheck() is True
+    assert leader.high_watermark == 10
+
+
+def test_more_in_sync_replicas_than_there_are_replicas_are_not_required():
+    leader = a_leader((1, 2, 3))
+    leader.require(9)
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 10)
+    assert leader.high_watermark == 10
+
+
 def test_it_moves_when_the_isr_shrinks():
     leader = a_leader()
     append(leader, 10)

@@ -3,18 +3,21 @@
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from cluster.coordinator.registry.documents import paths, znodes
-from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.cluster import BrokerRegistration, DoubtfulLog, Endpoint
 from cluster.model.ids import (
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
+    Offset,
     TopicPartition,
 )
+from cluster.model.log_condition import INTACT, LogCondition, LogEnd
 
 REGISTRATION = BrokerRegistration(
     id=BrokerId(1),
@@ -79,6 +82,38 @@ def test_topics_and_partitions() -> None:
         document == b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}'
     )
     assert znodes.decode_partition_state(document) == state
+    with_more = state._replace(
+        eligible=broker_ids(4),
+        doubtful=(DoubtfulLog(BrokerId(5), LeaderEpoch(-1), Offset(0)),),
+    )
+    document = znodes.encode_partition_state(with_more)
+    assert json.loads(document)["milena"] == {"eligible": [4], "doubtful": [[5, -1, 0]]}
+    assert znodes.decode_partition_state(document) == with_more
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        INTACT,
+        LogCondition(frozenset()),
+        LogCondition(
+            frozenset(TopicPartition("t", number) for number in (0, 1, 2, 5)),
+            frozenset([TopicPartition("u", 3)]),
+            True,
+            {TopicPartition("t", 5): LogEnd(LeaderEpoch(2), Offset(17))},
+        ),
+    ],
+)
+def test_the_condition_of_logs_is_part_of_a_registration(condition: LogCondition) -> None:
+    broker = replace(REGISTRATION, condition=condition)
+    document = znodes.encode_broker(broker, 1)
+    assert znodes.decode_broker(broker.id, document, broker.epoch) == broker
+
+
+def test_log_directories() -> None:
+    generations = {"abc": 4, "def": 1}
+    document = znodes.encode_log_directories(generations)
+    assert znodes.decode_log_directories(document) == generations
 
 
 def test_small_documents() -> None:
