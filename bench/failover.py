@@ -100,7 +100,7 @@ class Client:
 
 def command_of(name: str, role: str, bootstrap: str, topic: str) -> tuple[list[str], str | None]:
     """A client's command and first input line. Raises LookupError if it is not installed."""
-    if name in PYTHON_CLIENTS:
+    if name.partition(":")[0] in PYTHON_CLIENTS:
         program = [sys.executable, "-P", "-m", "bench.failover_client"]
         return [*program, name, role, bootstrap, topic], None
     if name == "java":

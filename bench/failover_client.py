@@ -3,7 +3,8 @@
     python -m bench.failover_client CLIENT ROLE BOOTSTRAP TOPIC
 
 CLIENT is librdkafka, kafka-python or aiokafka; ROLE is `produce` (acks=all), `idempotent` or
-`consume`. Everything else is left at the client's default. Ends with its stdin.
+`consume`. Everything else is left at the client's default, but for one setting of a librdkafka
+producer: `librdkafka:retry.backoff.ms=10`. Ends with its stdin.
 """
 
 import asyncio
@@ -20,9 +21,11 @@ def main() -> None:
     client, role, bootstrap, topic = sys.argv[1:]
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-    {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[client](
-        role, bootstrap, topic, ended
-    )
+    name, _, setting = client.partition(":")
+    if name == "librdkafka":
+        librdkafka(role, bootstrap, topic, ended, setting)
+    else:
+        {"kafka-python": kafka_python, "aiokafka": aiokafka}[name](role, bootstrap, topic, ended)
 
 
 def tell(problem: object = None) -> None:
@@ -31,7 +34,9 @@ def tell(problem: object = None) -> None:
     sys.stdout.flush()
 
 
-def librdkafka(role: str, bootstrap: str, topic: str, ended: threading.Event) -> None:
+def librdkafka(
+    role: str, bootstrap: str, topic: str, ended: threading.Event, setting: str = ""
+) -> None:
     """confluent-kafka."""
     from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
@@ -44,7 +49,10 @@ def librdkafka(role: str, bootstrap: str, topic: str, ended: threading.Event) ->
             if message is not None and message.error() is None:
                 tell()
         return
-    producer = Producer({**common, "acks": "all", "enable.idempotence": role == "idempotent"})
+    key, _, value = setting.partition("=")
+    own = {key: value} if key else {}
+    idempotent = role == "idempotent"
+    producer = Producer({**common, "acks": "all", "enable.idempotence": idempotent, **own})
     while not ended.is_set():
         producer.produce(topic, b"x" * 50, partition=0, on_delivery=lambda e, _: tell(e))
         began = time.monotonic()

@@ -34,7 +34,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
     """Three brokers of this module's own: tests stop one of them at the end."""
-    settings = {"milena.metrics.group.interval.ms": "1000"}
+    settings = {
+        "milena.metrics.group.interval.ms": "1000",
+        "auto.leader.rebalance.enable": "false",  # a leader that has moved stays where it is
+    }
     with Cluster(tmp_path_factory.mktemp("metrics"), overrides=settings) as running:
         yield running
 

@@ -86,6 +86,10 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("groups --describe --all-groups", ""),
         ("log-dirs --describe --json", '"partition":"orders-0"'),
         ("delete-records --topic orders --partition 0 --before-offset 0", "low_watermark: 0"),
+        (
+            "partitions elect-leaders --election-type preferred --topic orders --partition 0",
+            "Valid replica already elected for partitions orders-0",
+        ),
         ("metrics", "BytesInPerSec"),
         ("load-test --num-records 200 --throughput 2000 --consumers 1", "200 of 200 records"),
     ],

@@ -20,6 +20,8 @@ UPDATE_TIMEOUT_MS: Final = 5_000
 """A live broker that does not acknowledge an update in this time is sent the full state again."""
 _NEW_LEADERS_FIRST_MS: Final = 1_000
 """A new leader that does not acknowledge its role in this time holds the others up no longer."""
+_NEW_LEADERS_FIRST_MAX: Final = 300
+"""Of more moved partitions the first ones would wait too long for the last one's new leader."""
 
 
 def _nothing(_do_all_know: bool) -> None:
@@ -106,7 +108,8 @@ class BrokerUpdates:
         patience_ms: int,
     ) -> Gate | None:
         """Tell each new leader what it leads, where a live broker did before; what opens when all
-        have answered, or when `patience_ms` are over. None where there is no such leader.
+        have answered, or when `patience_ms` are over. None where there is no such leader, or where
+        too much moves.
         """
         taken: dict[BrokerId, Plan] = {}
         for partition, old_leader in plan.moved.items():
@@ -114,7 +117,8 @@ class BrokerUpdates:
             if old_leader in receivers and new_state.leader in receivers:
                 own = taken.setdefault(new_state.leader, Plan())
                 own.changed[partition] = new_state
-        if not taken:
+        count = sum(len(own.changed) for own in taken.values())
+        if not 0 < count <= _NEW_LEADERS_FIRST_MAX:
             return None
         gate = Gate()
         waiting = set(taken)

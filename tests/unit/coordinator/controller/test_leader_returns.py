@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.exceptions import NotReadOnlyCallError
 
-from cluster.coordinator.controller import leader_elections
+from cluster.coordinator.controller import broker_updates, leader_elections
 from cluster.coordinator.controller.leader_returns import FIRST_CHECK_MS, NEVER, ReturnOptions
 from cluster.model.cluster import OfflinePartitions
 from cluster.model.errors import ErrorCode
@@ -313,6 +313,20 @@ def test_what_is_told_afterwards_waits_too(stage: Stage, start: Start) -> None:
         (1, ()),
         (0, ("orders",)),
     ]
+
+
+def test_where_very_many_move_at_once_everybody_is_told_at_once(
+    stage: Stage, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_updates, "_NEW_LEADERS_FIRST_MAX", 2)
+    controller = start(SOON, partitions=3)
+    lose(stage, controller, 2)
+    come_back(stage, controller, 2, [1, 2])
+    stage.pass_time(1_100)
+    assert {asked.endpoint for asked in controller.link.take()} == {
+        "control-1-100",
+        "control-2-100",
+    }
 
 
 def test_a_leader_that_is_gone_is_not_waited_for(stage: Stage, start: Start) -> None:
