@@ -97,6 +97,8 @@ class _ScheduledProducer:
 
     def _finish(self) -> None:
         """Wait for records in flight; the client's `message.timeout.ms` bounds the wait."""
+        if len(self._client):
+            self._pipe.tell("waits", records=len(self._client), since_us=_now_us())
         while len(self._client) and not self._is_stopped:
             self._attend(_now_us())
             self._client.poll(_WAIT_S)

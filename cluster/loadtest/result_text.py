@@ -12,10 +12,12 @@ from cluster.loadtest.group_account import GroupResult
 from cluster.loadtest.latency_histogram import LatencyHistogram
 from cluster.loadtest.load_run import LoadResult
 from cluster.loadtest.sequence_check import Verified
+from cluster.loadtest.spawned_process import Worker
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 
 MB: Final = 1024 * 1024
+_LONG_WAIT_S: Final = 5.0
 PERCENTILES: Final = (50, 95, 99, 99.9)
 
 _HEADINGS: Final = (
@@ -84,10 +86,17 @@ def result_text(result: LoadResult) -> str:
         for worker in result.producers
         if worker.unsent
     ]
+    parts += [
+        f"{worker.name} waited {worker.waited_s:.0f} s after its last record for answers"
+        f" ({_message_timeout(worker)})"
+        for worker in result.producers
+        if worker.waited_s >= _LONG_WAIT_S
+    ]
     if result.group is not None:
         parts.append(group_text(result.group))
     if result.verified is not None:
-        parts.append(verified_line(result.verified, is_good=result.is_as_promised))
+        is_good = result.is_as_promised and not result.failed
+        parts.append(verified_line(result.verified, is_good=is_good, failed=result.failed))
     return "\n".join(parts)
 
 
@@ -108,13 +117,34 @@ def group_text(group: GroupResult) -> str:
     return text
 
 
-def verified_line(verified: Verified, *, is_good: bool) -> str:
-    """The line that says whether every record arrived once and in order."""
+def wait_line(worker: Worker) -> str:
+    """The line for a producer that has sent its last record and waits for answers."""
+    records = 0 if worker.wait is None else worker.wait.records
+    return (
+        f"{one_line(worker.name)} has sent its last record and waits for the answers to {records}"
+        f" ({_message_timeout(worker)})"
+    )
+
+
+def verified_line(verified: Verified, *, is_good: bool, failed: int = 0) -> str:
+    """The line that says whether every record arrived once and in order.
+
+    `failed`: records that producers could not deliver, which are not among those lost.
+    """
+    lost = f"{failed} could not be delivered, {verified.lost} others" if failed else verified.lost
     counts = (
-        f"{verified.received} of {verified.sent} records arrived, {verified.lost} lost,"
+        f"{verified.received} of {verified.sent} records arrived, {lost} lost,"
         f" {verified.duplicates} duplicates, {verified.out_of_order} out of order"
     )
     return f"{'✓' if is_good else '✗'} {counts}"
+
+
+def _message_timeout(worker: Worker) -> str:
+    """How long a client tries to deliver a record, by librdkafka's name or its alias."""
+    names = ("message.timeout.ms", "delivery.timeout.ms")
+    given = worker.order.properties
+    found = next((f"{name}={given[name]}" for name in names if name in given), None)
+    return f"at most {found} for each" if found else "message.timeout.ms is the client's default"
 
 
 def result_json(result: LoadResult) -> dict[str, Any]:
@@ -125,7 +155,12 @@ def result_json(result: LoadResult) -> dict[str, Any]:
         "interrupted": result.is_interrupted,
         "seconds": round(result.seconds, 3),
         "producers": [
-            {**client_json(one.name, one.total), "unsent": one.unsent} for one in result.producers
+            {
+                **client_json(one.name, one.total),
+                "unsent": one.unsent,
+                "waited_s": round(one.waited_s, 3),
+            }
+            for one in result.producers
         ],
         "consumers": [client_json(one.name, one.total) for one in result.consumers],
         "group": None if result.group is None else asdict(result.group),

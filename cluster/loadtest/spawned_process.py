@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.group_account import MemberAccount
@@ -34,6 +34,13 @@ class WorkerFailed(UserError):
     """A worker ended before its work was done; the reason in one line."""
 
 
+class WaitForAnswers(NamedTuple):
+    """A producer has sent everything, and so many records were not answered then."""
+
+    records: int
+    since_us: int
+
+
 class Worker:
     """One producer or consumer process, and everything it has reported so far."""
 
@@ -43,6 +50,8 @@ class Worker:
         self.is_ready = False
         self.is_done = False
         self.promised: dict[Place, Promised] = {}
+        self.wait: WaitForAnswers | None = None
+        """Of a producer that has sent its last record."""
         self.unsent = 0
         """Records that were due and never sent: the producer could not keep up."""
         self.checks: dict[Place, SequenceCheck] = {}
@@ -71,6 +80,13 @@ class Worker:
     def name(self) -> str:
         """Its client id."""
         return self.order.client_id
+
+    @property
+    def waited_s(self) -> float:
+        """How long a producer waited for answers after its last record, 0 if it did not."""
+        if self.wait is None or not self.intervals:
+            return 0.0
+        return max(0, self.intervals[-1].until_us - self.wait.since_us) / 1e6
 
     @property
     def is_producer(self) -> bool:
@@ -122,6 +138,8 @@ class Worker:
                 self.is_ready = True
             case "interval":
                 self.intervals.append(ClientInterval.from_json(message))
+            case "waits":
+                self.wait = WaitForAnswers(message["records"], message["since_us"])
             case "done":
                 self._take_outcome(message)
                 self.is_done = True

@@ -19,11 +19,17 @@ def launcher(data_dir: Path | None = None) -> str:
     return f"{command} --data-dir {shlex.quote(shown(data_dir))}"
 
 
+def chosen_data_dir() -> Path | None:
+    """$MILENA_DATA_DIR; None where it is not set."""
+    chosen = os.environ.get(DATA_DIR_VARIABLE)
+    return Path(chosen).absolute() if chosen else None
+
+
 def default_data_dir() -> Path:
     """$MILENA_DATA_DIR, else `var` in the checkout, else `var` here."""
-    chosen = os.environ.get(DATA_DIR_VARIABLE)
-    if chosen:
-        return Path(chosen).absolute()
+    chosen = chosen_data_dir()
+    if chosen is not None:
+        return chosen
     return _ROOT / "var" if _IS_CHECKOUT else Path.cwd() / "var"
 
 

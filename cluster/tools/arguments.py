@@ -3,7 +3,7 @@
 import argparse
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
@@ -16,17 +16,25 @@ if TYPE_CHECKING:
     """The type of the argument of each command's `add_parser`."""
 
 
+DATA_DIR_DEFAULT: Final = f"${DATA_DIR_VARIABLE}, else var"
+
+
 class UsageError(UserError):
     """Options that are invalid or contradict each other: printed in one line, exit status 2."""
 
 
-def add_command(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
+def add_command(
+    subparsers: "Subparsers", name: str, *examples: str, data_dir_default: str = DATA_DIR_DEFAULT
+) -> argparse.ArgumentParser:
     """Add a command, with `--data-dir` and these examples at the end of `--help`."""
-    return add_parser_of(subparsers, COMMANDS[name], *examples)
+    return add_parser_of(subparsers, COMMANDS[name], *examples, data_dir_default=data_dir_default)
 
 
 def add_parser_of(
-    subparsers: "Subparsers", command: Command, *examples: str
+    subparsers: "Subparsers",
+    command: Command,
+    *examples: str,
+    data_dir_default: str = DATA_DIR_DEFAULT,
 ) -> argparse.ArgumentParser:
     """Add a command or a sub-command in the way that all of them are added."""
     summary = command.summary
@@ -37,18 +45,23 @@ def add_parser_of(
         epilog=example(*examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_data_dir(parser, default=argparse.SUPPRESS)
+    add_data_dir(parser, default=argparse.SUPPRESS, shown_default=data_dir_default)
     return parser
 
 
-def add_data_dir(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+def add_data_dir(
+    parser: argparse.ArgumentParser,
+    *,
+    default: str | None,
+    shown_default: str = DATA_DIR_DEFAULT,
+) -> None:
     """Add `--data-dir`, which chooses the cluster; it may stand before or after the command."""
     parser.add_argument(
         "--data-dir",
         type=Path,
         default=default,
         metavar="DIR",
-        help=f"the cluster's directory (default: ${DATA_DIR_VARIABLE}, else var)",
+        help=f"the cluster's directory (default: {shown_default})",
     )
 
 

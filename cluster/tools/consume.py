@@ -90,7 +90,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--isolation-level",
         default="read_uncommitted",
         choices=("read_uncommitted", "read_committed"),
-        help="whether to print records of transactions that are not committed (default: yes)",
+        help="read_committed leaves out records of transactions that are open or aborted"
+        " (default: %(default)s)",
     )
     add_connection(parser, "--consumer-property")
 

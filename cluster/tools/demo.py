@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.errors import UserError
-from cluster.runtime.installation import launcher, shown
+from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, launcher, shown
 from cluster.tools.arguments import add_command
 from cluster.tools.options import integer
 
@@ -26,7 +26,14 @@ _SHORT_FEED_S: Final = 2.0
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Add the command `demo` and its options to `subparsers`."""
-    parser = add_command(subparsers, "demo", "demo", "demo --keep", "demo --short")
+    parser = add_command(
+        subparsers,
+        "demo",
+        "demo",
+        "demo --keep",
+        "demo --short",
+        data_dir_default=f"${DATA_DIR_VARIABLE}, else a temporary one",
+    )
     parser.add_argument(
         "--keep", action="store_true", help="leave the cluster and its data as they are"
     )
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     from cluster.tools.demo_cluster import own_directory, remove_cluster
 
-    files = own_directory(args.data_dir)
+    files = own_directory(args.data_dir or chosen_data_dir())
     is_kept = False
     demo = _Demo(args, files)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster.model.errors import UserError
-from cluster.runtime.installation import shown
+from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, shown
 from cluster.runtime.interrupts import deferred_interrupt, handled_by
 from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.lock_file import is_locked
@@ -35,7 +35,10 @@ def own_directory(chosen: Path | None, command: str = "demo") -> DataDir:
         return DataDir(Path(tempfile.mkdtemp(prefix=f"milena-{command}-")))
     path = chosen.absolute()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{shown(path)} is not empty: {command} wants a --data-dir of its own")
+        by_variable = f" (${DATA_DIR_VARIABLE})" if path == chosen_data_dir() else ""
+        raise UserError(
+            f"{shown(path)}{by_variable} is not empty: {command} wants a --data-dir of its own"
+        )
     return DataDir(path)
 
 

@@ -32,6 +32,10 @@ class Unreadable(Exception):
     """A file cannot be read beyond what was read of it; the text says why, without its name."""
 
 
+class AllocatedAhead(Unreadable):
+    """What is left of a log file is space that its broker has allocated ahead: no damage."""
+
+
 class Read(NamedTuple):
     """One record; `message` is the old message that holds it, if any."""
 
@@ -97,16 +101,25 @@ StoredBatch = NewBatch | OldMessage
 def stored_batches(
     file: StoredFile, position: int = 0, max_bytes: int = NO_LIMIT
 ) -> Iterator[StoredBatch]:
-    """Each batch or message in `max_bytes` from a position on. Raises Unreadable, UserError."""
+    """Each batch or message in `max_bytes` from a position on, also of a log that is written to.
+
+    Raises Unreadable, AllocatedAhead and UserError.
+    """
     end = min(position + max_bytes, file.size_bytes)
     while position < end - _HEAD_BYTES:
-        (length,) = _SIZE.unpack_from(file.read(position, HEADER_BYTES), _SIZE_POSITION)
+        length = _length(file, position)
+        if not length:
+            if file.is_zero_from(position):
+                raise AllocatedAhead(
+                    f"the log ends at byte {position}; {file.size_bytes - position} bytes after it"
+                    " are allocated ahead"
+                )
+            file.forget()  # its broker may have appended there since the length was read
+            length = _length(file, position)
         if length < SIZE_MIN:
-            is_ahead = not length and file.is_zero_from(position)
-            remark = ", only zeros from there on: space allocated ahead" if is_ahead else ""
             raise Unreadable(
                 f"Found record size {length} smaller than minimum record overhead ({SIZE_MIN})"
-                f" at byte {position}{remark}"
+                f" at byte {position}"
             )
         size = LENGTH_OVERHEAD_BYTES + length
         if position + size > end:
@@ -117,6 +130,11 @@ def stored_batches(
         except Refused as problem:
             raise Unreadable(f"{problem.detail} (at byte {position})") from None
         position += size
+
+
+def _length(file: StoredFile, position: int) -> int:
+    (length,) = _SIZE.unpack_from(file.read(position, HEADER_BYTES), _SIZE_POSITION)
+    return int(length)
 
 
 def _batch(file: StoredFile, position: int, content: memoryview) -> StoredBatch:

@@ -40,6 +40,10 @@ class StoredFile:
             self._window_at, start = position, 0
         return memoryview(self._window)[start : start + size]
 
+    def forget(self) -> None:
+        """Read anew what is asked for next."""
+        self._window = b""
+
     def all(self) -> bytes:
         """The whole content. Raises UserError."""
         return bytes(self.read(0, self.size_bytes))

@@ -105,6 +105,18 @@ def test_records_that_cannot_be_delivered_are_exit_status_1(cluster):
     assert len(producer["errors"]) == 1
 
 
+def test_a_wait_for_answers_that_do_not_come_is_explained_and_is_no_success(cluster):
+    configs = ("--config", f"min.insync.replicas={cluster.size + 1}")
+    cluster.command("topics", "--create", "--topic", "unwritable", *configs)
+    options = "--topic unwritable --num-records 20 --producer-props message.timeout.ms=8000"
+    done = cluster.command("load-test", *options.split(), check=False)
+    assert done.returncode == 1
+    assert "load-producer-1 has sent its last record and waits for the answers to 20" in done.stderr
+    assert "for answers (at most message.timeout.ms=8000 for each)" in done.stdout
+    counts = "✗ 0 of 20 records arrived, 20 could not be delivered, 0 others lost"
+    assert counts in done.stdout.splitlines()[-1]
+
+
 def test_a_group_loses_nothing_when_a_member_is_killed_and_repeats_are_counted(cluster):
     options = "--group survivors --consumers 3 --partitions 6 --duration 3 --throughput 1000"
     limits = "--consumer-props session.timeout.ms=6000 heartbeat.interval.ms=500"

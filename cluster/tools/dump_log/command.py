@@ -28,7 +28,7 @@ from cluster.tools.dump_log.small_files import (
     transaction_index_lines,
 )
 from cluster.tools.options import at_least_one
-from cluster.tools.stored_batches import NO_LIMIT, Unreadable
+from cluster.tools.stored_batches import NO_LIMIT, AllocatedAhead, Unreadable
 from cluster.tools.stored_file import StoredFile, opened
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
             with opened(path) as file:
                 for text in reader(file):
                     print(text)
+        except AllocatedAhead as end:
+            print(f"note: {one_line(f'{path}: {end}', None)}", file=sys.stderr)
         except Unreadable as problem:
             status = _complain(f"{path}: {problem}")
         except UserError as problem:

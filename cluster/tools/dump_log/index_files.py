@@ -3,6 +3,7 @@
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from cluster.brokers.log.segment import INDEX_SUFFIX, LOG_SUFFIX
 from cluster.tools.dump_log.report import Report, note
 from cluster.tools.stored_batches import (
     NO_LIMIT,
+    AllocatedAhead,
     StoredBatch,
     Unreadable,
     stored_batches,
@@ -102,7 +104,8 @@ def _batches(log: StoredFile, position: int, max_bytes: int) -> Iterator[StoredB
             f"Slice from position {position} exceeds end position of {log.path.name}"
             f" ({log.size_bytes})"
         )
-    return stored_batches(log, position, max_bytes)
+    with suppress(AllocatedAhead):
+        yield from stored_batches(log, position, max_bytes)
 
 
 def _index_entries(file: StoredFile) -> list[tuple[int, int]]:

@@ -26,6 +26,7 @@ from cluster.records.renumber import NewBatch as ToProduce
 from cluster.records.renumber import renumbered
 from cluster.tools.import_log.transactions import Outcome, Transactions
 from cluster.tools.stored_batches import (
+    AllocatedAhead,
     NewBatch,
     OldMessage,
     StoredBatch,
@@ -175,9 +176,9 @@ def _check_segment(file: StoredFile, source: Source, *, is_last: bool) -> tuple[
             _note(batch, source.transactions)
             source.newest_ms = max(source.newest_ms, _largest_timestamp(batch))
             position = batch.position + len(batch.content)
+    except AllocatedAhead:
+        return position, None if is_last else "only zeros follow, before another segment"
     except Unreadable as problem:
-        if is_last and file.is_zero_from(position):
-            return position, None  # space that the broker had allocated ahead
         return position, str(problem)
     left = file.size_bytes - position
     if left and not (is_last and file.is_zero_from(position)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.load_run import Progress
-from cluster.loadtest.result_text import MB, progress_line
+from cluster.loadtest.result_text import MB, progress_line, wait_line
 from cluster.loadtest.spawned_process import Worker
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import rich_table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _REFRESH_S: Final = 0.5
+_LASTING_US: Final = 2_000_000
 _RECENT: Final = 2
 """Intervals of a second that the live table shows together."""
 
@@ -37,9 +38,11 @@ def display(reporting_interval_ms: int, *, is_silent: bool) -> Iterator[Progress
 def _lines(reporting_interval_ms: int) -> Progress:
     begin = time.monotonic()
     shown: dict[str, int] = {}
+    waits = _Waits(lambda text: print(text, file=sys.stderr, flush=True))
 
     def show(workers: Sequence[Worker]) -> None:
         nonlocal begin
+        waits.show(workers)
         if (time.monotonic() - begin) * 1_000 < reporting_interval_ms:
             return
         begin = time.monotonic()
@@ -58,6 +61,25 @@ def _lines(reporting_interval_ms: int) -> Progress:
     return show
 
 
+class _Waits:
+    """Says of each producer, once, that it waits for answers after its last record."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._told: set[int] = set()
+
+    def show(self, workers: Sequence[Worker]) -> None:
+        """Only a wait that lasts is worth a line."""
+        now_us = time.monotonic_ns() // 1_000
+        for number, worker in enumerate(workers):
+            wait = worker.wait
+            if wait is None or worker.is_done or number in self._told:
+                continue
+            if now_us - wait.since_us >= _LASTING_US:
+                self._told.add(number)
+                self._say(wait_line(worker))
+
+
 @contextmanager
 def _live() -> Iterator[Progress]:
     from rich.live import Live
@@ -70,9 +92,11 @@ def _live() -> Iterator[Progress]:
     )
     with live:
         due = 0.0
+        waits = _Waits(lambda text: live.console.print(text, markup=False, highlight=False))
 
         def show(workers: Sequence[Worker]) -> None:
             nonlocal due
+            waits.show(workers)
             if time.monotonic() >= due:
                 due = time.monotonic() + _REFRESH_S
                 live.update(_table(workers), refresh=True)

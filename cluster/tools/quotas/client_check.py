@@ -76,6 +76,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "quotas client-check -- ./my-producer --bootstrap-server {bootstrap} --topic {topic}",
         "quotas client-check --timeout 20 --json -- python consume.py {bootstrap} {topic}",
         "quotas client-check --secure -- kcat -F {clients}/kcat.conf -C -t {topic} -e",
+        data_dir_default="a temporary one",
     )
     parser.add_argument(
         "words",

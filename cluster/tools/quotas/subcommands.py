@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from cluster.tools.arguments import add_parser_of
+from cluster.tools.arguments import DATA_DIR_DEFAULT, add_parser_of
 from cluster.tools.commands import Command
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ QUOTA_COMMANDS: Final = {
 
 
 def add_subcommand(
-    subparsers: "Subparsers", name: str, *examples: str
+    subparsers: "Subparsers", name: str, *examples: str, data_dir_default: str = DATA_DIR_DEFAULT
 ) -> "argparse.ArgumentParser":
     """A sub-command's parser, with `--data-dir` and its examples at the end of `--help`."""
-    return add_parser_of(subparsers, QUOTA_COMMANDS[name], *examples)
+    command = QUOTA_COMMANDS[name]
+    return add_parser_of(subparsers, command, *examples, data_dir_default=data_dir_default)

@@ -13,6 +13,8 @@ from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import Record
 from cluster.tools.main import main
+from cluster.tools.stored_batches import stored_batches
+from cluster.tools.stored_file import StoredFile, opened
 from tests.support.old_messages import old_compressed, old_message
 
 STAMP = 1_700_000_000_000
@@ -121,15 +123,51 @@ def test_what_follows_the_last_whole_batch_is_counted(tmp_path: Path, dumped) ->
     assert dumped("--max-bytes", len(NEW), path)[1][-1] == NEW_LINES[0]
 
 
-def test_zeros_at_the_end_are_told_in_one_line_after_the_batches(tmp_path: Path, dumped) -> None:
+def test_space_allocated_ahead_is_a_note_after_the_batches(tmp_path: Path, dumped) -> None:
     path = a_log(tmp_path, NEW, bytes(100))
+    status, out, err = dumped(path)
+    assert status == 0
+    assert out[2:] == NEW_LINES[:1]
+    assert err == [
+        f"note: {path}: the log ends at byte {len(NEW)}; 100 bytes after it are allocated ahead"
+    ]
+    empty = a_log(tmp_path, bytes(100))
+    assert dumped(empty)[0] == 0
+
+
+def test_zeros_before_other_bytes_are_damage(tmp_path: Path, dumped) -> None:
+    path = a_log(tmp_path, NEW, bytes(100), b"x")
     status, out, err = dumped(path)
     assert status == 1
     assert out[2:] == NEW_LINES[:1]
     assert err == [
-        f"error: {path}: Found record size 0 smaller than minimum record overhead (14) at byte"
-        f" {len(NEW)}, only zeros from there on: space allocated ahead"
+        f"error: {path}: Found record size 0 smaller than minimum record overhead (14)"
+        f" at byte {len(NEW)}"
     ]
+
+
+def test_what_a_broker_appends_while_it_is_read_is_read_too(tmp_path: Path) -> None:
+    path = a_log(tmp_path, NEW, bytes(len(MARKER)))
+    with opened(path) as file:
+        batches = stored_batches(file)
+        assert next(batches).position == 0
+        path.write_bytes(NEW + MARKER)
+        file.forget()
+        assert next(batches).position == len(NEW)
+
+
+def test_what_a_broker_appends_before_the_check_for_zeros_is_no_damage(tmp_path: Path) -> None:
+    path = a_log(tmp_path, NEW, bytes(len(MARKER)))
+
+    class AppendedMeanwhile(StoredFile):
+        def is_zero_from(self, position: int) -> bool:
+            path.write_bytes(NEW + MARKER)
+            self.forget()
+            return super().is_zero_from(position)
+
+    with opened(path) as file:
+        file.__class__ = AppendedMeanwhile
+        assert [batch.position for batch in stored_batches(file)] == [0, len(NEW)]
 
 
 def an_index(directory: Path, *entries: tuple[int, int], suffix: str, form: str) -> Path:
