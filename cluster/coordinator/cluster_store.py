@@ -105,6 +105,12 @@ class OutOfStep(Exception):
     """The registry does not hold what the plan was made from: somebody else has written there."""
 
 
+STORE_FULL: Final = (
+    "the disk of the registry is full, and nothing was changed: free space there; deleting topics"
+    " needs none"
+)
+
+
 class StoreFull(Exception):
     """The registry has no room for this on its disk: nothing was written."""
 

@@ -42,6 +42,8 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed, ensure
 
 _ZEROS: Final = bytes(1 << 16)
+_ROOM_FOR_TWO: Final = 10
+"""With room for fewer files than this an old file goes before the new one is written."""
 _FREE: Final = bytes(ROW_BYTES - ROW_AT)
 _FREE_TOPIC: Final = bytes(TOPIC.size)
 
@@ -103,6 +105,9 @@ class MmapStats:
         )
         draft = path.with_name(path.name + ".new")
         try:
+            disk = os.statvfs(path.parent)
+            if disk.f_bavail * disk.f_frsize < _ROOM_FOR_TWO * header.size_bytes:
+                path.unlink(missing_ok=True)  # others may need what the two would take for a moment
             with draft.open("w+b") as file:
                 for start in range(0, header.size_bytes, len(_ZEROS)):
                     file.write(_ZEROS[: header.size_bytes - start])

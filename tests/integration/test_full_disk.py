@@ -147,6 +147,24 @@ def test_records_deleted_on_a_full_disk_make_room(
     wait_until(lambda: produce_one(cluster, "t")[0] is ErrorCode.none or None, "records")
 
 
+def test_what_the_registry_refuses_on_a_full_disk_is_told_and_topics_are_deleted(
+    shared_disk: SmallDisk, new_cluster: NewCluster
+) -> None:
+    """Somebody else has filled it."""
+    cluster = new_cluster().start()
+    create_topic(cluster, "t")
+    shared_disk.fill(left_bytes=2 * MIB)
+    quota = ("quotas", "set", "--client-id", "c", "--producer-byte-rate", "1MiB")
+    said = wait_until(
+        lambda: None if is_done(cluster, *quota) else refused(cluster, *quota), "a full registry"
+    )
+    assert "the disk of the registry is full, and nothing was changed" in said
+    assert "the registry's disk is full: " in cluster.command("status").stdout
+    cluster.command("topics", "--delete", "--topic", "t")
+    shared_disk.empty()
+    wait_until(lambda: is_done(cluster, *quota) or None, "the registry to take it")
+
+
 def test_start_on_a_disk_that_is_too_small_says_so_in_a_line(
     tmp_path: Path, new_cluster: NewCluster
 ) -> None:

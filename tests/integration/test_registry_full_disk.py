@@ -10,6 +10,7 @@ from tests.integration.registry_process import RegistryProcess, wait_until
 from tests.support.small_disk import MIB, SmallDisk, mounted
 
 NOT_READ_ONLY = -119
+NODE_EXISTS = -110
 DISK_BYTES = 16 * MIB
 MIN_FREE_BYTES = 4 * MIB
 
@@ -60,6 +61,7 @@ def test_what_takes_much_is_refused_and_the_rest_goes_on(registry: RegistryProce
     assert "refusing writes that need much" in registry.log()
     other = connected(registry)
     assert other.call(z.CREATE, z.create("/small")).error == NOT_READ_ONLY
+    assert other.call(z.CREATE, z.create(names[0])).error == NODE_EXISTS
     assert other.call(z.CREATE, z.create("/here", flags=z.EPHEMERAL)).error == 0
     assert other.call(z.SET_DATA, z.set_data("/here", b"y" * 10_000)).error == 0
     assert other.call(z.SET_DATA, z.set_data("/here", b"y" * 50_000)).error == NOT_READ_ONLY

@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from unittest.mock import patch
 
+from cluster.brokers.log import directory_room
+from cluster.brokers.log.directory_room import DiskSpace
 from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
@@ -12,6 +16,7 @@ from tests.simulation.consumers import Consumers
 from tests.simulation.producer import IdempotentProducer
 
 STEPS = 250
+_DISK_BYTES = 1_000 << 20
 
 
 RETENTION_BYTES = 6_000
@@ -63,8 +68,11 @@ class RandomHistory:
             if self._random.random() < 0.3:
                 self._any_action()()
             cluster.world.run_for(self._random.choice([1, 3, 10, 30, 100, 300]))
-        cluster.heal()
+        self._heal()
         cluster.settle()
+
+    def _heal(self) -> None:
+        self._cluster.heal()
 
     def _writable(self) -> list[TopicPartition]:
         return [each for each in self._cluster.assignment if each.topic not in INTERNAL_TOPICS]
@@ -230,6 +238,46 @@ class FailingDirectories(RandomHistory):
         if self._random.random() < 0.5:
             self._cluster.crash(number)
         self._cluster.repair_directory(number)
+
+
+class FullDisks(RandomHistory):
+    """Log directories fill up, to more or less of their reserve, and have room again."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._free: dict[Path, int] = {}
+        """Bytes, of directories that are full."""
+        self._actions += [(14, self._fill), (12, self._empty)]
+
+    def run(self, steps: int = STEPS) -> None:
+        """As above; file systems are as the history says."""
+        with patch.object(directory_room, "disk_space", self._space):
+            super().run(steps)
+
+    def _heal(self) -> None:
+        self._free.clear()
+        super()._heal()
+
+    def _space(self, place: Path | int) -> DiskSpace:
+        path = Path(f"/proc/self/fd/{place}").readlink() if isinstance(place, int) else place
+        free = next((f for full, f in self._free.items() if path.is_relative_to(full)), _DISK_BYTES)
+        return DiskSpace(free, _DISK_BYTES)
+
+    def _fill(self) -> None:
+        """One broker's directories, or those of all: they may share a disk."""
+        brokers = [self._any_broker()]
+        if self._random.random() < 0.2:
+            brokers = list(self._cluster.brokers)
+        free = self._random.choice([0, 7 << 20, 12 << 20])
+        self._cluster.world.note(f"the disks of {brokers} have {free >> 20} MiB left")
+        for number in brokers:
+            self._free.update(dict.fromkeys(self._cluster.brokers[number].paths, free))
+
+    def _empty(self) -> None:
+        number = self._any_broker()
+        self._cluster.world.note(f"the disk of {number} has room")
+        for path in self._cluster.brokers[number].paths:
+            self._free.pop(path, None)
 
 
 class DeletedRecords(RandomHistory):

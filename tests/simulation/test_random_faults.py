@@ -15,6 +15,7 @@ from tests.simulation.faults import (
     RETENTION,
     DeletedRecords,
     FailingDirectories,
+    FullDisks,
     GroupCommits,
     LostDisks,
     NewerGroups,
@@ -73,6 +74,13 @@ def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", seeds(8))
 def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="says where a file is")
+@pytest.mark.parametrize("seed", seeds(8))
+def test_nothing_promised_is_lost_when_disks_fill_up(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, FullDisks, minimum=1)
 
 
 @pytest.mark.simulation

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError
+from kazoo.exceptions import AuthFailedError, NotReadOnlyCallError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL
 
-from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.cluster_store import STORE_FULL, ClusterStore, StoreFull
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
@@ -108,8 +108,14 @@ class KazooSession:
         return self._session_id or 0
 
     def call(self, operation: Operation[T]) -> T:
-        """Blocking, for start-up only: run `operation(store)` on the caller's thread."""
-        return operation(self._store)
+        """Blocking, for start-up only: run `operation(store)` on the caller's thread.
+
+        Raises UserError where the registry has no room.
+        """
+        try:
+            return operation(self._store)
+        except NotReadOnlyCallError:
+            raise UserError(STORE_FULL) from None
 
     def submit(
         self,
@@ -122,6 +128,8 @@ class KazooSession:
         def run() -> None:
             try:
                 result = operation(self._store)
+            except NotReadOnlyCallError:
+                self._post(lambda: on_failed(StoreFull(STORE_FULL)))
             except Exception as error:  # noqa: BLE001 - whatever it is, the caller decides
                 failure = error
                 self._post(lambda: on_failed(failure))

@@ -23,6 +23,7 @@ from kazoo.exceptions import (
 from kazoo.interfaces import IAsyncResult
 
 from cluster.coordinator.cluster_store import (
+    STORE_FULL,
     Deposed,
     LoadedCluster,
     OutOfStep,
@@ -58,10 +59,6 @@ T = TypeVar("T")
 
 WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
-_FULL = (
-    "the disk of the registry is full, and nothing was changed: free space there; deleting topics"
-    " needs none"
-)
 READS_AT_ONCE = 500
 """Enough to hide the way to the registry. Each is some twenty objects while it is under way: every
 thread would wait while the garbage collector looks at those of ten thousand."""
@@ -172,8 +169,8 @@ def commit(
             _commit_batch(client, batch, epoch_version)
         except NotReadOnlyCallError as error:
             if has_written:
-                raise OutOfStep(_FULL) from error
-            raise StoreFull(_FULL) from error
+                raise OutOfStep(STORE_FULL) from error
+            raise StoreFull(STORE_FULL) from error
         has_written = True
 
     def read(name: str) -> IAsyncResult:

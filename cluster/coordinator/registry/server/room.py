@@ -15,6 +15,7 @@ from cluster.coordinator.registry.server.requests import (
     SetAclRequest,
     SetDataRequest,
 )
+from cluster.coordinator.registry.server.tree import ZnodeTree
 from cluster.coordinator.registry.wire.codes import EPHEMERAL_FLAGS
 
 LITTLE_BYTES: Final = 16 << 10
@@ -43,9 +44,14 @@ def reserve_bytes(min_free_bytes: int) -> int:
     return min_free_bytes // 2
 
 
-def takes_little(request: Request) -> bool:
-    """Whether a write may be made in the stage LITTLE."""
+def takes_little(request: Request, tree: ZnodeTree) -> bool:
+    """Whether a write may be made in the stage LITTLE.
+
+    Creating what exists writes nothing: clients do that to find out.
+    """
     match request:
+        case CreateRequest() if tree.find(request.path) is not None:
+            return True
         case CreateRequest():
             return request.flags in EPHEMERAL_FLAGS and len(request.data or b"") <= LITTLE_BYTES
         case SetDataRequest():
@@ -53,6 +59,6 @@ def takes_little(request: Request) -> bool:
         case SetAclRequest():
             return False
         case MultiRequest():
-            return all(takes_little(step) for _, step in request.steps)
+            return all(takes_little(step, tree) for _, step in request.steps)
         case _:
             return True

@@ -309,7 +309,11 @@ class RegistryServer:
             request = decode_request(operation, reader)
             if request is None:
                 error = RegistryError.UNIMPLEMENTED
-            elif operation in WRITES and self.room is Room.LITTLE and not takes_little(request):
+            elif (
+                operation in WRITES
+                and self.room is Room.LITTLE
+                and not takes_little(request, self.state.tree)
+            ):
                 error = RegistryError.NOT_READ_ONLY
             else:
                 record = self._answer(connection, session, Operation(operation), request, now)
