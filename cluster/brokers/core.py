@@ -27,6 +27,7 @@ from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.log_integrity import LogIntegrity
 from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.long_work import LongWork
 from cluster.brokers.metadata_cache import MetadataCache
@@ -221,6 +222,9 @@ class BrokerCore:
             self.id, self.groups.former, self.metadata, ports.control_link, ports.clock
         )
         self.groups.on_unloaded = self.histories.on_unloaded
+        self.integrity = LogIntegrity(
+            self.id, self.live, ports, self.table, self.metadata, self.events
+        )
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up
         )
@@ -449,6 +453,7 @@ class BrokerCore:
             settings[keys.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS], self._remove_expired_tokens
         )
         self.cleaner.start()
+        self.integrity.start()
         if ports.counters is not None:
             start_metrics(self, ports.loop, ports.clock, ports.counters, ports.clients)
 
@@ -509,6 +514,7 @@ class BrokerCore:
         self.replication.close()
         self._ports.control_link.close()
         self.cleaner.close()
+        self.integrity.close()
         self.authentication.close()
         self.long_work.close()
         self._flush_thread.close()

@@ -46,6 +46,7 @@ def start_metrics(
             core.isr_changes,
             core.controller.elections,
             core.flusher,
+            core.integrity.counts,
         ),
         topic,
         settings[keys.METRICS_INTERVAL_MS],

@@ -595,6 +595,21 @@ LOG_DIR_RESERVE_BYTES: Final = broker_setting(
     doc="Disk space that records leave free, at most a tenth of the disk; a log directory with less"
     " takes no records, and other in-sync replicas lead.",
 )
+LOG_SCRUB_INTERVAL_MS: Final = broker_setting(
+    "milena.log.scrub.interval.ms",
+    long(at_least=0),
+    default=DAY_MS,
+    update=Update.CLUSTER_WIDE,
+    doc="How often every byte of every log is read and compared with its checksum; 0 for never.",
+)
+LOG_SCRUB_MAX_BYTES_PER_SECOND: Final = broker_setting(
+    "milena.log.scrub.max.bytes.per.second",
+    long(at_least=64 * KIB),
+    default=10 * MIB,
+    update=Update.CLUSTER_WIDE,
+    doc="Bytes that the broker reads in a second for that; it takes a twentieth of a processor at"
+    " most.",
+)
 LOG_RETENTION_MS: Final = broker_setting(
     "log.retention.ms",
     long(at_least=-1),

@@ -322,6 +322,27 @@ BROKER_METRICS: Final = (
         "microseconds that this took",
     ),
     Metric(
+        "CheckedBytesPerSec",
+        "milena.log:type=LogIntegrity,name=CheckedBytesPerSec",
+        _COUNTER,
+        Unit.BYTES,
+        "bytes of logs that the scrub has compared with their checksums",
+    ),
+    Metric(
+        "DamagedBatchesPerSec",
+        "milena.log:type=LogIntegrity,name=DamagedBatchesPerSec",
+        _COUNTER,
+        Unit.PLACES,
+        "places in segments that were found damaged, by the scrub or by a read",
+    ),
+    Metric(
+        "RepairedBatchesPerSec",
+        "milena.log:type=LogIntegrity,name=RepairedBatchesPerSec",
+        _COUNTER,
+        Unit.PLACES,
+        "of these: places that were repaired from another replica",
+    ),
+    Metric(
         "OfflineLogDirectoryCount",
         "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
         _GAUGE,

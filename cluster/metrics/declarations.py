@@ -31,6 +31,7 @@ class Unit(StrEnum):
     PARTITIONS = "partitions"
     PARTITIONS_PER_SECOND = "partitions/s"
     PERCENT = "percent"
+    PLACES = "places"
     RATIO = "ratio"
     """0 to 1 is nothing to everything."""
     REBALANCES = "rebalances"

@@ -29,7 +29,9 @@ from cluster.protocol.peer.control import (
     Acknowledged,
     AlterPartition,
     AlterTopicConfigs,
+    AskBatches,
     AskLogEnds,
+    Batches,
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
@@ -104,6 +106,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     ProduceMetrics(1_000, b"no batch"),
     KeepHistories((b"no history",)),
     AskLogEnds((NumberedPartitions("no-such-topic", (0, 3)),)),
+    AskBatches("no-such-topic", uuid.UUID(int=7), 3, 5, 9),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""
 
@@ -114,6 +117,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
     ),
     ShutdownPrepared(False),
     LogEnds(((7, -1), ())),
+    Batches(ErrorCode.none, False, b"records"),
     Acknowledged(ErrorCode.stale_broker_epoch),
     Refusal(ErrorCode.invalid_request, "malformed"),
 )

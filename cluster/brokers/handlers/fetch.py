@@ -19,6 +19,7 @@ from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.log.damage import DamagedBatch
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
@@ -215,6 +216,14 @@ def _read(
         result.is_enough = True
         return FetchedPartition(index, int(ErrorCode.kafka_storage_error)), 0
     except Refused as refused:
+        if (
+            partition is not None
+            and isinstance(refused, DamagedBatch)
+            and partition.log.damage.is_being_repaired
+        ):
+            # As if nothing were there yet: the request waits until it is, or shows that it fails.
+            hw, start = partition.high_watermark, partition.log.log_start_offset
+            return FetchedPartition(index, 0, hw, hw, start), 0
         result.is_enough = True
         return _refusal(topic, index, refused, partition, result, context, services), 0
     answer = (

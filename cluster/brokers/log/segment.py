@@ -496,6 +496,10 @@ class Segment:
                 self.max_timestamp_ms = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
 
+    def reopen(self) -> None:
+        """Of a closed segment: take its file as it is now. Slices handed out keep the old one."""
+        self.place_in(self.directory)
+
     def relocated(self, directory: Path) -> "Segment":
         """This segment over a whole copy of its files; this one is not to be used any more."""
         moved = copy.copy(self)

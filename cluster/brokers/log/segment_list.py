@@ -137,6 +137,18 @@ class SegmentList:
             self.damage.forget(segment.base_offset)
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
+    def on_repaired(self, segment: Segment) -> None:
+        """Bytes of a file were put back: it may be longer than it was, and is looked at anew."""
+        self.damage.forget(segment.base_offset)
+        if segment.is_active:
+            if segment.unchecked is not None:
+                segment.unchecked.forget()
+            return
+        limit = self.segments[segment_slot(self.segments, segment.base_offset) + 1].base_offset
+        segment.reopen()
+        segment.unchecked = UncheckedBytes(segment.file.size_bytes, limit)
+        self._closed_bytes = sum(one.file.size_bytes for one in self.segments[:-1])
+
     def since(self, recovery_point: Offset) -> tuple[Segment, ...]:
         """The segments that hold anything from an offset on."""
         return self.segments[segment_slot(self.segments, recovery_point) :]

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.log_scrubber import ScrubCounts
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -76,6 +77,7 @@ class Watched:
     isr_changes: IsrChanges
     elections: ElectionCounts
     flusher: LogFlusher
+    scrub_counts: ScrubCounts
 
 
 class MetricPublisher:
@@ -191,6 +193,10 @@ class MetricPublisher:
         counters.set("UncleanLeaderElectionsPerSec", watched.elections.unclean_count)
         counters.set("LogFlushRateAndTimeMs", watched.flusher.flush_count)
         counters.set("LogFlushTimeUs", watched.flusher.flush_us)
+        scrub = watched.scrub_counts
+        counters.set("CheckedBytesPerSec", scrub.checked_bytes)
+        counters.set("DamagedBatchesPerSec", scrub.damaged)
+        counters.set("RepairedBatchesPerSec", scrub.repaired)
         counters.set("FailedConnectionsPerSec", watched.clients.failed_count)
         cleaner = watched.cleaner
         counters.set("MaxDirtyPercent", round(100 * cleaner.counts.max_dirty_ratio))

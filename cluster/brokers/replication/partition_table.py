@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.damage import Damage
 from cluster.brokers.log.directories import set_stray_aside
 from cluster.brokers.log.directory_state import concerns_a_name
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -41,6 +42,10 @@ OnOpened = Callable[[int, int], None]
 
 def nobody_waits(_opened: int, _total: int) -> None:
     """For callers to whom nobody listens."""
+
+
+def nobody_repairs(_partition: TopicPartition, _damage: Damage) -> None:
+    """Where nobody listens; the line about it is all."""
 
 
 @dataclass(slots=True)
@@ -127,6 +132,8 @@ class PartitionTable:
         self.on_replica_gone: Callable[[TopicPartition], object] = self.take_replica_offline
         """Called for a replica whose directory somebody has removed; it has `take_replica_offline`
         called, at once or when the turn of the loop ends."""
+        self.on_damage: Callable[[TopicPartition, Damage], None] = nobody_repairs
+        """Told of bytes of a replica that were found damaged."""
         self.moving: Collection[TopicPartition] = frozenset()
         """Replicas on their way to another log directory."""
         self._local_id = local_id
@@ -483,7 +490,13 @@ class PartitionTable:
         """The replicas of these topics."""
         return [p for name in names for p in self._of_topic.get(name, {}).values()]
 
+    def listen_for_damage(self, partition: Partition) -> None:
+        """Be told of what is found in the log that the replica has now."""
+        partition_id = partition.id
+        partition.log.damage.listener = lambda damage: self.on_damage(partition_id, damage)
+
     def _add(self, partition: Partition, directory: LogDirectory) -> None:
+        self.listen_for_damage(partition)
         self._partitions[partition.id] = partition
         self._of_topic.setdefault(partition.id.topic, {})[partition.id] = partition
         self.places.put(partition.id, directory)

@@ -5,6 +5,7 @@ message), and what brokers ask of the controller (AlterPartition, CreateTopics, 
 """
 
 import re
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -34,6 +35,7 @@ from cluster.protocol.peer.field_types import (
     INT32,
     LONG,
     NUMBER,
+    OFFSET,
     OFFSET_OR_NONE,
     UNIQUE_ID,
     FieldType,
@@ -248,10 +250,36 @@ class AskLogEnds(Request[LogEnds]):
     topics: Sequence[NumberedPartitions]
 
 
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Whole batches of a replica, as they are in its log, or an error code.
+
+    `may_differ`: compaction, which each replica does on its own, may have changed them.
+    """
+
+    code: ErrorCode
+    may_differ: bool = True
+    records: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class AskBatches(Request[Batches]):
+    """A broker whose replica is damaged asks another for committed batches: those that hold
+    anything of [offset, end_offset), as many as fit, but at least one."""
+
+    topic: str
+    topic_id: uuid.UUID
+    partition: int
+    offset: int
+    end_offset: int
+
+
 _TEXT_MAX: Final = 1 << 20
 """As much as a znode holds: most texts come from there."""
 _LIST_MAX: Final = 100_000
 _BATCH_BYTES_MAX: Final = 16 << 20
+_RECORDS_BYTES_MAX: Final = 1 << 30
+"""A batch may be as large as a segment, whatever the settings say now."""
 _TEXT: Final = text(_TEXT_MAX)
 _TOPIC: Final = matching(
     re.compile(rf"(?!\.{{1,2}}\Z)[^/\0]{{1,{TOPIC_NAME_LENGTH_MAX}}}\Z").match,
@@ -418,6 +446,17 @@ ASK_LOG_ENDS: Final = record(
 )
 LOG_ENDS: Final = record(
     LogEnds, ends=listed(listed(OFFSET_OR_NONE, PARTITIONS_MAX), PARTITIONS_MAX)
+)
+ASK_BATCHES: Final = record(
+    AskBatches,
+    topic=_TOPIC,
+    topic_id=UNIQUE_ID,
+    partition=NUMBER,
+    offset=OFFSET,
+    end_offset=OFFSET,
+)
+BATCHES: Final = record(
+    Batches, code=ERROR_CODE, may_differ=BOOLEAN, records=octets(_RECORDS_BYTES_MAX)
 )
 ACKNOWLEDGED: Final = record(Acknowledged, code=ERROR_CODE)
 REFUSAL: Final = record(Refusal, code=ERROR_CODE, reason=_TEXT)

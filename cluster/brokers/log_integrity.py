@@ -1,0 +1,64 @@
+"""Keeps the bytes of one broker's logs as they were written: the scrub, and repairs."""
+
+from cluster.brokers.log_scrubber import SHARE_OF_PROCESSOR, TICK_MS, LogScrubber
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.ports import BrokerPorts
+from cluster.brokers.replica_repairs import ReplicaRepairs
+from cluster.brokers.replication.partition_events import PartitionEvents
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.config.live_settings import LiveSettings
+from cluster.model.ids import BrokerId
+
+_SHARE_OF_REPAIRS = 0.5
+"""Of a processor: fetches may be waiting."""
+
+
+class LogIntegrity:
+    """Lifecycle: construction begins to repair what is found, `start` to look; then `close`."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        live: LiveSettings,
+        ports: BrokerPorts,
+        table: PartitionTable,
+        metadata: MetadataCache,
+        events: PartitionEvents,
+    ) -> None:
+        loop = ports.loop
+        self._loop = loop
+        self._threads = [
+            ports.background("log-scrubber", SHARE_OF_PROCESSOR),
+            ports.background("log-repairer", _SHARE_OF_REPAIRS),
+        ]
+        self._scrubber = LogScrubber(
+            live,
+            table,
+            self._threads[0].do,
+            loop.call_from_thread,
+            loop.call_after,
+            ports.clock.monotonic_ms,
+        )
+        self.counts = self._scrubber.counts
+        self._repairs = ReplicaRepairs(
+            local_id,
+            table,
+            metadata,
+            ports.control_link,
+            self.counts,
+            self._threads[1].do,
+            loop.call_from_thread,
+            loop.call_after,
+            events.on_moved,
+        )
+
+    def start(self) -> None:
+        """Begin to scrub, in a while."""
+        self._loop.call_every(TICK_MS, self._scrubber.on_tick)
+
+    def close(self) -> None:
+        """End both threads, with what they are reading."""
+        self._scrubber.close()
+        self._repairs.close()
+        for thread in self._threads:
+            thread.close(drop=True)
