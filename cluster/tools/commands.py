@@ -35,6 +35,7 @@ COMMANDS: Final = {
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
+        Command("verify", "verify.command", "check the files of all logs for damage"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
         Command("partitions", "partitions", "elect leaders of partitions"),
         Command(

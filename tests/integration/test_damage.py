@@ -1,5 +1,6 @@
 """Bytes of logs that go bad under running brokers: never served, and repaired from a replica."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,8 +34,8 @@ def flip(path: Path, position: int) -> bytes:
     return before
 
 
-def filled(cluster: Cluster, **options: int) -> tuple[str, Recorder]:
-    topic = create_topic(cluster, "orders", partitions=1, **options)
+def filled(cluster: Cluster) -> tuple[str, Recorder]:
+    topic = create_topic(cluster, "orders", partitions=1)
     recorder = Recorder(cluster, topic, partitions=1)
     for turn in range(12):
         recorder.produce(f"turn {turn}", 400)
@@ -50,6 +51,7 @@ def test_a_byte_that_goes_bad_at_the_leader_is_not_served_but_repaired(
     topic, recorder = filled(cluster)
     wait_for_isr(cluster, topic, 3)
     assert read_all(cluster, topic, 1) == recorder.acknowledged
+    assert verified(cluster) == {0: [], 1: [], 2: []}
     at = leader(cluster, topic, 0)
     damaged = segments(cluster, at, topic)[:3]
     assert len(damaged) == 3
@@ -86,7 +88,7 @@ def test_the_scrub_finds_and_repairs_what_a_follower_has_lost(new_cluster: NewCl
     assert cluster.log_lines(follower, f"{cut} is damaged at byte")
     for other in {0, 1, 2} - {follower}:
         cluster.kill(other, stay_down=True)
-    wait_until(lambda: leader(cluster, topic, 0) == follower, "the follower to lead")
+    wait_until(lambda: leader(cluster, topic, 0, follower) == follower, "the follower to lead")
     assert read_all(cluster, topic, 1) == recorder.acknowledged
 
 
@@ -101,12 +103,26 @@ def test_what_no_replica_has_any_more_is_refused_and_the_rest_is_served(
         path = cluster.log_dir(broker) / f"{topic}-0" / name
         flip(path, 120)
     header = read_header(path.read_bytes())
+    assert verified(cluster) == {broker: [header.base_offset] for broker in range(3)}
     with pytest.raises(CorruptMessage):
         read_from(cluster, topic, header.base_offset)
     values = read_from(cluster, topic, header.last_offset + 1)
-    assert len(values) == len(recorder.acknowledged) - header.last_offset - 1
+    assert len(values) == len(recorder.acknowledged[0]) - header.last_offset - 1
     at = leader(cluster, topic, 0)
     wait_until(lambda: cluster.log_lines(at, "cannot be repaired"), "the line about it")
+
+
+def verified(cluster: Cluster) -> dict[int, list[int]]:
+    """The damaged offsets that `verify` finds of each broker, while the cluster runs."""
+    done = cluster.command("verify", "--json", check=False)
+    found = json.loads(done.stdout)
+    assert done.returncode == (0 if found["is_good"] else 1)
+    return {
+        each["broker"]: [
+            damage["offset"] for log in each["partitions"] for damage in log["damages"]
+        ]
+        for each in found["directories"]
+    }
 
 
 class CorruptMessage(Exception):
