@@ -8,6 +8,7 @@ from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.live_settings import LiveSettings
 from cluster.model.ids import BrokerId
+from cluster.runtime.slices import Slices
 
 _SHARE_OF_REPAIRS = 0.5
 """Of a processor: fetches may be waiting."""
@@ -24,6 +25,7 @@ class LogIntegrity:
         table: PartitionTable,
         metadata: MetadataCache,
         events: PartitionEvents,
+        slices: Slices,
     ) -> None:
         loop = ports.loop
         self._loop = loop
@@ -34,6 +36,7 @@ class LogIntegrity:
         self._scrubber = LogScrubber(
             live,
             table,
+            slices,
             self._threads[0].do,
             loop.call_from_thread,
             loop.call_after,

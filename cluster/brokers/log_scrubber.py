@@ -7,7 +7,7 @@ repaired by whoever listens there; damaged indexes are made anew from the batche
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from cluster.config.live_settings import LiveSettings
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import Post
+from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ SHARE_OF_PROCESSOR: Final = 0.05
 TICK_MS: Final = 1_000
 FIRST_SCRUB_MS: Final = 60_000
 """After the start, unless the interval is shorter: a start has other things to do."""
+AGE_MS: Final = 600_000
+"""For so long after its end, at least, a segment's bytes count as checked when it was written."""
 _PARTITIONS_PER_STEP: Final = 200
 _CALL_BYTES: Final = 1 << 20
 """Read before the broker's thread hears of it."""
@@ -74,6 +77,7 @@ class LogScrubber:
         self,
         live: LiveSettings,
         table: PartitionTable,
+        slices: Slices,
         post: Post,
         post_back: Post,
         call_after: Callable[[int, Callable[[], None]], object],
@@ -82,11 +86,13 @@ class LogScrubber:
         """`post` runs a call on a thread of its own, `post_back` on the broker's."""
         self._live = live
         self._table = table
+        self._slices = slices
         self._post = post
         self._post_back = post_back
         self._call_after = call_after
         self._monotonic_ms = monotonic_ms
         self.counts = ScrubCounts()
+        self._age_at_ms: int | None = None
         self._next_ms: int | None = None
         self._began_ms = 0
         self._partitions: deque[Partition] = deque()
@@ -100,6 +106,9 @@ class LogScrubber:
         """Begin a scrub when it is time for one."""
         interval_ms = self._live[keys.LOG_SCRUB_INTERVAL_MS]
         now_ms = self._monotonic_ms()
+        if self._age_at_ms is None or now_ms >= self._age_at_ms:
+            self._age_at_ms = now_ms + AGE_MS
+            self._slices.start(self._age())
         if self._is_running or self._is_closed or not interval_ms:
             return
         if self._next_ms is None:
@@ -111,6 +120,12 @@ class LogScrubber:
     def close(self) -> None:
         """Begin nothing more."""
         self._is_closed = True
+
+    def _age(self) -> Iterator[None]:
+        for count, partition in enumerate(self._table, 1):
+            partition.log.age()
+            if count % _PARTITIONS_PER_STEP == 0:
+                yield
 
     def _begin(self, now_ms: MonotonicMs) -> None:
         self._is_running = True

@@ -105,7 +105,8 @@ def read_slice(
         end = limited
     if end <= start:
         return LogSlice(segment.file, start, 0, offset)
-    if segment.unchecked is not None and start < segment.unchecked.end:
+    unchecked = segment.unchecked
+    if unchecked is not None and start < unchecked.end and not unchecked.is_all_checked:
         end, after = _check(segment, offset, start, end)
         return LogSlice(
             segment.file, start, end - start, Offset(next_base) if end == size else after
@@ -137,7 +138,8 @@ def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int,
         damaged = segment.note_damage(checked.end, checked.defect)
         if checked.end == start:
             raise damaged
-    segment.on_checked()
+    if segment.is_active and unchecked.is_all_checked:
+        segment.unchecked = None  # what is appended needs no second look
     next_offset = checked.next_offset
     if not next_offset and checked.end < segment.file.size_bytes:
         # The range ends within one that was good before, or before what was appended since.

@@ -448,6 +448,10 @@ class PartitionLog:
         self._files.replace(gone)
         self.transactions.on_segments_changed()
 
+    def age(self) -> None:
+        """See `SegmentList.age`."""
+        self._files.age()
+
     def on_repaired(self, segment: Segment) -> None:
         """See `SegmentList.on_repaired`."""
         self._files.on_repaired(segment)

@@ -391,12 +391,6 @@ class Segment:
         self.damage.note(self.file.path, Damage(self.base_offset, position, offset, defect))
         return DamagedBatch(self.file.path, position)
 
-    def on_checked(self) -> None:
-        """Some more was checked: of an active segment, what is appended needs no second look."""
-        unchecked = self.unchecked
-        if self._active_index is not None and unchecked is not None and unchecked.is_all_checked:
-            self.unchecked = None
-
     def look_at_file(self) -> None:
         """Before a read. Raises DamagedBatch for a closed segment whose file was cut."""
         if self.unchecked is None or self._active_index is not None:
@@ -495,10 +489,6 @@ class Segment:
             if header.max_timestamp > self.max_timestamp_ms:
                 self.max_timestamp_ms = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
-
-    def reopen(self) -> None:
-        """Of a closed segment: take its file as it is now. Slices handed out keep the old one."""
-        self.place_in(self.directory)
 
     def relocated(self, directory: Path) -> "Segment":
         """This segment over a whole copy of its files; this one is not to be used any more."""

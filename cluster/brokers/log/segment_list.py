@@ -34,6 +34,10 @@ class SegmentList:
     ) -> None:
         self.directory = directory
         self.damage = DamageLog()
+        self._fresh: list[Segment] = []
+        """Closed a short time ago: what was appended to them counts as checked."""
+        self._aging: list[Segment] = []
+        """Those of them that were closed before `age` was last called."""
         self._deleted_files = deleted_files
         for segment in segments:
             segment.damage = self.damage
@@ -57,8 +61,11 @@ class SegmentList:
         closed.close_for_writing()
         write_snapshot(self.directory, base_offset, producers)
         segment = self._new_segment(base_offset, closed.options, wall_ms)
-        # Its pages may leave memory from now on: whoever reads them first checks them.
+        was_checked = closed.unchecked is None
         closed.unchecked = UncheckedBytes(closed.file.size_bytes, base_offset)
+        if was_checked:
+            closed.unchecked.trust(closed.file, closed.base_offset)
+            self._fresh.append(closed)
         self._set((*self.segments, segment))
         return segment
 
@@ -137,15 +144,24 @@ class SegmentList:
             self.damage.forget(segment.base_offset)
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
+    def age(self) -> None:
+        """Have segments checked again that were closed before this was last called: their pages
+        may have left memory, so whoever reads them next reads the disk.
+        """
+        for segment in self._aging:
+            if segment.unchecked is not None:
+                segment.unchecked.forget()
+        self._aging, self._fresh = self._fresh, []
+
     def on_repaired(self, segment: Segment) -> None:
-        """Bytes of a file were put back: it may be longer than it was, and is looked at anew."""
+        """Bytes of a file were put back: the segment is looked at anew. Raises OSError."""
         self.damage.forget(segment.base_offset)
         if segment.is_active:
             if segment.unchecked is not None:
                 segment.unchecked.forget()
             return
         limit = self.segments[segment_slot(self.segments, segment.base_offset) + 1].base_offset
-        segment.reopen()
+        segment.place_in(self.directory)  # the file may be longer than it was
         segment.unchecked = UncheckedBytes(segment.file.size_bytes, limit)
         self._closed_bytes = sum(one.file.size_bytes for one in self.segments[:-1])
 

@@ -1,6 +1,7 @@
 """Closed segments that are damaged while their log is open: found before the bytes are served."""
 
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,3 +150,25 @@ def test_a_damaged_index_costs_no_record(tmp_path: Path, suffix: str) -> None:
             for offset in range(segment.base_offset, segment.base_offset + 4):
                 assert values(log, offset)[0] == b"value %d" % offset
             path.write_bytes(before)
+
+
+def test_a_segment_is_checked_when_it_is_read_some_time_after_it_was_closed(
+    tmp_path: Path,
+) -> None:
+    log = a_log(tmp_path)
+    segment = log.segments[0]
+    before = segment.file.path.stat()
+    flip(segment.file.path, 70)
+    # As where a disk returns other bytes: nobody has written to the file.
+    os.utime(segment.file.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert size_read(log)
+    log.age()
+    assert size_read(log)
+    log.age()
+    with pytest.raises(DamagedBatch):
+        values(log, 0)
+
+
+def size_read(log: PartitionLog) -> int:
+    part = log.read(Offset(0), 10_000, upper_offset=log.log_end_offset, at_least_one_batch=True)
+    return part.size_bytes
