@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.brokers.log.damage import DamageLog
 from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
@@ -155,11 +154,6 @@ class PartitionLog:
     def recovery_point(self) -> Offset:
         """Everything below it is on disk."""
         return self.durability.recovery_point
-
-    @property
-    def damage(self) -> DamageLog:
-        """What was found damaged of the files, and is not served."""
-        return self._files.damage
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -447,14 +441,6 @@ class PartitionLog:
         """Put cleaned files in place of closed segments (see `SegmentList.replace`)."""
         self._files.replace(gone)
         self.transactions.on_segments_changed()
-
-    def age(self) -> None:
-        """See `SegmentList.age`."""
-        self._files.age()
-
-    def on_repaired(self, segment: Segment) -> None:
-        """See `SegmentList.on_repaired`."""
-        self._files.on_repaired(segment)
 
     # Durability
 
