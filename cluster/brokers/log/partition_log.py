@@ -97,6 +97,9 @@ class PartitionLog:
         self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
         self._files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
+        self.damage = self._files.damage
+        """What was found damaged of the files, and is not served."""
+        self.age, self.on_repaired = self._files.age, self._files.on_repaired
         self.update_options(options)
         self.transactions = LogTransactions(self._files)
         self.transactions.on_replayed(self.producers)
