@@ -16,6 +16,7 @@ from cluster.records.builder import batch_at_offsets
 from cluster.records.reader import Record
 from tests.support.old_messages import old_compressed, old_message
 from tests.support.running_cluster import Cluster
+from tests.support.stored_batches import with_header
 from tests.support.topics import create_topic, leader
 from tests.support.waiting import wait_until
 
@@ -156,6 +157,25 @@ def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> object:
         yield cluster
     finally:
         cluster.close()
+
+
+def test_records_that_no_reader_could_read_are_not_taken_in(
+    new_cluster: NewCluster, tmp_path: Path
+) -> None:
+    """An old broker has stored what a producer claimed: two records, where there is one."""
+    cluster = new_cluster().start()
+    topic = create_topic(cluster)
+    sound = [batch_at_offsets([Record(offset, STAMP, b"k", b"v")]) for offset in (100, 103)]
+    lying = with_header(
+        batch_at_offsets([Record(101, STAMP, b"k", b"v")]), record_count=2, last_offset_delta=1
+    )
+    directory = a_partition(tmp_path, sound[0], bytes(lying), sound[1])
+    status, _, err = run_import(cluster, directory, "--topic", topic)
+    assert status == 1
+    line = err.splitlines()[-1]
+    assert "the batch ends before record 1" in line
+    assert "offset 101" in line
+    assert [record.offset for record in consumed(cluster, topic, 1)] == [0]
 
 
 def test_records_that_the_topic_would_delete_are_warned_of(
