@@ -2,6 +2,7 @@
 
 Needs the environment that `bin/cluster` makes on first use:
     PYTHONPATH=. .venv/bin/python bench/broker.py [--records N] [--requests N]
+        [--throughput-only] [--codec lz4] [--record-bytes 1024] [--vary]
 
 Prints one table. Rates depend on the machine, so each row that moves bytes also gives the broker's
 CPU seconds per GB, to be read beside the plain copy of a GB into a file that the run begins with.
@@ -10,6 +11,7 @@ CPU seconds per GB, to be read beside the plain copy of a GB into a file that th
 import argparse
 import json
 import os
+import random
 import socket
 import statistics
 import struct
@@ -41,7 +43,20 @@ def main() -> None:
     parser.add_argument(
         "--requests", type=int, default=20_000, help="produce requests per latency run"
     )
+    parser.add_argument("--throughput-only", action="store_true", help="one replica, acks=1")
+    parser.add_argument("--codec", default="none", help="of the producers; records halve then")
+    parser.add_argument("--record-bytes", type=int, default=1024)
+    parser.add_argument("--vary", action="store_true", help="records of half to 1.5 times as much")
     options = parser.parse_args()
+    values = make_values(options.record_bytes, varies=options.vary, codec=options.codec)
+    if options.throughput_only:
+        with (
+            tempfile.TemporaryDirectory(prefix="milena-bench-") as directory,
+            running_cluster(Path(directory) / "data") as (state, _),
+        ):
+            for name, value in throughput(state, 1, "1", options.records, values, options.codec):
+                print(f"{name}  {value}")
+        return
     with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
         data_dir = Path(directory) / "data"
         rows = [("plain copy of 1 GB into a new file", f"{plain_copy(Path(directory)):.2f} s")]
@@ -52,7 +67,7 @@ def main() -> None:
                 ("CPU of all processes together, idle", f"{idle_cpu(state):.1f} % of a core")
             )
             for factor, acks in ((1, "1"), (3, "1"), (3, "all")):
-                rows += throughput(state, factor, acks, options.records)
+                rows += throughput(state, factor, acks, options.records, values, options.codec)
             rows.append(("memory after the load (PSS)", f"{pss_mb(state):.0f} MB"))
             for factor, required_acks in ((1, 1), (3, 1), (3, -1)):
                 rows += latency(state, factor, required_acks, options.requests)
@@ -133,10 +148,26 @@ def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, in
     return leader.host, leader.port, leader.id
 
 
+def make_values(record_bytes: int, *, varies: bool, codec: str) -> list[bytes]:
+    """Random values; hexadecimal digits where they are to be compressed."""
+    dice = random.Random(1)
+    sizes = [record_bytes] * 100
+    if varies:
+        sizes = [dice.randrange(record_bytes // 2, record_bytes * 3 // 2) for _ in range(1000)]
+    if codec == "none":
+        return [dice.randbytes(size) for size in sizes]
+    return [dice.randbytes(size // 2).hex().encode() for size in sizes]
+
+
 def throughput(
-    state: dict[str, Any], factor: int, acks: str, records: int
+    state: dict[str, Any],
+    factor: int,
+    acks: str,
+    records: int,
+    values: list[bytes],
+    codec: str,
 ) -> list[tuple[str, str]]:
-    """One librdkafka producer, 1 KB records, as fast as it can."""
+    """One librdkafka producer, as fast as it can."""
     name = f"throughput-{factor}-{acks}"
     leader = create_topic(state, name, factor)[2]
     pid = next(broker["pid"] for broker in state["brokers"] if broker["id"] == leader)
@@ -147,26 +178,26 @@ def throughput(
             "acks": acks,
             "linger.ms": 5,
             "batch.size": 1_000_000,
+            "compression.type": codec,
             "queue.buffering.max.messages": 1_000_000,
         }
     )
-    value = os.urandom(1024)
     before, began, own = process.cpu_times(), time.monotonic(), time.process_time()
-    for _ in range(records):
+    for number in range(records):
         while True:
             try:
-                producer.produce(name, value)
+                producer.produce(name, values[number % len(values)])
                 break
             except BufferError:
                 producer.poll(0.01)
     producer.flush()
     seconds, own = time.monotonic() - began, time.process_time() - own
     after = process.cpu_times()
-    gigabytes = records * len(value) / GB
+    gigabytes = records * sum(map(len, values)) / len(values) / GB
     user, system = after.user - before.user, after.system - before.system
     label = f"replication factor {factor}, acks={acks}"
     return [
-        (f"librdkafka, 1 KB records, {label}", f"{gigabytes * 1000 / seconds:.0f} MB/s"),
+        (f"librdkafka, {label}", f"{gigabytes * 1000 / seconds:.0f} MB/s"),
         (
             "  leader: CPU user + system per GB",
             f"{user / gigabytes:.2f} + {system / gigabytes:.2f} s",

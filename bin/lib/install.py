@@ -2,12 +2,14 @@
 
 Called by venv.sh with the project folder and the sets (`core` is etc/requirements/core.txt). pip,
 which Python brings, installs uv; uv installs the sets, or pip where uv cannot. A lock serializes
-simultaneous first uses; the next call repairs what an interrupted one left unfinished.
+simultaneous first uses; the next call repairs what an interrupted one left unfinished. Where there
+is a C compiler, the one module that is C is compiled in place, again when its source has changed.
 """
 
 import fcntl
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,11 @@ SIZES = {"rollup": "about 520 MB to download, once", "rollup-java": "35 MB"}
 
 
 Command = list[str | Path]
+
+_HOW_TO_COMPILE = (
+    "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX') or '.so');"
+    " print(s.get_paths()['include']); print(s.get_config_var('LDSHARED') or 'cc -shared')"
+)
 
 
 class CannotInstallError(Exception):
@@ -49,6 +56,7 @@ def main(root: Path, sets: list[str]) -> None:
         missing = [name for name in sets if not environment.has(name)]
         if missing:
             environment.install(missing)
+        environment.compile_walk(root / "cluster" / "records" / "_walk.c")
 
 
 class Environment:
@@ -105,6 +113,32 @@ class Environment:
                     )
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def compile_walk(self, source: Path) -> None:
+        """Compile the module unless this source of it was tried before; Python does its work else.
+
+        `.walk-tried` is a copy of the source, so a machine without a compiler is asked once.
+        """
+        tried = self._folder / ".walk-tried"
+        if not source.exists() or (tried.exists() and tried.read_bytes() == source.read_bytes()):
+            return
+        how: Command = [self._python, "-c", _HOW_TO_COMPILE]
+        asked = subprocess.run(how, capture_output=True, text=True)
+        suffix, include, linker = asked.stdout.splitlines()
+        built = source.with_suffix(suffix)
+        unfinished = built.with_name(f"{built.name}.unfinished")
+        options: Command = ["-O2", "-fPIC", f"-I{include}", source, "-o", unfinished]
+        with phase(f"Compiling {source.name}"):
+            try:
+                done = subprocess.run([*shlex.split(linker), *options], capture_output=True)
+                is_done = done.returncode == 0
+            except OSError:
+                is_done = False  # there is no compiler
+            if is_done:
+                unfinished.replace(built)
+            else:
+                say("not possible here, the same in Python is used ... ")
+        shutil.copyfile(source, tried)
 
     def _run(self, name: str, installer: str, command: Command, env: Mapping[str, str]) -> bool:
         """Have an installer install one set. Returns whether that succeeded."""

@@ -1,6 +1,6 @@
 # Sourced by the launchers: finds the project, makes sure .venv holds what etc/requirements asks for.
 # The launcher has set `here` to its own folder.
-# After the first use this costs one comparison of files: no installer, no network, no Python.
+# After the first use this costs comparisons of files: no installer, no network, no Python.
 
 root=$(CDPATH='' cd "$here/.." && pwd -P)
 python=$root/.venv/bin/python
@@ -11,6 +11,8 @@ need_installed() {
     for wanted_set in "$@"; do
         cmp -s "$root/etc/requirements/$wanted_set.txt" "$root/.venv/.installed-$wanted_set" || missing=yes
     done
+    walk=$root/cluster/records/_walk.c
+    [ ! -e "$walk" ] || cmp -s "$walk" "$root/.venv/.walk-tried" || missing=yes
     if [ -n "$missing" ] || [ ! -x "$python" ] || [ -e "$root/.venv/.unfinished-core" ]; then
         found=$(find_python) || {
             echo "Milena needs Python 3.11 or newer, and none was found: install python3.11 and try again." >&2

@@ -4,12 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 from cluster import __version__
+from tests.support.compiled_walk import missing_compiler
 
 ROOT = Path(__file__).parents[2]
 UNIT: Path = Path("tests/unit")
@@ -41,18 +41,9 @@ TESTS_OF_COMPILED_MODULES = [
 OTHERS = "tests/unit/brokers/log/cleaner"
 
 
-def missing() -> str | None:
-    """What compiling needs and this machine does not have."""
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    if shutil.which(compiler) is None:
-        return f"no C compiler ({compiler})"
-    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    return None if header.exists() else f"no {header}"
-
-
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler())),
 ]
 
 

@@ -1,6 +1,7 @@
 """What bin/cluster does before its first command: .venv, made from a package index of our own."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.project_copy import WheelFolder, copy_project, run
+from tests.support.compiled_walk import missing_compiler
+from tests.support.project_copy import ROOT, WheelFolder, copy_project, run
 
 pytestmark = pytest.mark.slow
 UV = Path(sys.executable).parent / "uv"
@@ -130,3 +132,46 @@ def test_without_a_package_index_it_says_so(project):
     assert ran.returncode == 1
     assert ran.stderr.endswith("Fix the above and try again.\n")
     assert not (project / ".venv" / ".installed-core").exists()
+
+
+C_SOURCE = ROOT / "cluster" / "records" / "_walk.c"
+
+
+@pytest.fixture
+def with_c(project, wheels) -> WheelFolder:
+    """The project has the module that is C as well."""
+    (project / "cluster" / "records").mkdir()
+    shutil.copy(C_SOURCE, project / "cluster" / "records")
+    return wheels
+
+
+def built_in(project: Path) -> list[Path]:
+    return [path for path in (project / "cluster" / "records").iterdir() if path.suffix == ".so"]
+
+
+@pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler()))
+def test_the_module_that_is_c_is_compiled_once_and_when_its_source_has_changed(project, with_c):
+    ran = start(project, with_c)
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert "Compiling _walk.c" in ran.stderr
+    (built,) = built_in(project)
+    walked = subprocess.run(
+        [project / ".venv/bin/python", "-c", "import _walk; print(_walk.walk(b'', 1)[0])"],
+        env={**os.environ, "PYTHONPATH": str(built.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert walked.stdout == "1\n", walked.stderr
+    assert start(project, with_c).stderr == ""
+    source = built.parent / "_walk.c"
+    source.write_text(source.read_text() + "/* changed */\n")
+    assert "Compiling _walk.c" in start(project, with_c).stderr
+
+
+def test_where_nothing_can_be_compiled_it_starts_all_the_same(project, with_c):
+    (project / "cluster" / "records" / "_walk.c").write_text("this is no C")
+    ran = start(project, with_c)
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert "the same in Python is used" in ran.stderr
+    assert built_in(project) == []
+    assert start(project, with_c).stderr == ""

@@ -12,12 +12,22 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "cluster" / "records" / "_walk.c"
 
 
+def missing_compiler() -> str | None:
+    """What compiling needs and this machine does not have."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        return f"no C compiler ({compiler})"
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    return None if header.exists() else f"no {header}"
+
+
 def compile_walk(folder: Path) -> Any:
     """The module, built in `folder`. Skips the running test where that cannot be done."""
+    problem = missing_compiler()
+    if problem is not None:
+        pytest.skip(problem)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     include = Path(sysconfig.get_paths()["include"])
-    if shutil.which(compiler) is None or not (include / "Python.h").exists():
-        pytest.skip(f"no C compiler ({compiler}) or no Python.h")
     built = folder / "_walk.so"
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{include}"]
     if shutil.which("xcrun") is not None:
