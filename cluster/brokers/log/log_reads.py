@@ -15,8 +15,8 @@ from cluster.records.reader import heads_of, plain_records
 
 _PACKED_AT_ONCE_BYTES: Final = 16 * 1024
 _PLAIN_AT_ONCE_BYTES: Final = 256 * 1024
-_RECORDS_AT_ONCE: Final = 4_000
-"""What is larger takes longer than a few milliseconds to look into."""
+_RECORDS_AT_ONCE: Final = 1_000
+"""What is larger takes longer than a millisecond to look into."""
 
 
 class LogSlice:
