@@ -179,7 +179,8 @@ class Controller:
     ) -> tuple[Plan, Elected]:
         """See `elect_asked`; the outcomes are complete when the plan is."""
         plan, outcomes = Plan(), Elected()
-        plan.steps = elect_asked(self.state, election, asked, self._staying, plan.changed, outcomes)
+        live, rules = self._staying, self._election_rules()
+        plan.steps = elect_asked(self.state, election, asked, live, rules, plan.changed, outcomes)
         return plan, outcomes
 
     def return_leaders(self, percentage: int, of: set[BrokerId]) -> Plan:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from cluster.coordinator.controller.elections import PARTITIONS_PER_STEP, elect
+from cluster.coordinator.controller.elections import PARTITIONS_PER_STEP, RulesOf, elect
 from cluster.model.cluster import ClusterState, PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
@@ -65,6 +65,7 @@ def elect_asked(
     election: ElectionType,
     asked: Sequence[TopicPartition] | None,
     live: Collection[BrokerId],
+    rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
     outcomes: Elected,
 ) -> Iterator[None]:
@@ -76,7 +77,7 @@ def elect_asked(
     is_of_all = asked is None
     partitions = [each for each, _ in cluster.partitions()] if asked is None else asked
     for count, partition in enumerate(partitions, 1):
-        outcome = _elect_one(cluster, election, partition, live, changed)
+        outcome = _elect_one(cluster, election, partition, live, rules_of, changed)
         if not is_of_all or outcome.code is not ErrorCode.election_not_needed:
             outcomes.append((partition, outcome))
         if count % PARTITIONS_PER_STEP == 0:
@@ -88,6 +89,7 @@ def _elect_one(
     election: ElectionType,
     partition: TopicPartition,
     live: Collection[BrokerId],
+    rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
 ) -> Outcome:
     state = cluster.partition(partition)
@@ -107,7 +109,8 @@ def _elect_one(
     else:
         if state.has_leader:
             return _NOT_NEEDED
-        new_state = elect(state, usable, unclean=True)
+        min_insync = rules_of(partition.topic).min_insync_replicas
+        new_state = elect(state, usable, unclean=True, min_insync=min_insync)
         refusal = _NONE_ELIGIBLE
     if new_state is None or not new_state.has_leader:
         return refusal

@@ -1,10 +1,12 @@
 """Preferred and unclean elections that are asked for, and returns to preferred replicas."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.coordinator.controller.elections import PARTITIONS_PER_STEP
+from cluster.coordinator.controller.elections import PARTITIONS_PER_STEP, ElectionRules
 from cluster.coordinator.controller.leader_elections import (
     RETURNS_AT_ONCE,
     Elected,
@@ -26,6 +28,10 @@ def live(*numbers: int) -> set[BrokerId]:
     return set(map(BrokerId, numbers))
 
 
+def rules_of(_topic: str) -> ElectionRules:
+    return ElectionRules(is_unclean=False, min_insync_replicas=2)
+
+
 def orders(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
@@ -38,7 +44,7 @@ def elected(
 ) -> tuple[dict[TopicPartition, PartitionState], list[tuple[int, ErrorCode]]]:
     changed: dict[TopicPartition, PartitionState] = {}
     outcomes: Elected = []
-    for _ in elect_asked(cluster, election, asked, alive, changed, outcomes):
+    for _ in elect_asked(cluster, election, asked, alive, rules_of, changed, outcomes):
         pass
     return changed, [(partition.partition, outcome.code) for partition, outcome in outcomes]
 
@@ -113,6 +119,16 @@ def test_an_unclean_election_prefers_a_live_replica_in_sync() -> None:
     cluster = a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [2], -1)))
     changed, _ = elected(cluster, UNCLEAN, [orders(0)], live(1, 2))
     assert changed[orders(0)].leader == 2
+
+
+def test_after_an_unclean_election_below_min_insync_replicas_others_stay_eligible() -> None:
+    state = replace(
+        a_partition([1, 2, 3], [], -1), eligible=(BrokerId(2), BrokerId(3)), leader=BrokerId(-1)
+    )
+    cluster = a_cluster([1, 2], a_topic("orders", state))
+    changed, _ = elected(cluster, UNCLEAN, [orders(0)], live(1, 2))
+    after = changed[orders(0)]
+    assert (after.leader, after.isr, after.eligible) == (2, (2,), (3,))
 
 
 def test_of_all_partitions_those_that_need_no_election_are_left_out() -> None:
@@ -227,7 +243,7 @@ def test_thousands_of_partitions_are_looked_at_in_steps() -> None:
     cluster = a_cluster([1, 2], a_topic("orders", *[a_partition([1, 2])] * count))
     changed: dict[TopicPartition, PartitionState] = {}
     assert len(list(return_leaders(cluster, live(1, 2), 0, set(), changed))) >= 5
-    steps = elect_asked(cluster, PREFERRED, None, live(1, 2), changed, [])
+    steps = elect_asked(cluster, PREFERRED, None, live(1, 2), rules_of, changed, [])
     assert len(list(steps)) == 5
 
 
