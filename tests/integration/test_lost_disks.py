@@ -114,11 +114,11 @@ def test_without_any_replica_that_has_the_records_a_partition_waits_for_a_person
     cluster.restart(0)  # which does not make it forget
     assert leader(cluster, "t") == -1
     cluster.command(
-        "configs",
-        "--alter",
-        *("--entity-type", "topics"),
-        *("--entity-name", "t"),
-        *("--add-config", "unclean.leader.election.enable=true"),
+        "partitions",
+        "elect-leaders",
+        *("--election-type", "unclean"),
+        *("--topic", "t"),
+        *("--partition", "0"),
     )
     wait_until(lambda: leader(cluster, "t") == 0, "a leader, with what there is")
     recorder.produce("anew", 10)

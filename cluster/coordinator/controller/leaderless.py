@@ -1,11 +1,12 @@
 """Says why partitions have no leader, and what ends that. Pure, but for the log."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cluster.model.cluster import PartitionState
-from cluster.model.ids import TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -13,18 +14,24 @@ _LINES_MAX: Final = 16
 
 
 def report_leaderless(changed: Mapping[TopicPartition, PartitionState]) -> None:
-    """One line for each partition whose new state has no leader, up to a few, then their number."""
+    """One line for each partition whose new state has no leader, up to a few, then their number.
+
+    Those that wait for brokers which may lead, as while a cluster starts, share a line at INFO.
+    """
     waiting = [(name, state) for name, state in changed.items() if not state.has_leader]
-    for name, state in waiting[:_LINES_MAX]:
+    awaited = Counter(frozenset(_may_lead(state)) for _, state in waiting if _may_lead(state))
+    for brokers, count in awaited.items():
+        log.info("%d partitions wait for broker %s to lead them", count, _either(brokers))
+    others = [(name, state) for name, state in waiting if not _may_lead(state)]
+    for name, state in others[:_LINES_MAX]:
         log.error("%s", why_leaderless(name, state))
-    if len(waiting) > _LINES_MAX:
-        log.error("... and %d more partitions have no leader", len(waiting) - _LINES_MAX)
+    if len(others) > _LINES_MAX:
+        log.error("... and %d more partitions have no leader", len(others) - _LINES_MAX)
 
 
 def why_leaderless(name: TopicPartition, state: PartitionState) -> str:
     """What a partition without a leader waits for, in one line."""
-    may_lead = [*state.isr, *state.eligible]
-    if may_lead:
+    if may_lead := _may_lead(state):
         waits = f"broker {_either(may_lead)}, which has all committed records"
         return f"{name} has no leader: it waits for {waits}"
     if state.doubtful:
@@ -38,6 +45,10 @@ def why_leaderless(name: TopicPartition, state: PartitionState) -> str:
         f"{name} has no leader: no replica is left that has its committed records; if none comes"
         f" back, {_unclean(name)} gives the records up"
     )
+
+
+def _may_lead(state: PartitionState) -> tuple[BrokerId, ...]:
+    return (*state.isr, *state.eligible)
 
 
 def _either(brokers: Iterable[int]) -> str:
