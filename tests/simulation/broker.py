@@ -129,6 +129,22 @@ class SimulatedBroker:
 
         self.node.run(lambda: self.core.prepare_shutdown(close))
 
+    def end_with_cluster(self, on_stopped: Callable[[], None]) -> None:
+        """As when the whole cluster stops: it elects nobody, and ends when it is drained."""
+        deadline_ms = self.loop.now_ms + 500
+
+        def look() -> None:
+            if self.core.is_drained() or self.loop.now_ms >= deadline_ms:
+                self.core.close()
+                self.die()
+                self.session.client.expire()
+                on_stopped()
+            else:
+                self.loop.call_after(10, look)
+
+        self.node.run(self.core.end_with_cluster)
+        self.loop.call_after(self.world.random.choice([0, 10, 100]), look)
+
     def die(self) -> None:
         """As kill -9: what was written is in the page cache, what was not is lost."""
         self.node.die()

@@ -71,6 +71,7 @@ class SimulatedCluster:
         """The log directory of a broker that cannot be used now."""
         self._lives = dict.fromkeys(range(broker_count), 0)
         self._boots = dict.fromkeys(range(broker_count), 0)
+        self._unmounted: dict[int, Path] = {}
         self._copies: dict[int, Path] = {}
         """An older copy of a broker's disks."""
         self._value_count = 0
@@ -167,6 +168,13 @@ class SimulatedCluster:
 
         self.brokers[number].stop_cleanly(on_stopped)
 
+    def stop_everything(self) -> None:
+        """Every broker that is up stops, and knows that all of them do."""
+        self.world.note("the whole cluster is asked to stop")
+        for broker in self.brokers.values():
+            if broker.is_up:
+                broker.end_with_cluster(lambda: None)
+
     def pause(self, number: int) -> None:
         """SIGSTOP: nothing runs and nothing is answered; nobody refreshes the session."""
         broker = self.brokers[number]
@@ -234,6 +242,25 @@ class SimulatedCluster:
         if not self.brokers[number].node.is_alive and number not in self._broken:
             self.world.note(f"the disks of broker {number} are wiped")
             shutil.rmtree(self.directory / str(number), ignore_errors=True)
+
+    def unmount(self, number: int) -> None:
+        """One of the disks of a broker that is down is not mounted; an empty directory is there."""
+        broker = self.brokers[number]
+        if not broker.node.is_alive and number not in self._broken | self._unmounted.keys():
+            path = self.random.choice(broker.paths)
+            if path.exists():
+                self.world.note(f"{path.name} of broker {number} is not mounted")
+                path.rename(path.with_name("elsewhere"))
+                self._unmounted[number] = path
+
+    def mount(self, number: int) -> None:
+        """It is mounted again, over what was written meanwhile."""
+        if number in self._unmounted and not self.brokers[number].node.is_alive:
+            path = self._unmounted.pop(number)
+            if path.with_name("elsewhere").exists():  # else all disks were wiped meanwhile
+                self.world.note(f"{path.name} of broker {number} is mounted again")
+                shutil.rmtree(path, ignore_errors=True)
+                path.with_name("elsewhere").rename(path)
 
     def remove_replica(self, number: int, partition: TopicPartition) -> None:
         """Somebody removes the directory of one replica, of a broker that is down."""

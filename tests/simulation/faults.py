@@ -348,15 +348,30 @@ class LostDisks(RandomHistory):
         self._actions += [
             (10, self._lose_disk),
             (6, self._copy_disk),
+            (6, self._mount_again),
             (3, self._everything_stops),
         ]
 
     def _copy_disk(self) -> None:
         self._cluster.copy_disks(self._any_broker())
 
-    def _everything_stops(self) -> None:
-        """One after the other, as `stop` does it, or all at once."""
+    def _mount_again(self) -> None:
+        """What such a disk has by then is old."""
         cluster = self._cluster
+        if cluster.checks.everything_is_in_sync():
+            self._is_one_lost = False
+        number = self._any_broker()
+        if not self._is_one_lost and self._is_down(number):
+            self._is_one_lost = True
+            cluster.mount(number)
+
+    def _everything_stops(self) -> None:
+        """As `stop` does it, or one after the other, or all at once."""
+        cluster = self._cluster
+        if self._random.random() < 0.4:
+            cluster.stop_everything()
+            cluster.world.run_for(1_000)
+            return
         is_clean = self._random.random() < 0.5
         for number in list(cluster.brokers):
             if is_clean and cluster.brokers[number].is_up:
@@ -373,11 +388,13 @@ class LostDisks(RandomHistory):
         if self._is_one_lost or not self._is_down(number):
             return
         self._is_one_lost = True
-        loss = self._random.choice(["wipe", "roll back", "remove"])
+        loss = self._random.choice(["wipe", "roll back", "remove", "unmount"])
         if loss == "wipe":
             cluster.wipe(number)
         elif loss == "roll back":
             cluster.roll_back(number)
+        elif loss == "unmount":
+            cluster.unmount(number)
         else:
             cluster.remove_replica(number, self._random.choice(list(cluster.assignment)))
 
