@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Collection
 
+from cluster.brokers.kept_answers import KeptAnswers
 from cluster.model.cluster import (
     BrokerRegistration,
     ClusterState,
@@ -25,7 +26,7 @@ class MetadataCache:
         self.cluster_id = cluster_id
         self.controller_id: BrokerId = NO_BROKER
         self.controller_epoch = ControllerEpoch(0)
-        self.encoded_answers: dict[object, tuple[bytes, frozenset[BrokerId]]] = {}
+        self.encoded_answers = KeptAnswers[tuple[bytes, frozenset[BrokerId]]]()
         """The Metadata handler's cached answers for this state, each with the leaders it names."""
         self.state_number = 0
         """Grows with every change of the state."""

@@ -1,13 +1,14 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Answers at once, for topics, for this broker and its loggers (KIP-412), and for groups, whether they
+Tells of topics, of this broker and its loggers (KIP-412), and of groups, whether they
 exist or not (KIP-848); "" names the values that were set for all brokers in use (KIP-226). Other
 resource types are INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -24,8 +25,9 @@ from cluster.brokers.handlers.ports import (
     HasMetadata,
     HasSettings,
     HasTopicSettings,
+    MakesAnswersInSlices,
 )
-from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.config.describe import Entry, describe, describe_group, describe_level
 from cluster.config.dynamic import CLUSTER_WIDE
 from cluster.model.errors import ErrorCode, Refused
@@ -39,6 +41,8 @@ from cluster.protocol.messages import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from cluster.protocol.messages.describe_configs import write_describe_configs_resource_result
+from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.DESCRIBE_CONFIGS, 1, 4)
 
@@ -46,46 +50,103 @@ TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32
 
+_RESOURCES_AT_ONCE: Final = 4
+_CONFIGS_PER_STEP: Final = 20
 
-class Ports(HasMetadata, HasSettings, HasTopicSettings, HasBrokerId, HasGroupConfigs, Protocol):
+
+class Ports(
+    HasMetadata,
+    HasSettings,
+    HasTopicSettings,
+    HasBrokerId,
+    HasGroupConfigs,
+    MakesAnswersInSlices,
+    Protocol,
+):
     """What DescribeConfigs needs of its broker."""
 
 
 def handle(
     request: DescribeConfigsRequest, context: RequestContext, services: Ports
-) -> DescribeConfigsResponse:
-    """One result per asked resource."""
-    return DescribeConfigsResponse(
-        throttle_time=timedelta(0),
-        results=tuple(
-            _describe(resource, request, context, services) for resource in request.resources
-        ),
-    )
+) -> DescribeConfigsResponse | NotYet:
+    """One result per asked resource; of many of them the answer is made in slices.
+
+    One that is asked again with the same keys is told once: a few bytes name it, and its configs
+    are some ten kilobytes.
+    """
+    asked = {
+        (each.resource_type, each.resource_name, each.configuration_keys): each
+        for each in request.resources
+    }
+    results: list[DescribeConfigsResult] = []
+    steps = _describe_all(asked.values(), request, context, services, results)
+    if len(asked) > _RESOURCES_AT_ONCE:
+        services.slices.start(_answer_later(steps, results, context))
+        return PARKED
+    deque(steps, maxlen=0)
+    return _answer(results)
 
 
-def _describe(
-    resource: DescribeConfigsResource,
+def _answer_later(
+    steps: Iterator[None], results: Sequence[DescribeConfigsResult], context: RequestContext
+) -> Iterator[None]:
+    while context.channel.is_open:
+        try:
+            next(steps)
+        except StopIteration:
+            context.answer(_answer(results))
+            return
+        yield
+
+
+def _answer(results: Sequence[DescribeConfigsResult]) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))
+
+
+def _describe_all(
+    resources: Iterable[DescribeConfigsResource],
     request: DescribeConfigsRequest,
     context: RequestContext,
     services: Ports,
-) -> DescribeConfigsResult:
-    code, detail = ErrorCode.none, None
-    entries: Iterable[Entry] = ()
+    results: list[DescribeConfigsResult],
+) -> Iterator[None]:
+    """Adds a result for each resource, its configs encoded: as objects they take ten times the
+    memory.
+    """
+    for resource in resources:
+        code, detail, entries = _found(resource, context, services)
+        content = bytearray()
+        count = 0
+        for entry in entries:
+            write_describe_configs_resource_result(
+                content, _result(entry, request), context.version
+            )
+            count += 1
+            if count % _CONFIGS_PER_STEP == 0:
+                yield
+        results.append(
+            DescribeConfigsResult(
+                error_code=code,
+                error_message=detail,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=EncodedItems(count, content),
+            )
+        )
+        yield
+
+
+def _found(
+    resource: DescribeConfigsResource, context: RequestContext, services: Ports
+) -> tuple[ErrorCode, str | None, list[Entry]]:
+    """The wanted configs of a resource, or why there are none."""
     try:
         _check_access(resource, context, services)
         entries = _entries(resource, services)
     except Refused as refused:
-        code, detail = refused.code, refused.detail
-    wanted = resource.configuration_keys
-    return DescribeConfigsResult(
-        error_code=code,
-        error_message=detail,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(
-            _result(entry, request) for entry in entries if not wanted or entry.name in wanted
-        ),
-    )
+        return refused.code, refused.detail, []
+    wanted = frozenset(resource.configuration_keys or ())
+    return ErrorCode.none, None, [each for each in entries if not wanted or each.name in wanted]
 
 
 def _check_access(

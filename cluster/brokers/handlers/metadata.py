@@ -63,7 +63,8 @@ _CORRELATION: Final = struct.Struct(">i")
 _THROTTLE_TIME: Final = struct.Struct(">i")
 _FIRST_THROTTLE_TIME: Final = 3
 _FIRST_LISTENER_NOT_FOUND: Final = 6
-_REMEMBERED_MAX: Final = 256
+_ASKED_TOPIC_BYTES: Final = 400
+"""What a topic that is named takes in the key of an answer that is kept."""
 _PARTITIONS_AT_ONCE: Final = 500
 """More are encoded in slices: ten thousand take some 40 ms."""
 _PARTITIONS_PER_STEP: Final = 50
@@ -200,12 +201,10 @@ def _encoded(
     is_calm = may_hold and services.liveness.is_calm(services.loop.now_ms)
     # An answer with errors had side effects, or will be different soon.
     if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
-        remembered = services.metadata.encoded_answers
-        if len(remembered) >= _REMEMBERED_MAX:
-            remembered.clear()
-        remembered[_what_is_asked(request, context, services)] = (
-            frame,
-            _leaders(request, context, services),
+        services.metadata.encoded_answers.put(
+            _what_is_asked(request, context, services),
+            (frame, _leaders(request, context, services)),
+            len(frame) + _ASKED_TOPIC_BYTES * len(request.topics or ()),
         )
     return frame
 
@@ -314,7 +313,11 @@ def describe_cluster_topics(
         ]
     else:
         # A topic named twice is answered once, as in Kafka: clients index the answer by name.
-        once = {(asked.name, asked.topic_id): asked for asked in request.topics}
+        # An id counts more than the name beside it, so that any number of names is one topic.
+        once = {
+            asked.topic_id if _is_asked_by_id(asked) else asked.name: asked
+            for asked in request.topics
+        }
         topics = [
             _asked_topic(asked, request, context, services, prepared) for asked in once.values()
         ]

@@ -7,9 +7,10 @@ flexible; v7 require_stable (KIP-447); v8 several groups (KIP-709); v9 member id
 newer consumer protocol; v10 topic ids.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, allowed_among, check
@@ -27,6 +28,7 @@ from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -41,6 +43,8 @@ _FIRST_WITH_ERROR: Final = 2
 _FIRST_WITH_GROUPS: Final = 8
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
+K = TypeVar("K")
+
 
 class Ports(HasGroups, HasMetadata, Protocol):
     """What OffsetFetch needs of its broker."""
@@ -49,16 +53,42 @@ class Ports(HasGroups, HasMetadata, Protocol):
 def handle(
     request: OffsetFetchRequest, context: RequestContext, services: Ports
 ) -> OffsetFetchResponse:
-    """Tell how far groups have read."""
+    """Tell how far groups have read. A group, or a partition of one, that is named again is told
+    once: a few bytes name it, and what is committed may be some kilobytes.
+    """
     if context.version < _FIRST_WITH_GROUPS:
         return _of_one_group(request, context, services)
     return OffsetFetchResponse(
         throttle_time=NO_TIME,
         groups=tuple(
             _of_group(asked, context, services, require_stable=request.require_stable)
-            for asked in request.groups
+            for asked in _each_once(request.groups)
         ),
     )
+
+
+def _each_once(groups: Iterable[OffsetFetchRequestGroup]) -> Iterable[OffsetFetchRequestGroup]:
+    """Groups that are named several times as one, with the topics of all."""
+    found: dict[str, list[OffsetFetchRequestGroup]] = {}
+    for each in groups:
+        found.setdefault(each.group_id, []).append(each)
+    for first, *others in found.values():
+        if not others:
+            yield first
+            continue
+        topics: list[OffsetFetchRequestTopics] = []
+        for each in (first, *others):
+            topics += each.topics or ()
+        is_all = any(each.topics is None for each in (first, *others))
+        yield replace(first, topics=None if is_all else tuple(topics))
+
+
+def _merged(topics: Iterable[tuple[K, Iterable[int]]]) -> dict[K, tuple[int, ...]]:
+    """Each topic once, and each of its partitions."""
+    found: dict[K, dict[int, None]] = {}
+    for topic, numbers in topics:
+        found.setdefault(topic, {}).update(dict.fromkeys(numbers))
+    return {topic: tuple(numbers) for topic, numbers in found.items()}
 
 
 def _of_one_group(
@@ -66,9 +96,8 @@ def _of_one_group(
 ) -> OffsetFetchResponse:
     topics = None
     if request.topics is not None:
-        topics = tuple(
-            TopicPartitions(each.name, each.partition_indexes) for each in request.topics
-        )
+        asked_topics = _merged((each.name, each.partition_indexes) for each in request.topics)
+        topics = tuple(TopicPartitions(*each) for each in asked_topics.items())
     asked = FetchOffsets(request.group_id, topics, require_stable=request.require_stable)
     found = _fetch(asked, context, services)
     if found.error is not ErrorCode.none and context.version < _FIRST_WITH_ERROR:
@@ -113,12 +142,19 @@ def _of_group(
     topics: list[TopicPartitions] | None = None
     if asked.topics is not None:
         topics = []
-        for each in asked.topics:
-            name = services.metadata.topic_name(each.topic_id) if by_id else each.name
+        named = _merged(
+            (
+                (each.name, each.topic_id) if not by_id else ("", each.topic_id),
+                each.partition_indexes,
+            )
+            for each in asked.topics
+        )
+        for (name_given, topic_id), numbers in named.items():
+            name = services.metadata.topic_name(topic_id) if by_id else name_given
             if name is None:
-                unknown.append(_unknown_topic(each.topic_id, each.partition_indexes))
+                unknown.append(_unknown_topic(topic_id, numbers))
             else:
-                topics.append(TopicPartitions(name, each.partition_indexes))
+                topics.append(TopicPartitions(name, numbers))
     found = _fetch(
         FetchOffsets(
             asked.group_id,

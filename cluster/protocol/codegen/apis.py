@@ -118,6 +118,7 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirsPartition"),
         (ApiKey.DESCRIBE_ACLS, "DescribeAclsResource"),
         (ApiKey.DESCRIBE_ACLS, "AclDescription"),
+        (ApiKey.DESCRIBE_CONFIGS, "DescribeConfigsResourceResult"),
     }
 )
 """Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`

@@ -16,6 +16,7 @@ from cluster.protocol.writer import (
     NULL_ARRAY,
     NULL_COMPACT,
     NULL_STRING,
+    EncodedItems,
     varint,
 )
 
@@ -82,7 +83,7 @@ class DescribeConfigsResult:
     error_message: str | None
     resource_type: int
     resource_name: str
-    configs: tuple[DescribeConfigsResourceResult, ...]
+    configs: tuple[DescribeConfigsResourceResult, ...] | EncodedItems
 
 
 @dataclass(slots=True, kw_only=True)
@@ -318,8 +319,11 @@ def _write_describe_configs_result(
     out += _pack_h(len(encoded))
     out += encoded
     out += _pack_i(len(message.configs))
-    for configs_item in message.configs:
-        _write_describe_configs_resource_result(out, configs_item, version)
+    if isinstance(message.configs, EncodedItems):
+        out += message.configs.content
+    else:
+        for configs_item in message.configs:
+            _write_describe_configs_resource_result(out, configs_item, version)
 
 
 def _write_response_legacy(out: bytearray, message: DescribeConfigsResponse, version: int) -> None:
@@ -384,8 +388,11 @@ def _write_describe_configs_result_flexible(out: bytearray, message: DescribeCon
     out += varint(len(encoded) + 1)
     out += encoded
     out += varint(len(message.configs) + 1)
-    for configs_item in message.configs:
-        _write_describe_configs_resource_result_flexible(out, configs_item)
+    if isinstance(message.configs, EncodedItems):
+        out += message.configs.content
+    else:
+        for configs_item in message.configs:
+            _write_describe_configs_resource_result_flexible(out, configs_item)
     out += NO_TAGS
 
 
@@ -850,3 +857,13 @@ def read_response(
     if version >= 4:
         return _read_response_flexible(buffer, position, end, version)
     return _read_response_legacy(buffer, position, end, version)
+
+
+def write_describe_configs_resource_result(
+    out: bytearray, message: DescribeConfigsResourceResult, version: int
+) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    if version >= 4:
+        _write_describe_configs_resource_result_flexible(out, message)
+    else:
+        _write_describe_configs_resource_result(out, message, version)

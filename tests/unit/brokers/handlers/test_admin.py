@@ -302,6 +302,65 @@ def test_configs_of_topics_and_of_this_broker(stage: HandlerStage, version: int)
     assert (everyone.error_code, everyone.configs) == (0, ())
 
 
+def test_configs_that_are_asked_for_again_are_told_once(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    results = described(
+        stage,
+        *[(BROKER_RESOURCE, str(BROKER), None)] * 5_000,
+        (TOPIC, "t", ["retention.ms"]),
+        (TOPIC, "t", ["segment.bytes"]),
+    )
+
+    assert [r.resource_name for r in results] == [str(BROKER), "t", "t"]
+    assert [len(r.configs) for r in results[1:]] == [1, 1]
+
+
+def test_the_configs_of_many_topics_are_told_in_slices(stage: HandlerStage) -> None:
+    names = [f"t{number}" for number in range(100)]
+    stage.update(*(a_topic(name, a_partition(ALL)) for name in names))
+    client = stage.connect()
+    client.send(
+        request(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            resources=[
+                {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
+                for name in (*names, "missing")
+            ],
+            include_synonyms=True,
+            include_documentation=True,
+        )
+    )
+    assert client.is_waiting
+    while not stage.slices.is_idle:
+        stage.loop.run_once(max_wait_ms=0)
+    *told, missing = client.receive().results
+    assert [r.resource_name for r in told] == names
+    assert all(len(r.configs) > 20 for r in told)
+    assert missing.error_code == ErrorCode.unknown_topic_or_partition
+
+
+def test_nobody_is_told_of_many_configs_once_it_has_gone(stage: HandlerStage) -> None:
+    stage.update(*(a_topic(f"t{number}", a_partition(ALL)) for number in range(50)))
+    client = stage.connect()
+    client.send(
+        request(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            resources=[
+                {"resource_type": TOPIC, "resource_name": f"t{number}", "configuration_keys": None}
+                for number in range(50)
+            ],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+    )
+    client.close()
+    stage.loop.run_once(max_wait_ms=0)
+    assert stage.slices.is_idle
+
+
 def test_configs_that_cannot_be_described(stage: HandlerStage) -> None:
     stage.update()
 

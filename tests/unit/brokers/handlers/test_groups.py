@@ -4,6 +4,7 @@ import gc
 import logging
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -464,6 +465,39 @@ def test_only_a_member_of_the_generation_commits(coordinator: HandlerStage) -> N
         asked = commit_offsets("g", {T0: 6}, member=stranger, generation=generation)
         assert committed_in(client.call(asked)) == [code]
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (5, 0)}
+
+
+@pytest.mark.parametrize("version", [1, 7, 8, 9, 10])
+def test_an_offset_that_is_asked_for_again_is_told_once(
+    coordinator: HandlerStage, version: int
+) -> None:
+    client = coordinator.connect()
+    client.call(commit_offsets("g", {T0: 5, ("t", 1): 6}))
+    once = fetch_offsets("g", [T0, ("t", 1)], version=version)
+    again = fetch_offsets("g", [T0, ("t", 1)] * 1_000, version=version)
+    if version >= 8:
+        again = replace(again, groups=again.groups * 3)
+    told, asked_again = client.call(once), client.call(again)
+    groups = [answer.groups if version >= 8 else [answer] for answer in (told, asked_again)]
+    counts = [
+        [sum(len(topic.partitions) for topic in group.topics) for group in each] for each in groups
+    ]
+    assert counts == [[2], [2]]
+    assert fetched_in(told) == fetched_in(asked_again)
+
+
+def test_a_group_that_is_asked_for_twice_is_told_of_all_that_is_asked(
+    coordinator: HandlerStage,
+) -> None:
+    client = coordinator.connect()
+    client.call(commit_offsets("g", {T0: 5, ("t", 1): 6}))
+    first, second = (fetch_offsets("g", [each], version=9) for each in (T0, ("t", 1)))
+    (group,) = client.call(replace(first, groups=first.groups + second.groups)).groups
+    (topic,) = group.topics
+    assert [each.committed_offset for each in topic.partitions] == [5, 6]
+    everything = fetch_offsets("g", None, version=9)
+    (group,) = client.call(replace(first, groups=first.groups + everything.groups)).groups
+    assert sum(len(each.partitions) for each in group.topics) == 2
 
 
 def test_long_metadata_is_refused(coordinator: HandlerStage) -> None:

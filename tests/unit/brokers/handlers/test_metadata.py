@@ -257,6 +257,32 @@ def test_remembered_answers_are_bounded(stage: HandlerStage) -> None:
     assert len(stage.metadata.encoded_answers) <= 256
 
 
+def test_an_answer_that_names_a_topic_very_often_is_not_remembered(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    assert len(ask(stage, *["t"] * 20_000).topics) == 1
+
+    assert len(stage.metadata.encoded_answers) == 0
+
+
+def test_a_topic_that_is_asked_for_by_its_id_is_told_once_under_whatever_names(
+    stage: HandlerStage,
+) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+    topic_id = stage.metadata.topics["t"].topic_id
+    asked = request(
+        ApiKey.METADATA,
+        12,
+        topics=[{"topic_id": topic_id, "name": f"name-{number}"} for number in range(100)],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+
+    (topic,) = stage.connect().call(asked).topics
+
+    assert (topic.name, topic.topic_id) == ("t", topic_id)
+
+
 def test_one_remembered_answer_serves_one_kind_of_client(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
