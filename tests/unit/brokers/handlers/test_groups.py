@@ -367,8 +367,12 @@ def test_where_a_member_is_and_what_it_has(coordinator: HandlerStage) -> None:
         not_found = ErrorCode.group_id_not_found if version >= 6 else ErrorCode.none
         assert missing.error_code == not_found
         if version >= 3:
-            read, delete, describe = 1 << 3, 1 << 6, 1 << 8
-            assert group.authorized_operations == read | delete | describe
+            read, delete, describe, describe_configs, alter_configs = (
+                1 << operation for operation in (3, 6, 8, 10, 11)
+            )
+            assert group.authorized_operations == (
+                read | delete | describe | describe_configs | alter_configs
+            )
 
 
 @pytest.mark.parametrize("version", range(6))
