@@ -223,7 +223,14 @@ class BrokerCore:
         )
         self.groups.on_unloaded = self.histories.on_unloaded
         self.integrity = LogIntegrity(
-            self.id, self.live, ports, self.table, self.metadata, self.events, self.slices
+            self.id,
+            self.live,
+            ports,
+            self.table,
+            self.metadata,
+            self.events,
+            self.slices,
+            self.cleaner,
         )
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up

@@ -178,8 +178,10 @@ class LogCleaner:
     def _run_of(self, partition: Partition) -> _Run | None:
         """What a cleaning of this log would be; None when there is nothing to clean."""
         own = partition.log
-        if not own.options.is_compacted or self._is_busy(partition) or self._is_held_up(partition):
+        if not own.options.is_compacted or self.is_busy(partition) or self._is_held_up(partition):
             return None
+        if len(own.damage):
+            return None  # it is repaired, or stays as it is
         if partition.id in self._table.moving:
             return None  # what it replaced would have to be copied again
         try:
@@ -189,7 +191,8 @@ class LogCleaner:
             return None
         return None if cleanable is None else _Run(partition, own, cleanable, own.cuts)
 
-    def _is_busy(self, partition: Partition) -> bool:
+    def is_busy(self, partition: Partition) -> bool:
+        """Whether a helper is cleaning this one."""
         return any(
             worker.run is not None and worker.run.partition is partition for worker in self._workers
         )

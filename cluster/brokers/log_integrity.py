@@ -1,5 +1,6 @@
 """Keeps the bytes of one broker's logs as they were written: the scrub, and repairs."""
 
+from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_scrubber import SHARE_OF_PROCESSOR, TICK_MS, LogScrubber
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.ports import BrokerPorts
@@ -26,6 +27,7 @@ class LogIntegrity:
         metadata: MetadataCache,
         events: PartitionEvents,
         slices: Slices,
+        cleaner: LogCleaner,
     ) -> None:
         loop = ports.loop
         self._loop = loop
@@ -53,6 +55,7 @@ class LogIntegrity:
             loop.call_from_thread,
             loop.call_after,
             events.on_moved,
+            cleaner.is_busy,
         )
 
     def start(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
+from cluster.brokers.log.closed_rebuild import ClosedRebuild
 from cluster.brokers.log.damage import Damage
 from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.segment import Segment
@@ -62,6 +63,7 @@ class _Repair:
         self.hopeless: set[int] = set()
         """Positions of holes that nobody could fill, or that are being filled."""
         self.reason = ""
+        self.rebuild: ClosedRebuild | None = None
 
     @property
     def is_current(self) -> bool:
@@ -69,6 +71,10 @@ class _Repair:
         own, segment = self.partition.log, self.segment
         slot = segment_slot(own.segments, segment.base_offset)
         return own is self.log and own.cuts == self.cuts and own.segments[slot] is segment
+
+
+Answer = Batches | Refusal | None
+OnBatches = Callable[[_Repair, BrokerId, Answer], None]
 
 
 class ReplicaRepairs:
@@ -85,9 +91,10 @@ class ReplicaRepairs:
         post_back: Post,
         call_after: Callable[[int, Callable[[], None]], object],
         on_readable: Callable[[TopicPartition], None],
+        is_cleaned: Callable[[Partition], bool],
     ) -> None:
         """`post` runs a call on a thread of its own, `post_back` on the broker's; `on_readable`
-        wakes the requests that wait for a partition."""
+        wakes the requests that wait for a partition; `is_cleaned`: a helper is compacting it."""
         self._local_id = local_id
         self._table = table
         self._cluster = cluster
@@ -97,6 +104,7 @@ class ReplicaRepairs:
         self._post_back = post_back
         self._call_after = call_after
         self._on_readable = on_readable
+        self._is_cleaned = is_cleaned
         self._waiting: dict[TopicPartition, None] = {}
         self._current: _Repair | None = None
         self._is_scheduled = False
@@ -124,11 +132,12 @@ class ReplicaRepairs:
         if replica is None or replica.topic_id != request.topic_id:
             reply(Batches(ErrorCode.unknown_topic_or_partition))
             return
+        end_offset = Offset(min(request.end_offset, replica.high_watermark))
         try:
             found = replica.log.read(
                 Offset(request.offset),
                 _ANSWER_BYTES,
-                upper_offset=Offset(min(request.end_offset, replica.high_watermark)),
+                upper_offset=end_offset,
                 at_least_one_batch=True,
             )
             records = bytes(found.view())
@@ -138,7 +147,7 @@ class ReplicaRepairs:
             self._table.note_failure(replica.id, failure)
             reply(Batches(ErrorCode.kafka_storage_error))
         else:
-            reply(Batches(ErrorCode.none, _may_differ(replica), records))
+            reply(Batches(ErrorCode.none, _may_differ(replica), end_offset, records))
 
     # -- what is repaired next -------------------------------------------------------------------
 
@@ -227,6 +236,8 @@ class ReplicaRepairs:
             repair.sources = [] if state is None else self._sources(state)
             repair.reason = "no other replica is there"
             self._ask(repair)
+        elif holes and self._can_rebuild(repair):
+            self._rebuild(repair)
         elif check.holes:
             self._give_up(repair, holes[0].offset if holes else None)
         else:
@@ -254,35 +265,42 @@ class ReplicaRepairs:
             return
         while repair.sources:
             source = repair.sources[0]
-            broker = self._cluster.brokers.get(source)
-            if broker is not None and patch.hole.next_offset <= partition.high_watermark:
-                request = AskBatches(
-                    partition.id.topic,
-                    partition.topic_id,
-                    partition.id.partition,
-                    patch.offset,
-                    patch.hole.next_offset,
-                )
-                answered = partial(self._on_answer, repair, source)
-                self._link.ask(broker.control_endpoint, request, answered, _TIMEOUT_MS)
+            if patch.hole.next_offset > partition.high_watermark:
+                repair.reason = "not all of it is committed"
+            elif self._ask_of(
+                repair, source, patch.offset, patch.hole.next_offset, self._on_answer
+            ):
                 return
             repair.sources.pop(0)
-            if broker is not None:
-                repair.reason = "not all of it is committed"
         self._check(repair)  # the next hole
 
-    def _on_answer(
-        self, repair: _Repair, source: BrokerId, answer: Batches | Refusal | None
-    ) -> None:
+    def _ask_of(
+        self,
+        repair: _Repair,
+        source: BrokerId,
+        offset: int,
+        end_offset: int,
+        on_answer: OnBatches,
+    ) -> bool:
+        """Ask a broker for batches; False where it has left."""
+        broker = self._cluster.brokers.get(source)
+        if broker is None:
+            return False
+        partition = repair.partition
+        request = AskBatches(
+            partition.id.topic, partition.topic_id, partition.id.partition, offset, end_offset
+        )
+        answered = partial(on_answer, repair, source)
+        self._link.ask(broker.control_endpoint, request, answered, _TIMEOUT_MS)
+        return True
+
+    def _on_answer(self, repair: _Repair, source: BrokerId, answer: Answer) -> None:
         patch = repair.patch
         if patch is None or not repair.is_current or self._is_closed:
             self._leave(repair)
             return
         try:
-            if not isinstance(answer, Batches):
-                raise Refused(ErrorCode.request_timed_out)
-            if answer.code is not ErrorCode.none:
-                raise Refused(answer.code)
+            answer = _accepted(answer)
             may_differ = answer.may_differ or _may_differ(repair.partition)
             patch.write(answer.records, may_differ=may_differ)
         except Refused as refused:
@@ -309,6 +327,120 @@ class ReplicaRepairs:
             source,
         )
         self._check(repair, was_written=True)
+
+    # -- compacted logs --------------------------------------------------------------------------
+
+    def _can_rebuild(self, repair: _Repair) -> bool:
+        """Whether all closed segments may come from another replica; tried once."""
+        partition = repair.partition
+        own = partition.log
+        active = own.segments[-1]
+        is_possible = (
+            repair.rebuild is None
+            and _may_differ(partition)
+            and repair.segment is not active
+            and active.base_offset <= partition.high_watermark
+            and partition.id not in self._table.moving
+            and not self._is_cleaned(partition)
+        )
+        if is_possible:
+            state = self._cluster.partition(partition.id)
+            repair.sources = [] if state is None else self._sources(state)
+        return is_possible and bool(repair.sources)
+
+    def _rebuild(self, repair: _Repair) -> None:
+        """Begin with the first broker that may have everything, or give up."""
+        while repair.sources:
+            try:
+                repair.rebuild = ClosedRebuild(repair.log)
+            except Refused as refused:
+                repair.reason = str(refused.detail)
+                break
+            except StorageFailed as failure:
+                self._table.note_failure(repair.partition.id, failure)
+                repair.reason = str(failure)
+                break
+            if self._ask_for_rest(repair, repair.sources[0]):
+                return
+            repair.rebuild.abandon()
+            repair.sources.pop(0)
+        self._give_up(repair, repair.segment.base_offset)
+
+    def _ask_for_rest(self, repair: _Repair, source: BrokerId) -> bool:
+        rebuild = repair.rebuild
+        return rebuild is not None and self._ask_of(
+            repair, source, rebuild.offset, rebuild.end_offset, self._on_rest
+        )
+
+    def _on_rest(self, repair: _Repair, source: BrokerId, answer: Answer) -> None:
+        rebuild = repair.rebuild
+        if rebuild is None or not self._is_wanted(repair, rebuild):
+            return
+        try:
+            answer = _accepted(answer)
+            if answer.end_offset < rebuild.end_offset:
+                raise Refused(ErrorCode.offset_not_available)
+            rebuild.add(answer.records)
+        except (Refused, StorageFailed) as problem:
+            repair.reason = f"broker {source}: {problem}"
+            rebuild.abandon()
+            repair.sources.pop(0)
+            self._rebuild(repair)
+            return
+        if answer.records and rebuild.offset < rebuild.end_offset:
+            if not self._ask_for_rest(repair, source):
+                rebuild.abandon()
+                repair.sources.pop(0)
+                self._rebuild(repair)
+            return
+
+        def run() -> None:
+            failure: StorageFailed | None = None
+            try:
+                rebuild.finish()
+            except StorageFailed as problem:
+                failure = problem
+            self._post_back(lambda: self._on_rebuilt(repair, source, rebuild, failure))
+
+        self._post(run)
+
+    def _on_rebuilt(
+        self,
+        repair: _Repair,
+        source: BrokerId,
+        rebuild: ClosedRebuild,
+        failure: StorageFailed | None,
+    ) -> None:
+        if not self._is_wanted(repair, rebuild):
+            return
+        partition = repair.partition
+        try:
+            if failure is not None:
+                raise failure
+            rebuild.swap()
+        except StorageFailed as problem:
+            self._table.note_failure(partition.id, problem)
+            repair.reason = str(problem)
+            self._give_up(repair, repair.segment.base_offset)
+            return
+        self._counts.repaired += 1
+        log.warning(
+            "%s: its closed segments, up to offset %d, are those of broker %d now: what was"
+            " damaged in %s could not be repaired by itself, as the log is compacted",
+            partition.id,
+            rebuild.end_offset - 1,
+            source,
+            repair.segment.file.path,
+        )
+        self._leave(repair)
+
+    def _is_wanted(self, repair: _Repair, rebuild: ClosedRebuild) -> bool:
+        """Whether a rebuild goes on; else what it has written is removed."""
+        if self._is_closed or repair.partition.log is not repair.log or not rebuild.is_current:
+            rebuild.abandon()
+            self._leave(repair)
+            return False
+        return True
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -349,6 +481,15 @@ class ReplicaRepairs:
         if damage.is_being_repaired:
             damage.is_being_repaired = False
             self._on_readable(partition.id)
+
+
+def _accepted(answer: Answer) -> Batches:
+    """An answer that is none of an error. Raises Refused."""
+    if not isinstance(answer, Batches):
+        raise Refused(ErrorCode.request_timed_out)
+    if answer.code is not ErrorCode.none:
+        raise Refused(answer.code)
+    return answer
 
 
 def _may_differ(partition: Partition) -> bool:

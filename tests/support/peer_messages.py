@@ -117,7 +117,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
     ),
     ShutdownPrepared(False),
     LogEnds(((7, -1), ())),
-    Batches(ErrorCode.none, False, b"records"),
+    Batches(ErrorCode.none, False, 9, b"records"),
     Acknowledged(ErrorCode.stale_broker_epoch),
     Refusal(ErrorCode.invalid_request, "malformed"),
 )

@@ -37,8 +37,9 @@ class SegmentPatch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all offsets of the hole were written."""
-        return self.offset >= self.hole.next_offset
+        """Whether all of the hole was written; compaction may have left gaps at its end."""
+        is_full = self._position >= self.hole.end and not self._may_grow
+        return is_full or self.offset >= self.hole.next_offset
 
     def write(self, records: bytes, *, may_differ: bool) -> None:
         """Write the next batches. Raises Refused for what cannot belong there, StorageFailed."""

@@ -254,11 +254,13 @@ class AskLogEnds(Request[LogEnds]):
 class Batches:
     """Whole batches of a replica, as they are in its log, or an error code.
 
-    `may_differ`: compaction, which each replica does on its own, may have changed them.
+    `may_differ`: compaction, which each replica does on its own, may have changed them. Without
+    records there are none before `end_offset`: as far as was asked, or as the replica is committed.
     """
 
     code: ErrorCode
     may_differ: bool = True
+    end_offset: int = 0
     records: bytes = b""
 
 
@@ -456,7 +458,11 @@ ASK_BATCHES: Final = record(
     end_offset=OFFSET,
 )
 BATCHES: Final = record(
-    Batches, code=ERROR_CODE, may_differ=BOOLEAN, records=octets(_RECORDS_BYTES_MAX)
+    Batches,
+    code=ERROR_CODE,
+    may_differ=BOOLEAN,
+    end_offset=OFFSET,
+    records=octets(_RECORDS_BYTES_MAX),
 )
 ACKNOWLEDGED: Final = record(Acknowledged, code=ERROR_CODE)
 REFUSAL: Final = record(Refusal, code=ERROR_CODE, reason=_TEXT)

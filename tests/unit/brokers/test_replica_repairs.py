@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.log.closed_rebuild import ClosedRebuild
 from cluster.brokers.replica_repairs import PATIENCE_MS, RETRY_MS
 from cluster.brokers.replication.partition import Partition
 from cluster.config.broker import LOG_SCRUB_INTERVAL_MS
@@ -15,7 +16,7 @@ from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, Offset
 from cluster.protocol.peer.control import AskBatches, Batches
-from cluster.records.batch import read_header
+from cluster.records.batch import batches_of, read_header
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.fake_control_link import over_the_wire
@@ -208,7 +209,7 @@ def test_batches_that_cannot_have_been_there_are_not_written(replicas: Replicas,
         records[-1] ^= 1
     elif kind == "nothing":
         records = bytearray()
-    replicas.deliver(Batches(ErrorCode.none, False, bytes(records)))
+    replicas.deliver(Batches(ErrorCode.none, False, offset + 1, bytes(records)))
     assert file_of(replicas.led) == found
     assert len(replicas.led.log.damage) == 1
 
@@ -239,7 +240,7 @@ def test_of_compacted_logs_only_a_batch_that_was_there_is_taken(
         if not is_same:
             records = bytearray(a_batch(b"VALUE %d" % offset))
             records[:8] = offset.to_bytes(8, "big")
-            reply = Batches(ErrorCode.none, False, bytes(records))
+            reply = Batches(ErrorCode.none, False, offset + 1, bytes(records))
         made.deliver(reply)
         assert (file_of(made.led) == before) is is_same
 
@@ -284,3 +285,74 @@ def test_a_replica_alone_refuses_at_once(tmp_path: Path) -> None:
         _, answer = fetch(stage, offset)
         assert codes_of(fetched_in(answer)) == [ErrorCode.corrupt_message]
         assert a_broker(BROKER).id == BrokerId(BROKER)
+
+
+def compact(partition: Partition, gone: set[int]) -> None:
+    """As if compaction had removed the records at these offsets of the closed segments."""
+    log = partition.log
+    rebuild = ClosedRebuild(log)
+    for segment in log.segments[:-1]:
+        with memoryview(segment.file.view(0, segment.file.size_bytes)) as content:
+            for header, batch in batches_of(content):
+                if header.base_offset not in gone:
+                    rebuild.add(bytes(batch))
+    rebuild.finish()
+    rebuild.swap()
+    log.cleaned_to = Offset(log.segments[-1].base_offset)
+
+
+def closed_bytes(partition: Partition) -> bytes:
+    return b"".join(segment.file.path.read_bytes() for segment in partition.log.segments[:-1])
+
+
+def test_closed_segments_of_a_compacted_log_are_replaced_where_replicas_differ(
+    replicas: Replicas, caplog: pytest.LogCaptureFixture
+) -> None:
+    offset, _ = damage(replicas.led)
+    replicas.led.log.cleaned_to = Offset(5)
+    compact(replicas.followed, {3, offset})
+    end, start = replicas.led.log.log_end_offset, replicas.led.log.log_start_offset
+    client, answer = fetch(replicas.leader, offset)
+    assert answer is None
+    for _ in range(4):
+        turns(replicas.leader)
+        replicas.deliver()
+    assert closed_bytes(replicas.led) == closed_bytes(replicas.followed)
+    assert (replicas.led.log.log_start_offset, replicas.led.log.log_end_offset) == (start, end)
+    assert replicas.led.log.cleaned_to == 1
+    assert values_of(client.receive())[0] == b"value %d" % (offset + 1)
+    assert values_of(fetch(replicas.leader, end - 1)[1]) == [b"value %d" % (end - 1)]
+    assert len(replicas.led.log.damage) == 0
+    assert "are those of broker 2 now" in caplog.text
+
+
+def test_a_compacted_log_that_is_cut_meanwhile_is_not_replaced(replicas: Replicas) -> None:
+    offset, _ = damage(replicas.led)
+    replicas.led.log.cleaned_to = Offset(5)
+    compact(replicas.followed, {3, offset})
+    fetch(replicas.leader, offset)
+    turns(replicas.leader)
+    (asked,) = replicas.leader.link.take()
+    replicas.other.link.receive(asked.request, lambda answer: asked.on_reply(over_the_wire(answer)))
+    turns(replicas.leader)
+    (rest,) = replicas.leader.link.take()
+    assert rest.request.end_offset == replicas.led.log.segments[-1].base_offset
+    replicas.led.truncate_to(Offset(offset - 1))
+    before = [one.file.path.read_bytes() for one in replicas.led.log.segments]
+    replicas.other.link.receive(rest.request, lambda answer: rest.on_reply(over_the_wire(answer)))
+    turns(replicas.leader)
+    assert [one.file.path.read_bytes() for one in replicas.led.log.segments] == before
+    assert not list(replicas.led.log.directory.glob("*.cleaned"))
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_damaged_logs_are_not_compacted(replicas: Replicas, *, is_damaged: bool) -> None:
+    policy = CONFIGS | {"cleanup.policy": "compact"}
+    replicas.leader.update(a_topic("t", a_partition(BOTH), configs=policy))
+    if is_damaged:
+        offset, _ = damage(replicas.led)
+        fetch(replicas.leader, offset)
+    cleaner = replicas.leader.core.cleaner
+    cleaner.start()
+    turns(replicas.leader)
+    assert cleaner.counts.cleanings == (0 if is_damaged else 1)
