@@ -298,6 +298,16 @@ def test_a_broker_is_paused_resumed_and_restarted(cluster: Cluster, browser: Bro
             "broker 1 to be silent",
         )
         assert (paused["rates"], paused["idle"]) == (None, None)
+        health = browser.get("/api/now")["health"]
+        assert health == json.loads(cluster.command("status", "--json").stdout)["health"]
+        assert (health["state"], health["brokers_serving"]) == ("degraded", 1)
+        assert {"kind": "broker_paused", "text": "broker 1 is paused", "broker": 1} in health[
+            "problems"
+        ]
+        assert cluster.command("status", "--check", check=False).returncode == 3
+        metrics = browser.http.get("/metrics").text
+        assert 'milena_cluster_state{state="degraded"} 1\n' in metrics
+        assert 'milena_cluster_problems{kind="broker_paused"} 1\n' in metrics
     finally:
         browser.post("/api/brokers/1/resume")
     assert state() == "running"
