@@ -39,10 +39,11 @@ _SILENT_MS: Final = 3_000
 
 
 class Disk(NamedTuple):
-    """Room on the file system under a directory, in bytes."""
+    """Room on the file system under a directory, in bytes; `device` tells it from others."""
 
     free_bytes: int
     total_bytes: int
+    device: int = 0
 
 
 class Problem(NamedTuple):
@@ -101,10 +102,7 @@ def cluster_health(
         problems.append(Problem("no_controller", "no broker is the controller"))
     alive = [each for each in by_broker.values() if each.state == ALIVE]
     problems += _of_partitions(alive)
-    for broker in state["brokers"]:
-        found = by_broker.get(broker["id"])
-        if found is not None and found.state == ALIVE:
-            problems += _of_disks(broker, found, disks)
+    problems += _of_disks(state["brokers"], {each.broker: each for each in alive}, disks)
     phase = str(state["state"])
     if phase == UP and problems:
         phase = DEGRADED if serving else DOWN
@@ -150,18 +148,37 @@ def _of_partitions(alive: Sequence[BrokerStats]) -> Iterator[Problem]:
 
 
 def _of_disks(
-    broker: Mapping[str, Any], stats: BrokerStats, disks: Mapping[str, Disk]
+    brokers: Iterable[Mapping[str, Any]],
+    alive: Mapping[int, BrokerStats],
+    disks: Mapping[str, Disk],
 ) -> Iterator[Problem]:
-    number = broker["id"]
-    failed = _sum([stats], "OfflineLogDirectoryCount")
-    if failed:
-        text = f"{failed} log director{'ies' if failed > 1 else 'y'} of broker {number} failed"
-        yield Problem("log_dir_failed", text, number)
-    full = _sum([stats], "FullLogDirectoryCount")
-    known = {path: disks[path] for path in broker.get("log_dirs", ()) if path in disks}
-    for path in sorted(known, key=lambda each: known[each].free_bytes)[:full]:
-        text = f"a log directory of broker {number} is full: {_room(path, known[path])}"
-        yield Problem("log_dir_full", text, number)
+    """One for each broker with a failed directory, and for each disk that is full."""
+    full: dict[int, list[tuple[int, str]]] = {}
+    for broker in brokers:
+        number = broker["id"]
+        if number not in alive:
+            continue
+        failed = _sum([alive[number]], "OfflineLogDirectoryCount")
+        if failed:
+            text = f"{failed} log director{'ies' if failed > 1 else 'y'} of broker {number} failed"
+            yield Problem("log_dir_failed", text, number)
+        count = _sum([alive[number]], "FullLogDirectoryCount")
+        known = [path for path in broker.get("log_dirs", ()) if path in disks]
+        for path in sorted(known, key=lambda each: disks[each].free_bytes)[:count]:
+            full.setdefault(disks[path].device, []).append((number, path))
+    for found in full.values():
+        yield _full_disk(found, disks)
+
+
+def _full_disk(found: Sequence[tuple[int, str]], disks: Mapping[str, Disk]) -> Problem:
+    (first, path), *others = found
+    room = _room(path, disks[path])
+    numbers = sorted({number for number, _ in found})
+    if len(numbers) == 1:
+        return Problem("log_dir_full", f"a log directory of broker {first} is full: {room}", first)
+    whose = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    text = f"log directories of brokers {whose} are full: {room} and {len(others)} more"
+    return Problem("log_dir_full", text)
 
 
 def registry_directory(state: Mapping[str, Any]) -> str:

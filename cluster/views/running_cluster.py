@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from cluster.supervisor.plan import DataDir
@@ -25,7 +26,8 @@ def read_disks(state: Mapping[str, Any] | None) -> dict[str, Disk]:
     for path in paths:
         try:
             disk = os.statvfs(path)
+            device = Path(path).stat().st_dev
         except OSError:
             continue
-        found[path] = Disk(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+        found[path] = Disk(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize, device)
     return found

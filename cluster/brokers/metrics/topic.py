@@ -74,6 +74,8 @@ class MetricTopic:
         self._is_creating = False
         self.dropped_count = 0
         """Records that will never be in the topic."""
+        self._refusal = ErrorCode.none
+        """Why the last batch was not written, or the topic not made; each reason is logged once."""
 
     # -- creation --------------------------------------------------------------------------------
 
@@ -103,8 +105,11 @@ class MetricTopic:
         def on_done(outcomes: dict[str, Outcome], _planned: object) -> None:
             self._is_creating = False
             code = outcomes[METRICS_TOPIC].code
-            if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+            if code is ErrorCode.topic_already_exists:
+                code = ErrorCode.none
+            if code is not ErrorCode.none and code is not self._refusal:
                 log.warning("cannot create %s: %s", METRICS_TOPIC, code.name)
+            self._refusal = code
 
         controller.create_topics(
             [topic], validate_only=False, timeout_ms=_CREATE_TIMEOUT_MS, on_done=on_done
@@ -164,10 +169,11 @@ class MetricTopic:
 
         def on_outcome(outcome: AppendOutcome) -> None:
             self._in_flight = False
+            former, self._refusal = self._refusal, outcome.code
             if outcome.code is ErrorCode.none:
                 self.flush()
                 return
-            if outcome.code is ErrorCode.kafka_storage_error:
+            if outcome.code is ErrorCode.kafka_storage_error and outcome.code is not former:
                 log.warning("cannot write metric records: %s", outcome.detail)
             if outcome.is_appended:
                 self.dropped_count += count  # it may yet be committed: not again

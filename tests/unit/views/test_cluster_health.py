@@ -141,6 +141,18 @@ def test_each_thing_that_is_the_matter_degrades_it(
     assert kind in KINDS
 
 
+def test_brokers_that_share_a_full_disk_are_told_of_together() -> None:
+    stats = [figures(number, FullLogDirectoryCount=1) for number in range(3)]
+    shared, own = Disk(10 * MIB, 120 * MIB, 7), Disk(1 * MIB, 90 * MIB, 8)
+    disks = {"/var/broker-0": shared, "/var/broker-1": own, "/var/broker-2": shared}
+    health = cluster_health(a_state("running", "running", "running"), stats, disks)
+    assert [problem.text for problem in health.problems] == [
+        "log directories of brokers 0 and 2 are full: 10.0 MiB of 120.0 MiB are free in"
+        " /var/broker-0 and 1 more",
+        "a log directory of broker 1 is full: 1.0 MiB of 90.0 MiB are free in /var/broker-1",
+    ]
+
+
 def test_figures_of_dead_brokers_and_short_silence_do_not_count() -> None:
     stats = [figures(0, SILENT, 2_000), figures(1, DEAD, OfflinePartitionsCount=4)]
     assert cluster_health(a_state("running", "running"), stats, {}).state == UP
