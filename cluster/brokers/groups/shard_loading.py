@@ -49,7 +49,8 @@ def load_steps(
     """The steps of loading all records that the log has when the first step is made.
 
     At most `buffer_bytes` of the log are looked at together, or one larger batch. A damaged batch
-    is left out, with one line and a count. Raises StorageFailed.
+    is waited for while another replica may have it; else it is left out, with one line and a
+    count. Raises StorageFailed.
     """
     own_log = partition.log
     offset, end_offset = own_log.log_start_offset, own_log.log_end_offset
@@ -62,6 +63,9 @@ def load_steps(
                 at_least_one_batch=True,
             )
         except Refused as refused:  # a file that was closed long ago is checked when it is read
+            if own_log.damage.is_being_repaired:
+                yield  # that takes milliseconds; it is given up after some seconds
+                continue
             offset = yield from _pass_damage(partition, offset, end_offset, refused, count)
             continue
         if piece.size_bytes == 0:  # compaction left nothing up to the end

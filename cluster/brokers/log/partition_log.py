@@ -100,6 +100,7 @@ class PartitionLog:
         self.damage = self._files.damage
         """What was found damaged of the files, and is not served."""
         self.age, self.on_repaired = self._files.age, self._files.on_repaired
+        self.suspect = self._files.suspect
         self.update_options(options)
         self.transactions = LogTransactions(self._files)
         self.transactions.on_replayed(self.producers)

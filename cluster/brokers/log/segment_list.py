@@ -144,6 +144,14 @@ class SegmentList:
             self.damage.forget(segment.base_offset)
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
+    def suspect(self, offset: Offset) -> None:
+        """Somebody has met damage from an offset on: have what is read there checked again."""
+        segment = self.segments[segment_slot(self.segments, offset)]
+        if segment.unchecked is None:
+            segment.unchecked = UncheckedBytes(segment.file.size_bytes)
+        else:
+            segment.unchecked.forget()
+
     def age(self) -> None:
         """Have segments checked again that were closed before this was last called: their pages
         may have left memory, so whoever reads them next reads the disk.

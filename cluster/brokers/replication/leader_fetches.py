@@ -72,6 +72,8 @@ class _Session:
     positions: dict[TopicPartition, FetchPosition] = field(default_factory=dict)
     ready: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions with something to send: data beyond the follower's position, or an error."""
+    given: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offset from which on records were sent last."""
     told: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is out of date: answered, and not reported since."""
     behind: set[TopicPartition] = field(default_factory=set)
@@ -206,6 +208,9 @@ class LeaderFetches:
         session.ready.pop(partition_id, None)
         self._watchers.setdefault(partition_id, set()).add(session.follower)
         partition = self._ports.find_partition(partition_id)
+        if partition is not None and session.given.pop(partition_id, -1) == position.fetch_offset:
+            # It could not use what it was sent: if that is damaged, the next read finds it.
+            partition.log.suspect(Offset(position.fetch_offset))
         if partition is None or position.leader_epoch > partition.leader_epoch:
             # The controller's update has reached the follower first: `on_role_changed` answers.
             session.behind.discard(partition_id)
@@ -255,6 +260,7 @@ class LeaderFetches:
                 session.behind.discard(partition_id)
             if fetched.records is not None:
                 records = fetched.records
+                session.given[partition_id] = session.positions[partition_id].fetch_offset
                 budget -= records.size_bytes if isinstance(records, FileSource) else len(records)
             answers.append(fetched)
         answer = FetchAnswer(session.session, session.sequence, ErrorCode.none, answers)
@@ -336,6 +342,7 @@ class LeaderFetches:
 
     def _forget(self, session: _Session, partition_id: TopicPartition) -> None:
         session.positions.pop(partition_id, None)
+        session.given.pop(partition_id, None)
         session.ready.pop(partition_id, None)
         session.told.discard(partition_id)
         session.behind.discard(partition_id)

@@ -160,6 +160,29 @@ def test_a_damaged_batch_is_left_out_and_named(
     assert "offset 1 of t-0 is damaged" in line
 
 
+def test_a_damaged_batch_is_waited_for_while_it_is_repaired(stage: HandlerStage) -> None:
+    for number in range(30):
+        write(stage, (b"%d" % number, b"value"))
+    log = stage.partition("t").log
+    path = log.segments[0].file.path
+    before = path.read_bytes()
+    path.write_bytes(before[:-1] + b"?")
+    log.damage.is_being_repaired = True
+    shard: Any = Loaded()
+    count = LoadCount()
+    steps = load_steps(stage.partition("t"), shard, 1, count)
+    for _ in range(100):
+        next(steps)
+    last = len(shard.given)
+    assert last < 30
+    path.write_bytes(before)
+    log.damage.is_being_repaired = False
+    for _ in steps:
+        pass
+    assert [key for key, _ in shard.given] == [b"%d" % number for number in range(30)]
+    assert count.damaged_batches == 0
+
+
 def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
     shard: Any = Loaded()
     for number in range(10):

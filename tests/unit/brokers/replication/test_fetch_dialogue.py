@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.brokers.log.directory_room import DirectoryRoom
+from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
@@ -593,5 +594,43 @@ def test_damage_at_the_leader_is_an_error_of_the_follower_once(
     talk.pass_time(RETRY_MS)
     talk.run_until_quiet()
     (following,) = talk.following.values()
+    assert following.log.log_end_offset == 2
+    talk.close()
+
+
+def flip_last_byte(file: MmapSegment) -> None:
+    with file.path.open("r+b") as opened:
+        opened.seek(file.size_bytes - 1)
+        byte = opened.read(1)[0]
+        opened.seek(file.size_bytes - 1)
+        opened.write(bytes([byte ^ 1]))
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_the_leader_looks_again_at_what_a_follower_could_not_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, by_file: bool
+) -> None:
+    talk = Dialogue(tmp_path, by_file=by_file)
+    talk.lead(0)
+    for _ in range(2):
+        talk.append(0)
+    (leading,) = talk.leading.values()
+    active = leading.log.segments[-1].file
+    flip_last_byte(active)
+    talk.follow(0)
+    for _ in range(3):
+        while talk.to_leader:
+            talk.leader_receives()
+            while talk.to_follower:
+                talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(0))
+        talk.pass_time(RETRY_MS)
+    (following,) = talk.following.values()
+    assert following.log.log_end_offset == 1
+    assert [damage.offset for damage in leading.log.damage] == [1]
+    assert f"{active.path} is damaged at byte" in caplog.text
+
+    flip_last_byte(active)
+    talk.pass_time(RETRY_MS)
+    talk.run_until_quiet()
     assert following.log.log_end_offset == 2
     talk.close()
