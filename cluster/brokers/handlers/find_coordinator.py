@@ -2,8 +2,8 @@
 
 The leader of the partition of `__consumer_offsets` that keeps the group. The topic is created when
 it is missed, whatever `auto.create.topics.enable` says; COORDINATOR_NOT_AVAILABLE until then, and
-while the leader is not known to live. Not done: coordinators of transactions and of share groups
-(INVALID_REQUEST).
+while the leader is not known to live. Not done: coordinators of transactions
+(docs/decisions/051-transactional-ids.md) and of share groups (INVALID_REQUEST).
 v1 kinds of keys, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
 """
 
@@ -30,6 +30,8 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _FIRST_WITH_SEVERAL: Final = 4
 _NO_NODE: Final = -1
+_LAST_OF_LIBRDKAFKA: Final = 2
+NO_TRANSACTIONS: Final = "Transactions are not supported by this cluster (Milena)."
 
 
 class Ports(HasGroups, KnowsLiveness, AsksController, Protocol):
@@ -61,7 +63,8 @@ def _coordinator(key: str, key_type: int, context: RequestContext, services: Por
     try:
         if key_type == _TRANSACTION:
             check(services, context, DESCRIBE_TRANSACTIONAL_ID, key)
-        elif key_type == _GROUP:
+            raise _no_transactions(context.version)
+        if key_type == _GROUP:
             check(services, context, DESCRIBE_GROUP, key)
         if key_type != _GROUP:
             raise Refused(ErrorCode.invalid_request, "There are coordinators of groups only.")
@@ -83,6 +86,16 @@ def _coordinator(key: str, key_type: int, context: RequestContext, services: Por
         error_code=ErrorCode.none,
         error_message="",
     )
+
+
+def _no_transactions(version: int) -> Refused:
+    """What ends each client's attempt at once, with the message where it shows one.
+
+    librdkafka, which asks by version 2 at most, tries all other codes again until its timeout.
+    """
+    if version <= _LAST_OF_LIBRDKAFKA:
+        return Refused(ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
+    return Refused(ErrorCode.unsupported_version, NO_TRANSACTIONS)
 
 
 def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[BrokerId, Endpoint]:

@@ -1,7 +1,8 @@
 """InitProducerId (API key 22), versions 0-5.
 
 Gives idempotent producers a new id with epoch 0; waits when a new block of ids has to be fetched
-from the registry. Not done: transactional ids (COORDINATOR_NOT_AVAILABLE).
+from the registry. Not done: transactional ids (UNSUPPORTED_VERSION, which no client tries again;
+docs/decisions/051-transactional-ids.md).
 v2 flexible; v3 present id and epoch: a producer that asks for a higher epoch gets a new id instead;
 v5 lets the broker answer TRANSACTION_ABORTABLE (KIP-890), which only transactions need.
 """
@@ -39,9 +40,7 @@ def handle(
         return _refused(ErrorCode.invalid_request)
     if request.transactional_id is not None:
         code = (
-            ErrorCode.coordinator_not_available
-            if request.transactional_id
-            else ErrorCode.invalid_request
+            ErrorCode.unsupported_version if request.transactional_id else ErrorCode.invalid_request
         )
         return _refused(code)
 

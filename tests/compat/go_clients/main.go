@@ -94,6 +94,8 @@ type Client interface {
 	AlterConfigs(Request) error
 	Quotas(Request) (map[string]float64, error)
 	AlterQuotas(Request) error
+	// Transaction sends one record in a transaction.
+	Transaction(Request) error
 	// Stream sends what it takes from the channel, idempotently, and tells what was acknowledged.
 	Stream(request Request, records <-chan Record, acknowledged func(Record)) error
 	// Follow every partition from its beginning, whatever becomes of its leaders, until told to end.
@@ -177,6 +179,8 @@ func answer(client Client, request Request) (any, error) {
 		return client.Quotas(request)
 	case "alter-quotas":
 		return nil, client.AlterQuotas(request)
+	case "transaction":
+		return nil, client.Transaction(request)
 	}
 	return nil, fmt.Errorf("no action %q", request.Action)
 }

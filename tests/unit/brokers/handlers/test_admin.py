@@ -560,7 +560,7 @@ def test_without_a_registry_producer_ids_are_coordinator_not_available(stage: Ha
 @pytest.mark.parametrize(
     ("message", "code"),
     [
-        (init_producer_id("tx"), ErrorCode.coordinator_not_available),
+        (init_producer_id("tx"), ErrorCode.unsupported_version),
         (init_producer_id(""), ErrorCode.invalid_request),
         (init_producer_id(present=(5, -1)), ErrorCode.invalid_request),
         (init_producer_id(present=(-1, 5)), ErrorCode.invalid_request),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
+from cluster.brokers.handlers.find_coordinator import NO_TRANSACTIONS
 from cluster.coordinator.groups.records import offset_key
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
@@ -128,7 +129,22 @@ def test_a_dead_leader_is_not_named(stage: HandlerStage) -> None:
     assert found.error_code == ErrorCode.coordinator_not_available
 
 
-@pytest.mark.parametrize("key_type", [1, 2, 7])
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_transactional_id_is_refused_with_what_ends_each_clients_attempt(
+    coordinator: HandlerStage, version: int
+) -> None:
+    asked = find_coordinator("payments", version=version, key_type=1)
+    answer = coordinator.connect().call(asked)
+    (found,) = answer.coordinators if version >= 4 else [answer]
+    assert found.error_code == (
+        ErrorCode.transactional_id_authorization_failed
+        if version <= 2  # librdkafka's
+        else ErrorCode.unsupported_version
+    )
+    assert found.error_message == NO_TRANSACTIONS
+
+
+@pytest.mark.parametrize("key_type", [2, 7])
 def test_only_groups_have_coordinators(coordinator: HandlerStage, key_type: int) -> None:
     found = found_in(coordinator.connect().call(find_coordinator("x", key_type=key_type)))
     assert (found.error_code, found.node_id) == (ErrorCode.invalid_request, -1)
