@@ -37,7 +37,12 @@ class DelegationToken(NamedTuple):
         """Whether it is shown to them without a right: also to who had it made for the owner
         (Kafka: `TokenInformation.ownerOrRenewer`).
         """
-        return principal == self.requester or self.may_be_renewed_by(principal)
+        return principal in self.concerned
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """All that it concerns."""
+        return (self.requester, self.owner, *self.renewers)
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:

@@ -38,10 +38,10 @@ def handle(
     principal = principal_of(context)
     owners = None
     if request.owners is not None:
-        owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+        owners = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
 
     def is_shown(token: DelegationToken) -> bool:
-        if owners is not None and not any(map(token.concerns, owners)):
+        if owners is not None and owners.isdisjoint(token.concerned):
             return False
         return (
             token.concerns(principal)

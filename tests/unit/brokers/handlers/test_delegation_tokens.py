@@ -199,6 +199,9 @@ def test_tokens_are_shown_to_those_they_concern(stage: HandlerStage) -> None:
     assert sorted(described(stage, bob)) == sorted([one, two])
     assert described(stage, alice, ["alice"]) == [one]
     assert described(stage, alice, []) == []
+    many = [f"nobody-{number}" for number in range(20_000)]  # none is compared with every token
+    assert sorted(described(stage, bob, [*many, "bob"])) == sorted([one, two])
+    assert described(stage, bob, many) == []
 
 
 def test_tokens_are_only_for_users(stage: HandlerStage) -> None:
