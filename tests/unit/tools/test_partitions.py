@@ -90,3 +90,14 @@ def test_a_file_that_is_missing_is_named(
     words = ["--election-type", "PREFERRED", "--path-to-json-file", path]
     assert main(["partitions", "elect-leaders", *words]) == 1
     assert capsys.readouterr().err.startswith("error: cannot read ")
+
+
+@pytest.mark.parametrize("option", ["--admin.config", "--command-config"])
+def test_a_file_says_how_to_connect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=NOPE\n")
+    words = ["--election-type", "preferred", "--all-topic-partitions", option, str(file)]
+    assert main(["partitions", "elect-leaders", "--bootstrap-server", "localhost:1", *words]) == 2
+    assert "NOPE" in capsys.readouterr().err
