@@ -5,8 +5,9 @@
 Three brokers, one topic of one partition with three replicas, clients with their default settings
 (acks=all), some 1,000 records a second. The broker of the preferred replica is restarted in order,
 or dies by kill -9 and is started by the supervisor; when it is in sync it leads again by itself.
-Prints one row per client: the longest pause between two acknowledged (or read) records before and
-around that return. What the figures mean, and what a shorter --rest changes: docs/failover.md.
+Prints one row per client: the longest pause between two acknowledged (or read) records before all
+that, until the return and around it. What the figures mean, and what a shorter --rest changes:
+docs/failover.md.
 Clients that are not on this machine are left out; MILENA_TEST_INSTALL=1 fetches Java's and Go's.
 """
 
@@ -35,6 +36,8 @@ _AFTER_S: Final = 1.5
 class Moves(NamedTuple):
     """What a client saw of one departure and one return, in milliseconds."""
 
+    before_ms: float
+    """In as long a time before: what the machine's other work does."""
     away_ms: float
     back_ms: float
     returned_ms: float
@@ -58,7 +61,8 @@ def move_once(cluster: Cluster, topic: str, preferred: int, client: Client, how:
     wait_until(lambda: client.times[-1] > until, "records to flow", 60.0)
     back = [at for at in client.times if returned - _SEEN_S <= at]
     away = [at for at in client.times if began - 0.05 <= at < returned - _SEEN_S]
-    return Moves(longest_ms(away), longest_ms(back), (returned - began) * 1e3)
+    before = [at for at in client.times if began - _SEEN_S - _AFTER_S <= at < began]
+    return Moves(longest_ms(before), longest_ms(away), longest_ms(back), (returned - began) * 1e3)
 
 
 def longest_ms(times: Sequence[float]) -> float:
@@ -82,7 +86,8 @@ def series(name: str, role: str, how: str, moves: int, rest_s: float) -> list[st
                 wait_for_isr(cluster, topic, cluster.size)
                 seen.append(move_once(cluster, topic, preferred, client, how))
                 say(
-                    f"{name} {role} {how} {number + 1}/{moves}: away {seen[-1].away_ms:.0f} ms,"
+                    f"{name} {role} {how} {number + 1}/{moves}: before {seen[-1].before_ms:.0f} ms,"
+                    f" away {seen[-1].away_ms:.0f} ms,"
                     f" back {seen[-1].back_ms:.0f} ms,"
                     f" after {seen[-1].returned_ms:.0f} ms"
                 )
@@ -116,7 +121,16 @@ def main() -> None:
                     rows.append(series(name, role, how, options.moves, options.rest))
                 except LookupError as problem:
                     say(f"{name} is left out: {problem}")
-    head = ["client", "role", "how", "moves", "away: p50 / max ms", "back", "returned after"]
+    head = [
+        "client",
+        "role",
+        "how",
+        "moves",
+        "before: p50 / max ms",
+        "away",
+        "back",
+        "returned after",
+    ]
     print(f"| {' | '.join([*head, 'errors'])} |")
     print(f"|{' --- |' * (len(head) + 1)}")
     for row in rows:
