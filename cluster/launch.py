@@ -49,6 +49,7 @@ from cluster.runtime.private_files import other_readers
 from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.dashboard_access import dashboard_password, needs_password
+from cluster.supervisor.held_socket import HeldSocket
 from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.log_dirs import (
@@ -501,6 +502,8 @@ def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_guarded: 
     if has_password:
         dashboard_password(files.dashboard_password)  # there before anybody is told where it is
 
+    held = HeldSocket(host, port)
+
     def run(reports: Reports) -> None:
         # Only here: brokers need nothing of it, and a start would wait for it.
         from cluster.dashboard.process import run_dashboard
@@ -508,7 +511,7 @@ def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_guarded: 
         run_dashboard(
             files,
             host,
-            port,
+            held,
             lambda: reports.ready({"port": port}),
             has_password=has_password,
             may_change=options.dashboard_actions,
@@ -521,6 +524,7 @@ def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_guarded: 
         port,
         run,
         listens_on=host,
+        held=held,
         password_file=files.dashboard_password if has_password else None,
     )
 

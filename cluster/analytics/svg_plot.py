@@ -116,7 +116,9 @@ def _rate_line(
 
 
 def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterator[Shape]:
-    """The limit over time: it is the same on every broker, and may change."""
+    """The limit over time: it is the same on every broker, and may change. With gaps where there is
+    no window.
+    """
     limits = {
         point.start_s: point.limit
         for series in usage.series.values()
@@ -124,13 +126,11 @@ def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterato
         if point.limit is not None
     }
     steps: list[str] = []
-    times = sorted(limits)
-    for index, start_s in enumerate(times):
-        limit = limits[start_s]
-        is_last = index + 1 == len(times)
-        end_s = start_s + span.width_s if is_last else times[index + 1]
-        y = _rate_y(limit / divisor, top)
-        move = "L" if steps else "M"
+    end_s = None
+    for start_s in sorted(limits):
+        y = _rate_y(limits[start_s] / divisor, top)
+        move = "L" if start_s == end_s else "M"
+        end_s = start_s + span.width_s
         steps.append(f"{move}{_x(span, start_s):.1f} {y:.1f}H{_x(span, end_s):.1f}")
     if steps:
         yield Shape("path", {"class": "limit", "d": "".join(steps)})

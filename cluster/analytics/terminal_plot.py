@@ -29,7 +29,7 @@ def plot(usage: Usage, span: Span, columns: int) -> list[Line]:
     divisor, unit = rate_unit(usage.quota, highest)
     top = highest * 1.1 or 1.0
     limit_row = _row(limits[-1], top) if limits else None
-    rows = [_row(limit, top) for limit in _limits(points)]
+    rows = [_row(point.limit, top) if point else None for point in points]
     lines: list[Line] = [[(f"{unit:>{_LABEL_WIDTH}}", "dim")]]
     for row in reversed(range(_HEIGHT)):
         label = number(limits[-1] / divisor) if row == limit_row else ""
@@ -63,18 +63,6 @@ def _resampled(merged: Mapping[int, Point], span: Span, columns: int) -> list[Po
         ]
         made.append(_highest(inside, start) if inside else None)
     return made
-
-
-def _limits(points: Sequence[Point | None]) -> list[float | None]:
-    """The limit of each column; for columns without data the one before, else the one after."""
-    known = [point.limit for point in points if point and point.limit is not None]
-    latest = known[0] if known else None
-    limits = []
-    for point in points:
-        if point is not None:
-            latest = point.limit
-        limits.append(latest)
-    return limits
 
 
 def _row(limit: float | None, top: float) -> int | None:

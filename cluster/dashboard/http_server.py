@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import logging
 import signal
 import socket
@@ -13,26 +12,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from cluster.dashboard.http_connection import CONNECTIONS_MAX, HttpConnection
-from cluster.model.errors import UserError
 
 log = logging.getLogger(__name__)
 
 _STOP_AFTER_S: Final = 1
 """Requests that are being answered at the end have so long."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 asks the system for a free one. Raises UserError."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(128)
-    except OSError as problem:
-        listening.close()
-        hint = ": choose another --dashboard-port" if problem.errno == errno.EADDRINUSE else ""
-        raise UserError(f"it cannot listen on {host}:{port}: {problem.strerror}{hint}") from None
-    return listening
 
 
 class _Server(uvicorn.Server):

@@ -6,22 +6,24 @@ from collections.abc import Callable
 from cluster.dashboard.access import AccessRules
 from cluster.dashboard.app import make_app
 from cluster.dashboard.cluster_sources import ClusterSources
-from cluster.dashboard.http_server import listen, serve
+from cluster.dashboard.http_server import serve
 from cluster.runtime.heap_trim import keep_to_one_heap
 from cluster.supervisor.dashboard_access import LOOPBACK_NAMES, dashboard_password
+from cluster.supervisor.held_socket import HeldSocket
 from cluster.supervisor.plan import DataDir
 
 
 def run_dashboard(
     files: DataDir,
     host: str,
-    port: int,
+    held: HeldSocket,
     on_ready: Callable[[], None],
     *,
     has_password: bool,
     may_change: bool,
 ) -> None:
-    """Serve until SIGTERM. Raises UserError when the port is taken.
+    """Serve on the held socket, which is of that host, until SIGTERM. Raises UserError where it
+    cannot listen.
 
     `has_password`: whether it asks for that of the data directory. `may_change`: whether an address
     that other machines can reach may change something, too.
@@ -35,4 +37,4 @@ def run_dashboard(
         may_change=is_local or may_change,
     )
     app = make_app(ClusterSources(files), rules)
-    serve(app, listen(host, port), on_ready, app.state.end_streams)
+    serve(app, held.taken(), on_ready, app.state.end_streams)

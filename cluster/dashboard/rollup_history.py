@@ -19,7 +19,8 @@ def client_history(
     place: Path, user: str, client_id: str, since_ms: int, now_ms: int, command: str
 ) -> Json:
     """`windows` since then in order of time, each `width_s` seconds wide: of each quota, the
-    broker where the client used most.
+    broker where the client used most, twice: at the window's start and at its last second. Where no
+    window follows at once there is one without values, a gap in a line.
 
     Without windows `empty` says why, and `command` makes some. Raises UserError for a
     file that cannot be read.
@@ -40,7 +41,7 @@ def client_history(
     except (OSError, pa.ArrowException) as problem:
         reason = str(problem).partition("\n")[0]
         raise UserError(f"cannot read the rollup's windows: {reason}") from None
-    windows = _busiest(found)
+    windows = _with_gaps(_busiest(found), width_s)
     if not windows:
         return _nothing(
             "The rollup has no window of this client in this time. This adds what is new", command
@@ -84,6 +85,17 @@ def _read(
     return windows.filter(
         pc.and_(of_client, pc.greater_equal(starts, pa.scalar(first, starts.type)))
     )
+
+
+def _with_gaps(windows: list[dict[str, Any]], width_s: int) -> list[dict[str, Any]]:
+    known = {(each["start_s"], each["quota"]) for each in windows}
+    shown = []
+    for each in windows:
+        end_s = each["start_s"] + width_s
+        shown += [each, {**each, "start_s": end_s - 1}]
+        if (end_s, each["quota"]) not in known:
+            shown.append({**dict.fromkeys(each), "start_s": end_s, "quota": each["quota"]})
+    return sorted(shown, key=lambda each: (each["start_s"], each["quota"]))
 
 
 def _busiest(windows: "pa.Table") -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.logs import max_log_bytes
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.supervisor.member import Member
+from cluster.supervisor.plan import ChildSpec
 from cluster.supervisor.processes import fork_child, read_reports, send_signal, wait_for
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ class MemberProcesses:
     def __init__(
         self,
         loop: EventLoop,
-        close_inherited: Callable[[], None],
+        close_inherited: Callable[[ChildSpec], None],
         on_ready: Callable[[Member], None],
         on_progress: Callable[[Member, RecoveryProgress], None],
         on_view: Callable[[Member, ClusterView], None],
@@ -41,10 +42,12 @@ class MemberProcesses:
     def fork(self, member: Member, log_file: Path) -> None:
         """Start a member's process. A failed fork is reported later, through `on_exited`."""
         member.failure = member.progress = member.view = None
+        if member.spec.held is not None:
+            member.spec.held.open()
         rotate_if_large(log_file, max_log_bytes())
         try:
             member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
-            forked = fork_child(member.spec, log_file, self._close_inherited)
+            forked = fork_child(member.spec, log_file, lambda: self._close_inherited(member.spec))
         except OSError as problem:
             how = f"could not be forked: {problem.strerror}"
             self._loop.defer(lambda: self._end(member, how))

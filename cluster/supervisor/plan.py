@@ -9,6 +9,7 @@ from cluster.coordinator.registry.client.registry_access import NOBODY, Registry
 from cluster.model.cluster_view import ClusterView
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.supervisor.dashboard_access import USER
+from cluster.supervisor.held_socket import HeldSocket
 
 if TYPE_CHECKING:
     from cluster.supervisor.security_files import SecurityFiles
@@ -71,6 +72,8 @@ class ChildSpec:
     """Of a broker, all of them."""
     password_file: Path | None = None
     """Of the dashboard, where its password is; None where it asks for none."""
+    held: HeldSocket | None = None
+    """Of the dashboard: the socket that it serves on."""
     listens_on: str = ""
     """Of another process the host of its settings, where that is not `host`."""
 

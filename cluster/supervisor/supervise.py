@@ -61,13 +61,18 @@ def supervise(
                 files.session(spec.broker_id), plan.registry_address, plan.registry_access
             )
 
-    def close_inherited() -> None:
+    def close_inherited(spec: ChildSpec) -> None:
+        if spec.held is None and held is not None:
+            held.close()
         control.close_inherited()
         signals.close_inherited()
         console.close_inherited()
         loop.close()
         os.close(lock)
 
+    held = None if plan.dashboard is None else plan.dashboard.held
+    if held is not None:
+        held.open()
     outside = Outside(close_session, now_up, close_inherited)
     supervisor = Supervisor(plan, loop, clock, console, outside, policy)
     answer = Commands(supervisor, loop, clock).answer
@@ -101,6 +106,8 @@ def supervise(
     finally:
         signals.close()
         control.close()
+        if held is not None:
+            held.close()
         os.close(lock)  # before `finish`, which may block on the terminal's reader
         console.finish()
         loop.close()

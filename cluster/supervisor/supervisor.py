@@ -31,6 +31,8 @@ from cluster.supervisor.timeline import Timeline
 log = logging.getLogger(__name__)
 
 _VIEW_PATIENCE_MS: Final = 30_000
+_GONE: Final = (life.ChildState.HELD, life.ChildState.STOPPED, life.ChildState.FAILED)
+"""Nobody comes back by itself to serve whoever connects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Outside:
     """Close the registry session that a dead broker left, if it left one."""
     on_up: Callable[[], None]
     """Called when the cluster is ready and the message that says so has been written."""
-    close_inherited: Callable[[], None]
+    close_inherited: Callable[[ChildSpec], None]
     """In a forked child: close what belongs to the supervisor."""
 
 
@@ -177,6 +179,8 @@ class Supervisor:
                     self._console.say(
                         f"{member.spec.label[0].upper()}{member.spec.label[1:]} {text}."
                     )
+        if member.spec.held is not None and member.child.state in _GONE:
+            member.spec.held.close()
         self.write_state()
 
     def note(self, member: Member, text: str) -> None:

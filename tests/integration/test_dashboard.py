@@ -38,7 +38,7 @@ class Browser:
     def __init__(self, cluster: Cluster) -> None:
         self.url = f"http://{HOST}:{cluster.dashboard_port}"
         self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S)
-        wait_until(self.is_there, "the dashboard to answer")
+        # The address that `start` has told listens already: no connection is refused.
         found = re.search(r'name="milena-token" content="([^"]+)"', self.http.get("/").text)
         assert found is not None
         self._token = found[1]
@@ -376,6 +376,11 @@ def test_the_commands_kill_and_restart_know_it(cluster: Cluster, browser: Browse
         process = cluster.state()["dashboard_process"]
         return process["pid"] if process["state"] == "running" else None
 
+    wait_until(
+        lambda: cluster.state()["dashboard_process"]["pid"] != first, "the supervisor to reap it"
+    )
+    # Its address is held meanwhile: whoever comes before it is back waits.
+    assert httpx.get(browser.url, timeout=DEADLINE_S).status_code == 200
     second = wait_until(lambda: pid() not in (None, first) and pid(), "the supervisor's restart")
     assert "The dashboard runs again" in cluster.command("restart", "dashboard").stdout
     assert pid() not in (None, first, second)

@@ -18,6 +18,18 @@ function style(name) {
 
 const isFinite = (value) => value !== null && Number.isFinite(value);
 
+/** Pairs of the first index and the one after the last of what is without a gap. */
+export function runs(values) {
+  const found = [];
+  let first = 0;
+  for (let at = 0; at <= values.length; at += 1) {
+    if (at < values.length && values[at] !== null) continue;
+    if (at > first) found.push([first, at]);
+    first = at + 1;
+  }
+  return found;
+}
+
 /** Draws the last minutes of a rate with its limit into a small canvas. */
 export function sparkline(canvas, series) {
   const ratio = window.devicePixelRatio || 1;
@@ -37,16 +49,17 @@ export function sparkline(canvas, series) {
   const y = (value) => height - 1 - (value / top) * (height - 2);
   pen.lineWidth = 1.5;
   pen.lineJoin = "round";
-  pen.strokeStyle = style("--rate");
-  pen.beginPath();
-  times.forEach((time, at) => (at ? pen.lineTo(x(time), y(rates[at])) : pen.moveTo(x(time), y(rates[at]))));
-  pen.stroke();
-  pen.lineTo(x(end), height);
-  pen.lineTo(x(times[0]), height);
-  pen.globalAlpha = 0.15;
-  pen.fillStyle = style("--rate");
-  pen.fill();
-  pen.globalAlpha = 1;
+  pen.strokeStyle = pen.fillStyle = style("--rate");
+  for (const [first, after] of runs(rates)) {
+    pen.beginPath();
+    for (let at = first; at < after; at += 1) pen.lineTo(x(times[at]), y(rates[at]));
+    pen.stroke();
+    pen.lineTo(x(times[after - 1]), height);
+    pen.lineTo(x(times[first]), height);
+    pen.globalAlpha = 0.15;
+    pen.fill();
+    pen.globalAlpha = 1;
+  }
   if (isFinite(limit)) {
     pen.setLineDash([5, 3]);
     pen.strokeStyle = style("--limit");

@@ -1,6 +1,7 @@
 // What the page remembers of each client: five minutes, so that charts have a past.
 
 const SECONDS = 300;
+const GAP_SECONDS = 5;
 
 /** Times and values of one client and quota: the highest rate of a broker, and its limit. */
 class Series {
@@ -10,15 +11,22 @@ class Series {
     this.limits = [];
   }
 
+  /** Where there was no reading for long, a value of null is a gap in the line. */
   add(time, rate, limit) {
-    this.times.push(time);
-    this.rates.push(rate);
-    this.limits.push(limit);
+    const last = this.times.at(-1);
+    if (last !== undefined && time - last > GAP_SECONDS) this.#push((last + time) / 2, null, null);
+    this.#push(time, rate, limit);
     while (this.times.length > 0 && this.times[0] < time - SECONDS) {
       this.times.shift();
       this.rates.shift();
       this.limits.shift();
     }
+  }
+
+  #push(time, rate, limit) {
+    this.times.push(time);
+    this.rates.push(rate);
+    this.limits.push(limit);
   }
 }
 

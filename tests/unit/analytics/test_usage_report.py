@@ -151,6 +151,25 @@ EVIL = [
 ]
 
 
+def test_time_without_data_is_a_gap_in_every_line():
+    records = noisy()
+    with_gap = [each for each in records if not 10_000 < int(str(each["ts"])) - START_MS <= 30_000]
+    svg = drawing(only(with_gap))
+    lines = [
+        each.attrib["d"]
+        for each in svg.iter()
+        if each.attrib.get("class", "").startswith(("rate", "limit"))
+    ]
+    assert len(lines) == 3  # of two brokers, and the limit
+    assert {line.count("M") for line in lines} == {2}
+    cells = [
+        "".join(text for text, _ in line) for line in terminal_plot.plot(only(with_gap), SPAN, 4)
+    ]
+    rows = [line[13:] for line in cells if "┤" in line]
+    assert all(row[4:12].strip() == "" for row in rows)  # the two windows in the middle
+    assert any(row[:4].strip() for row in rows)
+
+
 @pytest.mark.parametrize("evil", EVIL)
 def test_the_page_needs_nothing_else_and_escapes_what_clients_chose(evil):
     found = usages(windows(noisy(client_id=evil, user=evil)))

@@ -12,8 +12,9 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from cluster.dashboard.http_server import listen, serve
+from cluster.dashboard.http_server import serve
 from cluster.model.errors import UserError
+from cluster.supervisor.held_socket import listen
 
 
 def test_a_taken_port_is_one_line() -> None:

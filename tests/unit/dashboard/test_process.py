@@ -1,6 +1,7 @@
 """The dashboard's process: whom it lets in, and with which password."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,12 +22,13 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         return make_app(sources, rules)
 
     monkeypatch.setattr(process, "make_app", recorded)
-    monkeypatch.setattr(process, "listen", lambda _host, _port: None)
     monkeypatch.setattr(process, "serve", lambda *_: None)
+
+    held: Any = SimpleNamespace(taken=lambda: None)
 
     def rules(host: str, *, has_password: bool = False, may_change: bool = False) -> AccessRules:
         process.run_dashboard(
-            *(DataDir(tmp_path), host, 0, lambda: None),
+            *(DataDir(tmp_path), host, held, lambda: None),
             has_password=has_password,
             may_change=may_change,
         )

@@ -1,6 +1,6 @@
 """What the dashboard tells of a client's past: the windows of the rollup."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,27 @@ def test_the_history_of_a_client_is_that_of_its_busiest_broker(tmp_path: Path) -
     told = history(tmp_path)
     assert told["width_s"] == 10
     shown = [(each["quota"], each["rate_avg"], each["limit"]) for each in told["windows"]]
-    assert shown == [("fetch", 7.0, None), ("produce", 3.0, 6.0)]
-    assert {each["start_s"] for each in told["windows"]} == {NOON_MS // 1000}
+    assert shown[:2] == [("fetch", 7.0, None), ("produce", 3.0, 6.0)]
+    assert {each["start_s"] for each in told["windows"][:2]} == {NOON_MS // 1000}
     assert "no window of this client" in history(tmp_path, client_id="nobody")["empty"]
     assert history(tmp_path, since_ms=NOON_MS + 1)["windows"] == []
+
+
+def test_time_without_a_window_is_a_gap_and_a_window_alone_has_a_length(tmp_path: Path) -> None:
+    starts = (0, 10, 40)
+    table = windows(
+        *(
+            {"window_start": NOON + timedelta(seconds=start), "rate_avg": 1.0, "rate_max": 2.0}
+            for start in starts
+        )
+    )
+    replace_windows(tmp_path, {"10s": table})
+    told = [
+        (each["start_s"] - NOON_MS // 1000, each["rate_avg"])
+        for each in history(tmp_path)["windows"]
+    ]
+    line, alone = [(0, 1.0), (9, 1.0), (10, 1.0), (19, 1.0)], [(40, 1.0), (49, 1.0)]
+    assert told == [*line, (20, None), *alone, (50, None)]
 
 
 def test_a_long_time_is_shown_in_wider_windows(tmp_path: Path) -> None:

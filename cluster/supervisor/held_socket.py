@@ -1,0 +1,55 @@
+"""An address that the supervisor listens on for a child: what comes before the child is there, or
+while it is started again, waits in the listen queue.
+"""
+
+import errno
+import logging
+import socket
+from typing import Final
+
+from cluster.model.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 128
+
+
+class HeldSocket:
+    """Opened by the supervisor before the address is told to anybody; its child inherits it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self._socket: socket.socket | None = None
+
+    def open(self) -> None:
+        """Listen, unless it does already. Where that fails, the child will say why."""
+        if self._socket is None:
+            try:
+                self._socket = listen(self._host, self._port)
+            except UserError as problem:
+                log.warning("%s", problem)
+
+    def close(self) -> None:
+        """Refuse connections from now on, or in another child: have nothing to do with it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def taken(self) -> socket.socket:
+        """The listening socket, in the child. Raises UserError where it cannot listen."""
+        return self._socket or listen(self._host, self._port)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 asks the system for a free one. Raises UserError."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError as problem:
+        listening.close()
+        hint = ": choose another --dashboard-port" if problem.errno == errno.EADDRINUSE else ""
+        raise UserError(f"it cannot listen on {host}:{port}: {problem.strerror}{hint}") from None
+    return listening
