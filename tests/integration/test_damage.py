@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from cluster.records.batch import read_header
@@ -18,6 +19,13 @@ NewCluster = Callable[..., Cluster]
 
 SMALL_SEGMENTS = {"log.segment.bytes": "20000", "milena.log.scrub.interval.ms": "0"}
 SCRUBBED = SMALL_SEGMENTS | {"milena.log.scrub.interval.ms": "1000"}
+
+OFFSETS = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.segment.bytes": "3000",
+    "log.cleaner.enable": "false",
+    "milena.log.scrub.interval.ms": "0",
+}
 
 
 def segments(cluster: Cluster, broker: int, topic: str) -> list[Path]:
@@ -57,6 +65,11 @@ def test_a_byte_that_goes_bad_at_the_leader_is_not_served_but_repaired(
     assert len(damaged) == 3
     before = [flip(path, 100 + number) for number, path in enumerate(damaged)]
 
+    # Several at once: all of them wait for the repairs, and none is given a wrong byte.
+    with ThreadPoolExecutor() as pool:
+        reading = [pool.submit(read_from, cluster, topic) for _ in range(3)]
+        values = list(recorder.acknowledged[0].values())
+        assert all(one.result() == values for one in reading)
     assert read_all(cluster, topic, 1) == recorder.acknowledged
     assert [path.read_bytes() for path in damaged] == before
     (first, *others) = cluster.log_lines(at, " is damaged at byte ")
@@ -110,6 +123,44 @@ def test_what_no_replica_has_any_more_is_refused_and_the_rest_is_served(
     assert len(values) == len(recorder.acknowledged[0]) - header.last_offset - 1
     at = leader(cluster, topic, 0)
     wait_until(lambda: cluster.log_lines(at, "cannot be repaired"), "the line about it")
+
+
+def test_committed_offsets_survive_damage_at_who_coordinates_next(new_cluster: NewCluster) -> None:
+    """Both followers have lost another part of the log when one of them takes over."""
+    cluster = new_cluster(overrides=OFFSETS).start()
+    topic = create_topic(cluster, "orders", partitions=30)
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "readers"})
+    places = [KafkaPartition(topic, number, number + 1, "x" * 300) for number in range(30)]
+    try:
+        for place in places:
+            consumer.commit(offsets=[place], asynchronous=False)
+        wait_for_isr(cluster, "__consumer_offsets", 3)
+        at = leader(cluster, "__consumer_offsets", 0)
+        for slot, follower in enumerate(sorted({0, 1, 2} - {at})):
+            damaged = segments(cluster, follower, "__consumer_offsets")
+            assert len(damaged) > 2
+            flip(damaged[slot], 100)
+        cluster.kill(at, stay_down=True)
+        found = wait_until(
+            lambda: committed(consumer, topic), "the offsets from the next coordinator"
+        )
+    finally:
+        consumer.close()
+    assert found == [place.offset for place in places]
+    lines = [
+        line
+        for broker in {0, 1, 2} - {at}
+        for line in cluster.log_lines(broker, "are repaired, from broker")
+    ]
+    assert lines
+
+
+def committed(consumer: Consumer, topic: str) -> list[int] | None:
+    try:
+        asked = [KafkaPartition(topic, number) for number in range(30)]
+        return [place.offset for place in consumer.committed(asked, timeout=5)]
+    except KafkaException:
+        return None
 
 
 def verified(cluster: Cluster) -> dict[int, list[int]]:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from cluster.brokers.log.closed_rebuild import ClosedRebuild
+from cluster.brokers.log.damage import DamagedBatch
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replica_repairs import PATIENCE_MS, RETRY_MS
 from cluster.brokers.replication.partition import Partition
 from cluster.config.broker import LOG_SCRUB_INTERVAL_MS
@@ -212,6 +214,38 @@ def test_batches_that_cannot_have_been_there_are_not_written(replicas: Replicas,
     replicas.deliver(Batches(ErrorCode.none, False, offset + 1, bytes(records)))
     assert file_of(replicas.led) == found
     assert len(replicas.led.log.damage) == 1
+
+
+@pytest.mark.parametrize("written", [1, 30, 70])
+def test_a_repair_that_was_killed_in_the_middle_is_made_again(
+    replicas: Replicas, *, written: int
+) -> None:
+    """The first bytes of the batch were written, all others are garbage still."""
+    led = replicas.led
+    offset, before = damage(led)
+    path = led.log.segments[1].file.path
+    position = next(
+        at for at in range(len(before)) if before[at : at + 8] == offset.to_bytes(8, "big")
+    )
+    size = read_header(before, position).size_bytes
+    garbage = bytes([0xEE]) * (size - written)
+    path.write_bytes(before[: position + written] + garbage + before[position + size :])
+    log = PartitionLog.open(  # as the next start finds it
+        led.log.directory,
+        led.id,
+        led.log.options,
+        WallMs(0),
+        clean_shutdown=False,
+        recovery_point=led.log.log_end_offset,
+        log_start_offset=Offset(0),
+    )
+    with pytest.raises(DamagedBatch):
+        log.read(Offset(offset), 1, upper_offset=log.log_end_offset, at_least_one_batch=True)
+    _, answer = fetch(replicas.leader, offset)
+    assert answer is None
+    turns(replicas.leader)
+    replicas.deliver()
+    assert path.read_bytes() == before
 
 
 def test_a_log_that_was_cut_meanwhile_is_left_alone(replicas: Replicas) -> None:
