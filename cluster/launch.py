@@ -5,6 +5,7 @@ Imports what the children run, so that they are forked with everything loaded.
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,7 +62,14 @@ from cluster.supervisor.log_dirs import (
     places_of,
     remembered_directories,
 )
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, ListenerAddress, Reports
+from cluster.supervisor.plan import (
+    REGISTRY_JAAS,
+    ChildSpec,
+    ClusterPlan,
+    DataDir,
+    ListenerAddress,
+    Reports,
+)
 from cluster.supervisor.ports import WantedPort, choose_ports, is_taken
 from cluster.supervisor.registry_auth import (
     close_to_others,
@@ -136,8 +144,7 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     if lock is None:
         raise UserError(f"another start or stop is at work in {files.path}: try again in a moment")
     plan = make_plan(options, note)
-    if plan.security is not None:
-        _write_client_files(files, plan, plan.security)
+    _write_client_files(files, plan)
     if not options.detach:
         return supervise(plan, lock, began_ms)
     return run_in_background(
@@ -427,13 +434,18 @@ def _security(
     return prepare_security(files.security, count, hosts, datetime.now(UTC), of_registry)
 
 
-def _write_client_files(files: DataDir, plan: ClusterPlan, security: "SecurityFiles") -> None:
+def _write_client_files(files: DataDir, plan: ClusterPlan) -> None:
+    own = NOBODY if plan.registry is None else plan.registry_access
+    if plan.security is None and own == NOBODY:
+        with suppress(OSError):  # of a login that was removed
+            (files.clients / REGISTRY_JAAS).unlink(missing_ok=True)
+        return
     from cluster.supervisor.client_files import write_client_files, write_registry_files
 
-    own = NOBODY if plan.registry is None else plan.registry_access
     try:
-        write_client_files(files.clients, plan.bootstrap, security)
-        write_registry_files(files.clients, own, security)
+        if plan.security is not None:
+            write_client_files(files.clients, plan.bootstrap, plan.security)
+        write_registry_files(files.clients, own, plan.security)
     except OSError as problem:
         raise UserError(f"cannot write to {files.clients}: {problem.strerror}") from None
 

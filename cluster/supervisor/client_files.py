@@ -1,4 +1,6 @@
-"""Files with which clients connect to a secure cluster, in `DATA_DIR/clients`, of mode 0600."""
+"""Files with which clients connect to a secure cluster, or log in to its registry, in
+`DATA_DIR/clients`, of mode 0600.
+"""
 
 import json
 from collections.abc import Mapping
@@ -37,13 +39,21 @@ def write_client_files(directory: Path, bootstrap: str, security: SecurityFiles)
     _write_logins(directory, facts)
 
 
-def write_registry_files(directory: Path, access: RegistryAccess, security: SecurityFiles) -> None:
-    """Write how ZooKeeper's clients reach a registry over TLS and log in, for Java; or remove it
-    where the registry has no TLS. Raises OSError.
+def write_registry_files(
+    directory: Path, access: RegistryAccess, security: SecurityFiles | None
+) -> None:
+    """Write how ZooKeeper's clients log in to a registry, for Java, and where it has TLS, how they
+    reach it; or remove what it does not have. Raises OSError.
     """
-    if access.tls is None:
-        for name in (REGISTRY_PROPERTIES, REGISTRY_JAAS):
-            (directory / name).unlink(missing_ok=True)
+    if access.scheme is None:
+        (directory / REGISTRY_JAAS).unlink(missing_ok=True)
+    else:
+        private_directory(directory)
+        login = f"username={_quoted(access.user)} password={_quoted(access.password)}"
+        jaas = f"Client {{ {_LOGIN_MODULE} required {login}; }};\n"
+        write_private(directory / REGISTRY_JAAS, jaas)
+    if access.tls is None or security is None:
+        (directory / REGISTRY_PROPERTIES).unlink(missing_ok=True)
         return
     reached = {
         "zookeeper.ssl.client.enable": "true",
@@ -52,9 +62,7 @@ def write_registry_files(directory: Path, access: RegistryAccess, security: Secu
         "zookeeper.ssl.truststore.type": "PKCS12",
         "zookeeper.ssl.truststore.password": security.trust_store_password,
     }
-    login = f"username={_quoted(access.user)} password={_quoted(access.password)}"
     write_private(directory / REGISTRY_PROPERTIES, render_properties(reached))
-    write_private(directory / REGISTRY_JAAS, f"Client {{ {_LOGIN_MODULE} required {login}; }};\n")
 
 
 def change_password(files: DataDir, password: str) -> None:

@@ -123,10 +123,12 @@ class ToolShell:
     For tools that end by themselves, leave no threads behind and count nothing from run to run.
     """
 
-    def __init__(self, directory: Path) -> None:
-        """`directory` is for what is compiled. Skips the running test as `run_program`."""
+    def __init__(self, directory: Path, *options: str) -> None:
+        """`directory` is for what is compiled, `options` are for the JVM. Skips the running test as
+        `run_program`.
+        """
         self._process = subprocess.Popen(
-            [*java_command(compiled("ToolShell", directory)), "ToolShell"],
+            [*java_command(compiled("ToolShell", directory)), *options, "ToolShell"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.coordinator.registry.client.acl_records import change_acls, load_acls
+from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments
 from cluster.model.acls import (
     RESOURCE_TYPES,
     SUPPORTED_OPERATIONS,
@@ -24,6 +25,8 @@ from cluster.model.acls import (
     ResourcePattern,
 )
 from cluster.model.clocks import WallMs
+from cluster.supervisor.plan import REGISTRY_JAAS, DataDir
+from cluster.supervisor.registry_auth import registry_access
 from cluster.tools.main import main
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import ToolShell, run_program
@@ -61,8 +64,11 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
+def shell(guarded: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    """Its tools log in to the registry, as those of a cluster with SASL have to."""
+    login = DataDir(guarded.data_dir).clients / REGISTRY_JAAS
+    options = f"-Djava.security.auth.login.config={login}"
+    with ToolShell(tmp_path_factory.mktemp("tools"), options) as running:
         yield running
 
 
@@ -301,7 +307,8 @@ def test_a_topic_is_created_by_whom_may_create_it(guarded: Cluster, topic: str) 
 def test_a_broker_whose_session_has_ended_learns_what_it_has_missed(
     guarded: Cluster, by_registry: Callable[..., str], topic: str
 ) -> None:
-    registry = KazooClient(f"127.0.0.1:{guarded.registry_port}")
+    access = registry_access(DataDir(guarded.data_dir).registry_auth_file)
+    registry = KazooClient(f"127.0.0.1:{guarded.registry_port}", **kazoo_arguments(access))
     registry.start()
     told = "ACLs of 1 resource patterns have changed"
     try:

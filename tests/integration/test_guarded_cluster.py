@@ -15,7 +15,7 @@ from kazoo.exceptions import AuthFailedError, SessionClosedRequireSaslError
 from cluster.coordinator.registry.documents import paths
 from cluster.model.scram import credential_of, credential_text
 from cluster.model.security import SaslMechanism
-from cluster.supervisor.plan import DataDir
+from cluster.supervisor.plan import REGISTRY_JAAS, DataDir
 from cluster.tools.main import main
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic
@@ -53,6 +53,9 @@ def test_nobody_makes_a_super_user_in_the_registry_of_a_cluster_with_sasl(
 def check_guarded(cluster: Cluster, topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cluster.data_dir.stat().st_mode & 0o777 == 0o700
     stranger_is_refused(cluster)
+    jaas = DataDir(cluster.data_dir).clients / REGISTRY_JAAS
+    assert jaas.stat().st_mode & 0o777 == 0o600
+    assert DataDir(cluster.data_dir).clients.stat().st_mode & 0o777 == 0o700
     admin = AdminClient(client(cluster, "PLAIN", "root-secret"))
     wait_until(lambda: topic in admin.list_topics(timeout=30).topics, "the topic")
     capsys.readouterr()
