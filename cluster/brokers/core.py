@@ -447,6 +447,7 @@ class BrokerCore:
         if check_ms > FIRST_CHECK_MS:
             loop.call_after(FIRST_CHECK_MS, retention.on_tick)
         loop.call_every(check_ms, retention.on_tick)
+        self.full_directories.while_full = retention.on_tick
         loop.call_every(LOOK_PERIOD_MS, self.full_directories.look)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 LOOK_PERIOD_MS: Final = 500
 _RETRY_MS: Final = 500
+_LOOKS_PER_DELETION: Final = 6
 
 
 class ReportsFull(Protocol):
@@ -54,6 +55,9 @@ class FullDirectories:
         self._loop = loop
         self._known: tuple[frozenset[OfflinePartitions], bool] = frozenset(), False
         """What the last update of the controller said of this broker."""
+        self.while_full: Callable[[], object] = lambda: None
+        """Called now and then while a directory is full: to delete what may be deleted."""
+        self._looks_while_full = 0
         self._said: dict[LogDirectory, tuple[bool, bool]] = {}
         self._is_under_way = False
         for directory in table.places.directories:
@@ -69,8 +73,13 @@ class FullDirectories:
         """See how much room the log directories have now."""
         for directory in self._table.places.working:
             directory.room.look()
-        if self.count:
-            self._begin()  # replicas may have been made or removed in one that is full
+        if not self.count:
+            self._looks_while_full = 0
+            return
+        self._begin()  # replicas may have been made or removed in one that is full
+        self._looks_while_full += 1
+        if self._looks_while_full % _LOOKS_PER_DELETION == 0:
+            self.while_full()
 
     def on_update(self, update: ClusterUpdate) -> None:
         """Compare what the controller knows with what is."""

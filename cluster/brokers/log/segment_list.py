@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from weakref import WeakSet
 
 from cluster.brokers.log.damage import DamageLog
 from cluster.brokers.log.deleted_files import DeletedFiles
@@ -34,9 +35,10 @@ class SegmentList:
     ) -> None:
         self.directory = directory
         self.damage = DamageLog()
-        self._fresh: list[Segment] = []
-        """Closed a short time ago: what was appended to them counts as checked."""
-        self._aging: list[Segment] = []
+        self._fresh: WeakSet[Segment] = WeakSet()
+        """Closed lately: what was appended to them counts as checked. Weak: a segment that
+        is deleted lets go of its file."""
+        self._aging: WeakSet[Segment] = WeakSet()
         """Those of them that were closed before `age` was last called."""
         self._deleted_files = deleted_files
         for segment in segments:
@@ -65,7 +67,7 @@ class SegmentList:
         closed.unchecked = UncheckedBytes(closed.file.size_bytes, base_offset)
         if was_checked:
             closed.unchecked.trust(closed.file, closed.base_offset)
-            self._fresh.append(closed)
+            self._fresh.add(closed)
         self._set((*self.segments, segment))
         return segment
 
@@ -159,7 +161,7 @@ class SegmentList:
         for segment in self._aging:
             if segment.unchecked is not None:
                 segment.unchecked.forget()
-        self._aging, self._fresh = self._fresh, []
+        self._aging, self._fresh = self._fresh, WeakSet()
 
     def on_repaired(self, segment: Segment) -> None:
         """Bytes of a file were put back: the segment is looked at anew. Raises OSError."""

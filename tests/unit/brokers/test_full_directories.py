@@ -115,6 +115,20 @@ def test_the_controller_is_told_until_it_says_so_itself(
     assert (reports(stage)[-1].request.full, reports(stage)[-1].request.reason) == ((), "")
 
 
+def test_what_may_be_deleted_is_looked_for_every_three_seconds_while_it_is_full(
+    stage: HandlerStage, disk: MeasuredDisk
+) -> None:
+    looks: list[int] = []
+    stage.core.full_directories.while_full = lambda: looks.append(stage.loop.now_ms)
+    for _ in range(20):
+        look(stage)
+    assert looks == []
+    disk.leave(10 * MIB)
+    for _ in range(12):
+        look(stage)
+    assert len(looks) == 2
+
+
 def test_a_new_replica_in_a_full_directory_is_reported_too(
     stage: HandlerStage, disk: MeasuredDisk
 ) -> None:

@@ -56,6 +56,16 @@ def many_segments(home: Path, *, clean: bool = True) -> PartitionLog:
     return log
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="says which files are open")
+def test_segments_that_are_deleted_let_go_of_their_files(tmp_path: Path) -> None:
+    log = many_segments(tmp_path)
+    assert read_all(log)
+    log.drop_segments(len(log.segments) - 1)
+    names = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    mine = [name for name in names if name.startswith(str(tmp_path))]
+    assert [name for name in mine if name.endswith(" (deleted)")] == []
+
+
 def test_reading_all_of_a_log_opens_few_segments_at_a_time(tmp_path: Path, few: None) -> None:
     log = many_segments(tmp_path)
     records = read_all(log)
