@@ -110,6 +110,7 @@ class JournalFiles:
         try:
             if self._reserve.exists() and self._reserve.stat().st_size == size_bytes:
                 return
+            self._reserve.touch(mode=0o600)  # as every file here
             self._reserve.write_bytes(bytes(size_bytes))
         except OSError:
             self.release_reserve()
