@@ -31,6 +31,7 @@ from cluster.records.batch import (
     pack_from_magic,
     unpack_header,
 )
+from cluster.records.checked_batch import IsLong, Produced
 from cluster.records.compression import MAX_DECOMPRESSED_BYTES, TooLong, compress, decompress
 from cluster.records.reader import RecordHead, heads_of
 from cluster.records.walk import IS_COMPILED, walk
@@ -70,21 +71,6 @@ class BatchLimits(NamedTuple):
     codec: Compression | None = None
     """What every batch is compressed with; None keeps the producer's."""
     codec_level: int | None = None
-
-
-class Produced(NamedTuple):
-    """A batch that was checked, as it is to be stored."""
-
-    header: BatchHeader
-    """Its timestamps are those of the records; but for the checksum, where it was changed."""
-    records: memoryview
-    """The whole batch: the one that came, or one with another codec."""
-    from_magic: bytes
-    """What is to be written over it from byte 16 on, since the header has changed; else empty."""
-
-
-class IsLong(Exception):
-    """Checking the batch takes milliseconds: not for a thread that others wait for."""
 
 
 def validate_produced(  # noqa: C901 - the path of every batch, without calls

@@ -13,7 +13,7 @@ from cluster.records.batch import Buffer
 _VERSION: Final = 1
 """Of `_walk.c`, which has the same number."""
 
-WalkFunction = Callable[[Buffer, int], tuple[int, int, int, int, int, bool]]
+WalkFunction = Callable[[Buffer, int], tuple[int, int, int, int, int, int]]
 """From the bytes of a batch's records and their number to the fields of `walk_plain.Walked`."""
 
 

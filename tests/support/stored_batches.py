@@ -10,7 +10,8 @@ from cluster.records.batch import (
     read_header,
     stamp_checksum,
 )
-from cluster.records.produced import BatchLimits, Produced, validate_produced
+from cluster.records.checked_batch import Produced
+from cluster.records.produced import BatchLimits, validate_produced
 
 
 def as_stored(produced: Produced) -> bytes:

@@ -20,7 +20,7 @@ from cluster.brokers.handlers.access import DESCRIBE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import HasLongWork, HasLoop, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.log.log_reads import BatchSearch, TimestampOffset
+from cluster.brokers.log.batch_search import BatchSearch, TimestampOffset
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
@@ -32,7 +32,7 @@ from cluster.protocol.messages import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cluster.records.produced import IsLong
+from cluster.records.checked_batch import IsLong
 
 log = logging.getLogger(__name__)
 

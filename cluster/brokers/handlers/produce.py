@@ -47,7 +47,8 @@ from cluster.protocol.produce_codec import (
     pack_produce_response,
     scan_produce_request,
 )
-from cluster.records.produced import IsLong, restamped, validate_produced
+from cluster.records.checked_batch import IsLong
+from cluster.records.produced import restamped, validate_produced
 
 API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
 

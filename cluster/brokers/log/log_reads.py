@@ -3,20 +3,12 @@
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
 
+from cluster.brokers.log.batch_search import BatchSearch, TimestampOffset
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.segment import Segment
 from cluster.model.ids import Offset
-from cluster.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, Compression
-from cluster.records.compression import TooLong
-from cluster.records.produced import IsLong
-from cluster.records.reader import heads_of, plain_records
-
-_PACKED_AT_ONCE_BYTES: Final = 16 * 1024
-_PLAIN_AT_ONCE_BYTES: Final = 256 * 1024
-_RECORDS_AT_ONCE: Final = 1_000
-"""What is larger takes longer than a millisecond to look into."""
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader
 
 
 class LogSlice:
@@ -48,13 +40,6 @@ class LogSlice:
     def view(self) -> memoryview:
         """The bytes themselves, read-only and without a copy."""
         return self._file.view(self.position, self.size_bytes)
-
-
-class TimestampOffset(NamedTuple):
-    """A record found by its timestamp."""
-
-    timestamp_ms: int
-    offset: Offset
 
 
 def segment_slot(segments: Sequence[Segment], offset: int) -> int:
@@ -145,43 +130,6 @@ def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int,
         # The range ends within one that was good before, or before what was appended since.
         next_offset = segment.base_offset_at(checked.end)
     return checked.end, Offset(next_offset)
-
-
-class BatchSearch(NamedTuple):
-    """Looks into one batch for its first record at or after a timestamp and an offset."""
-
-    header: BatchHeader
-    batch: memoryview
-    timestamp_ms: int
-    first_offset: int
-
-    def __call__(self) -> TimestampOffset | None:
-        """What is found. Raises Refused(corrupt_message) when the batch does not decode.
-
-        May take long, and uses nothing else: it may be done on another thread.
-        """
-        return self._find(plain_records(self.header, self.batch))
-
-    def at_once(self) -> TimestampOffset | None:
-        """The same, where others wait for it. Raises IsLong."""
-        header = self.header
-        if header.compression is Compression.NONE:
-            if header.record_count > _RECORDS_AT_ONCE:
-                raise IsLong
-            return self()
-        if len(self.batch) > _PACKED_AT_ONCE_BYTES:
-            raise IsLong
-        try:
-            plain = plain_records(header, self.batch, _PLAIN_AT_ONCE_BYTES)
-        except TooLong:
-            raise IsLong from None
-        return self._find(plain)
-
-    def _find(self, plain: Buffer) -> TimestampOffset | None:
-        for timestamp_ms, offset, _ in heads_of(self.header, plain):
-            if timestamp_ms >= self.timestamp_ms and offset >= self.first_offset:
-                return TimestampOffset(timestamp_ms, Offset(offset))
-        return None
 
 
 Search = Generator[BatchSearch, TimestampOffset | None, TimestampOffset | None]

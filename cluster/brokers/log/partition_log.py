@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.brokers.log.batch_search import TimestampOffset
 from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
@@ -17,7 +18,6 @@ from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import (
     LogSlice,
     Search,
-    TimestampOffset,
     read_slice,
     search_max_timestamp,
     search_now,
@@ -48,7 +48,8 @@ from cluster.records.batch import (
     BatchHeader,
     pack_head,
 )
-from cluster.records.produced import BatchLimits, Produced, validate_produced
+from cluster.records.checked_batch import Produced
+from cluster.records.produced import BatchLimits, validate_produced
 
 _log = logging.getLogger(__name__)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple

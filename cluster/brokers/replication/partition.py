@@ -12,7 +12,7 @@ from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
-from cluster.records.produced import Produced
+from cluster.records.checked_batch import Produced
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1

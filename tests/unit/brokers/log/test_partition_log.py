@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log.log_reads import TimestampOffset
+from cluster.brokers.log.batch_search import TimestampOffset
 from cluster.brokers.log.options import LOG_APPEND_TIME, NO_LIMIT, LogOptions
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
