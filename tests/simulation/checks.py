@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.brokers.log.damage import DamagedBatch
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord
@@ -223,10 +224,15 @@ def replicated(partition: Partition) -> Replicated:
 def batches_between(
     partition: Partition, first: Offset, end: Offset
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(base offset, last offset, bytes) of the batches of a replica in [first, end)."""
+    """(base offset, last offset, bytes) of the batches of a replica in [first, end); without those
+    that are damaged and not repaired yet."""
     offset = max(first, partition.log.log_start_offset)
     while offset < end:
-        part = partition.log.read(offset, 1 << 20, upper_offset=end, at_least_one_batch=True)
+        try:
+            part = partition.log.read(offset, 1 << 20, upper_offset=end, at_least_one_batch=True)
+        except DamagedBatch:
+            offset = Offset(offset + 1)
+            continue
         for header, batch in batches_of(part.view()):
             yield header.base_offset, header.last_offset, bytes(batch)
         assert part.next_offset > offset

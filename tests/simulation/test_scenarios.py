@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from cluster.model.ids import TopicPartition
+from cluster.records.batch import batches_of, checksum
 from tests.simulation.cluster import SimulatedCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -338,3 +340,46 @@ def test_a_topic_of_the_same_name_begins_empty_everywhere(new_cluster):
     cluster.settle()
     assert acked(cluster) == 8
     assert {cluster.log_end(number, ORDERS) for number in cluster.assignment[ORDERS]} == {3}
+
+
+# Bytes that go bad
+
+
+def closed_segments(cluster: SimulatedCluster, number: int) -> list[Path]:
+    replica = cluster.brokers[number].table.find(ORDERS)
+    assert replica is not None
+    return [segment.file.path for segment in replica.log.segments[:-1]]
+
+
+def stored(cluster: SimulatedCluster, number: int) -> bytes:
+    """The batches of a broker's files, one after the other."""
+    replica = cluster.brokers[number].table.find(ORDERS)
+    assert replica is not None
+    files = [segment.file for segment in replica.log.segments]
+    return b"".join(file.path.read_bytes()[: file.size_bytes] for file in files)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_each_broker_has_lost_elsewhere_is_repaired_though_the_leader_dies(new_cluster, seed):
+    cluster = new_cluster(seed, overrides={"milena.log.scrub.interval.ms": "3000"})
+    write(cluster, 80)
+    cluster.settle()
+    random = Random(seed)
+    for number in cluster.brokers:
+        path = closed_segments(cluster, number)[number]
+        content = bytearray(path.read_bytes())
+        content[random.randrange(61, len(content))] ^= 1 << random.randrange(8)
+        path.write_bytes(content)
+    cluster.world.run_for(random.randrange(4_000))
+    dead = cluster.leader(ORDERS)
+    cluster.crash(dead)
+    write(cluster, 10)
+    cluster.world.run_for(random.randrange(10_000))
+    cluster.heal()
+    cluster.world.run_for(40_000)
+    cluster.settle()
+    contents = {stored(cluster, number) for number in cluster.brokers}
+    assert len(contents) == 1
+    (whole,) = contents
+    assert all(checksum(batch) == header.crc for header, batch in batches_of(memoryview(whole)))
+    assert acked(cluster) >= 80
