@@ -17,6 +17,8 @@ from cluster.model.printable import one_line
 
 _CARRIED_S: Final = 60
 """A partition that says nothing for longer has no committed offset any more."""
+_LATE_S: Final = 30
+"""By so much a record may be later than a minute after the one before."""
 REBALANCING: Final = (
     *("preparing_rebalance_ms", "completing_rebalance_ms"),
     *("assigning_ms", "reconciling_ms"),
@@ -39,6 +41,9 @@ class LagSeries:
     """Records by which log ends and committed offsets have moved on."""
     seconds: int = 0
     """In which they did: from the first window to the last."""
+    now: int | None = None
+    """At the end of the span; None where there is nothing to be behind of any more: the topic was
+    deleted, or the group has no offsets there."""
 
     @property
     def last(self) -> int | None:
@@ -65,6 +70,7 @@ class LagSeries:
         return {
             "topic": self.topic,
             "partitions": sorted(self.partitions),
+            "lag_now": self.now,
             "lag_last": self.last,
             "lag_max": self.most,
             "produced_per_s": self.produced_per_s,
@@ -81,6 +87,8 @@ class GroupTimes:
     members_max: int = 0
     lag_max: int = 0
     lag_last: int = 0
+    lag_now: int | None = None
+    """At the end of the span; None for a group that had ended by then."""
     states_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATES.values(), 0))
     """By column."""
 
@@ -109,22 +117,30 @@ class GroupTimes:
             "group": self.group,
             "members_max": self.members_max,
             "lag_max": self.lag_max,
+            "lag_now": self.lag_now,
             "lag_last": self.lag_last,
             "state_ms": {state: self.states_ms[column] for state, column in STATES.items()},
         }
 
 
-def group_times(windows: pa.Table) -> list[GroupTimes]:
-    """The groups in a table of GROUP_SCHEMA in order of time, the furthest behind first."""
+def group_times(windows: pa.Table, span: Span) -> list[GroupTimes]:
+    """The groups in a table of GROUP_SCHEMA in order of time, the furthest behind first.
+
+    One that is silent for a minute before the end of the span has ended.
+    """
     found: dict[str, GroupTimes] = {}
     for row in windows.to_pylist():
         times = found.setdefault(row["group"], GroupTimes(row["group"]))
         times.members_max = max(times.members_max, row["members_max"])
         times.lag_max = max(times.lag_max, row["lag_max"])
         times.lag_last = row["lag_last"]
+        is_there = _start_s(row) + span.width_s + _CARRIED_S >= span.end_s
+        times.lag_now = row["lag_last"] if is_there else None
         for column in STATES.values():
             times.states_ms[column] += row[column]
-    return sorted(found.values(), key=lambda each: (-each.lag_last, -each.lag_max, each.group))
+    return sorted(
+        found.values(), key=lambda each: (-(each.lag_now or 0), -each.lag_max, each.group)
+    )
 
 
 def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> list[LagSeries]:
@@ -141,7 +157,7 @@ def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> 
         members[key].append((partition, rows))
     found = [_series(key[0], key[1], parts, span) for key, parts in members.items()]
     return sorted(
-        found, key=lambda each: (-(each.last or 0), each.group, each.topic, min(each.partitions))
+        found, key=lambda each: (-(each.now or 0), each.group, each.topic, min(each.partitions))
     )
 
 
@@ -160,7 +176,10 @@ def _series(
         firsts.append(_start_s(rows[0]))
         lasts.append(_start_s(rows[-1]))
     numbers = frozenset(partition for partition, _ in parts)
-    return LagSeries(group, topic, numbers, lags, produced, consumed, max(lasts) - min(firsts))
+    late = lags[-1 - _LATE_S // span.width_s :]
+    now = next((lag for lag in reversed(late) if lag is not None), None)
+    seconds = max(lasts) - min(firsts)
+    return LagSeries(group, topic, numbers, lags, produced, consumed, seconds, now)
 
 
 def _carried(rows: list[dict[str, Any]], span: Span, count: int) -> Iterable[tuple[int, int]]:

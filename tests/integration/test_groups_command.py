@@ -159,6 +159,35 @@ def test_why_a_group_rebalances(cluster: Cluster) -> None:
     assert (last["kind"], last["member"]["client_id"]) == ("member_left", "confluent")
 
 
+def test_a_paused_coordinator_is_named_and_not_taken_for_a_group_without_use(
+    cluster: Cluster,
+) -> None:
+    topic, name = create_topic(cluster, partitions=1), unique_name("paused")
+    with a_group(cluster.bootstrap, name, [topic], session_ms=60_000) as running:
+        member = running.start()
+        running.wait_until_shared([member], [(topic, 0)])
+        coordinator = json.loads(groups(cluster, "explain", "--group", name, "--json"))[
+            "coordinator"
+        ]
+        try:
+            cluster.command("kill", str(coordinator), "--signal", "STOP")
+            asked = cluster.command("groups", "explain", "--group", name, check=False)
+        finally:
+            cluster.command("kill", str(coordinator), "--signal", "CONT")
+        assert (asked.returncode, asked.stdout) == (1, "")
+        assert f"does not answer at present (broker {coordinator} is paused)" in asked.stderr
+        assert "no group has been used" not in asked.stderr
+
+        def outages() -> list[Any]:
+            told = cluster.command("groups", "explain", "--group", name, "--json", check=False)
+            found: list[Any] = json.loads(told.stdout)["outages"] if told.stdout else []
+            return found
+
+        outage = wait_until(outages, "a coordinator that answers")[-1]
+        assert (outage["broker"], outage["was_paused"]) == (coordinator, True)
+        assert outage["until_ms"] is not None
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from cluster.coordinator.groups.explanation import ExplainedMember
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.model.printable import one_line
 from cluster.tools.groups.known_rebalances import (
@@ -15,6 +16,7 @@ from cluster.tools.groups.known_rebalances import (
     costs,
     session_left_ms,
 )
+from cluster.tools.groups.outages import Outage
 from cluster.views.quantities import duration
 
 _SHOWN_CHARACTERS: Final = 40
@@ -24,6 +26,8 @@ _OFTEN: Final = 5
 _OFTEN_MS: Final = 10 * 60_000
 _POLL_TIMEOUT: Final = "poll timeout"
 """In the reason that Kafka's Java client gives when it leaves because nobody polled."""
+_MOVED: Final = "NOT_COORDINATOR"
+"""Why an assignment was not stored by a broker that another one has followed."""
 _STOPS_ALL: Final = frozenset({"range", "roundrobin", "sticky"})
 """Assignors by which every member gives up its partitions in each rebalance (eager)."""
 
@@ -65,6 +69,25 @@ def advice(known: KnownGroup) -> list[str]:
 # -- rules -----------------------------------------------------------------------------------------
 
 
+def _coordinator_was_away(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
+    """Timeouts that are no fault of a client."""
+    times: Counter[int] = Counter()
+    paused: Counter[int] = Counter()
+    for rebalance in rebalances:
+        for cause in rebalance.causes:
+            outage = known.outage_behind(rebalance, cause)
+            if outage is not None:
+                times[outage.broker] += 1
+                paused[outage.broker] += outage.was_paused
+    for broker, count in times.most_common():
+        what = "paused" if paused[broker] else "down"
+        yield (
+            f"Broker {broker}, a coordinator of the group, was {what} when members were taken to"
+            f" be gone ({_times(count)}): it could not hear them. There is nothing to change at the"
+            " clients; `status --json` has the events of the brokers."
+        )
+
+
 def _no_poll(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     """Members that did not poll in time: they did not join again, or left and said so."""
     times: Counter[Client] = Counter()
@@ -73,6 +96,8 @@ def _no_poll(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     for rebalance in rebalances:
         for cause in rebalance.causes:
             if cause.member is None or not _is_no_poll(cause):
+                continue
+            if known.outage_behind(rebalance, cause) is not None:
                 continue
             client = Client.of(cause.member)
             times[client] += 1
@@ -106,8 +131,15 @@ def _waits_now(known: KnownGroup, _rebalances: list[Rebalance]) -> Iterator[str]
     missing = [cost for cost in costs(running, known.now_ms) if cost.kind is CostKind.MISSING]
     if missing and missing[0].member is not None and not missing[0].is_expected:
         name = _capital(str(Client.of(missing[0].member)))
-        session_ms = session_left_ms(known.member(missing[0].member))
-        if session_ms is not None:
+        member = known.member(missing[0].member)
+        session_ms = session_left_ms(member)
+        outage = None if member is None else _outage_of(known, member)
+        if session_ms is not None and outage is not None:
+            yield (
+                f"{name} has not been heard since {outage}: it may not have found the coordinator"
+                f" again yet. The group goes on without it in {duration(session_ms)}."
+            )
+        elif session_ms is not None:
             yield (
                 f"{name} has not {_did(known)} and sends no heartbeats either: it was killed,"
                 f" paused or cut off. The group goes on without it in {duration(session_ms)}, when"
@@ -122,15 +154,26 @@ def _waits_now(known: KnownGroup, _rebalances: list[Rebalance]) -> Iterator[str]
             )
 
 
+def _outage_of(known: KnownGroup, member: ExplainedMember) -> Outage | None:
+    """The outage of a coordinator since a member was heard; one that the present coordinator has
+    never heard was last heard by the former one.
+    """
+    heard_ms = known.now_wall_ms - (member.quiet_ms or 0)
+    if heard_ms <= known.stints[-1].since_wall_ms + NOTICED_MS:
+        heard_ms -= member.session_timeout_ms
+    return known.outage_between(heard_ms, known.now_wall_ms)
+
+
 def _session_over(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     """Members whose heartbeats stopped."""
     times: Counter[Client] = Counter()
     limits_ms: dict[Client, int] = {}
-    for cause in _causes(rebalances, CauseKind.SESSION_TIMEOUT):
-        if cause.member is not None:
-            client = Client.of(cause.member)
-            times[client] += 1
-            limits_ms[client] = cause.timeout_ms or 0
+    for rebalance in rebalances:
+        for cause in _causes([rebalance], CauseKind.SESSION_TIMEOUT):
+            if cause.member is not None and known.outage_behind(rebalance, cause) is None:
+                client = Client.of(cause.member)
+                times[client] += 1
+                limits_ms[client] = cause.timeout_ms or 0
     raise_it = (
         "consumer.session.timeout.ms of the group" if known.is_newer else "session.timeout.ms"
     )
@@ -258,7 +301,8 @@ def _assigning(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]
             f" {duration(slow[-1].assigning_ms or 0)} to assign the partitions: it is busy, or its"
             " assignor is slow for so many."
         )
-    if any(_causes(rebalances, CauseKind.ASSIGNMENT_NOT_STORED)):
+    not_stored = _causes(rebalances, CauseKind.ASSIGNMENT_NOT_STORED)
+    if any(cause.detail != _MOVED for cause in not_stored):
         yield (
             "An assignment could not be stored: look at the in-sync replicas of"
             " __consumer_offsets (bin/cluster topics --describe --topic __consumer_offsets)."
@@ -286,6 +330,7 @@ def _often(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
 
 
 _RULES: Final[tuple[Callable[[KnownGroup, list[Rebalance]], Iterator[str]], ...]] = (
+    _coordinator_was_away,
     _waits_now,
     _no_poll,
     _session_over,

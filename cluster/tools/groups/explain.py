@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import explain_group
@@ -14,10 +14,11 @@ from cluster.client.socket_client import SocketClient
 from cluster.coordinator.groups.explanation import ExplainAnswer
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import add_parser_of
+from cluster.tools.arguments import add_parser_of, running_state, stated_servers
 from cluster.tools.groups.explanation_json import explanation_object
 from cluster.tools.groups.explanation_text import explanation_text
 from cluster.tools.groups.known_rebalances import merged
+from cluster.tools.groups.outages import outages
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import POLL_S, add_servers, servers_of
 from cluster.tools.options import at_least_one
@@ -64,20 +65,34 @@ def run(args: argparse.Namespace) -> int:
         brokers = broker_addresses(client)
     answers, silent = _ask_until_coordinated(lambda: _ask_all(servers, brokers, group_id))
     codes = {answer.code for answer in answers.values()}
+    known_outages = outages(_events(args))
     known = merged(
         group_id,
         answers,
         {broker: f"{host}:{port}" for broker, (host, port) in brokers.items()},
         silent,
+        known_outages,
     )
     if known is None:
-        sys.stderr.write(f"\nError: {_why_nothing(group_id, codes, silent)}\n")
+        away = [str(each) for each in known_outages if each.until_ms is None]
+        sys.stderr.write(f"\nError: {why_nothing(group_id, codes, silent, away)}\n")
         return 1
     if args.json:
         print(json.dumps(explanation_object(known, args.last), indent=2))
     else:
         sys.stdout.write(explanation_text(known, args.last))
     return 0
+
+
+def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """What happened to the processes of the cluster, if it is that of the data directory."""
+    if stated_servers(args) is not None:
+        return []
+    try:
+        events: list[dict[str, Any]] = running_state(args).get("events", [])
+    except UserError:
+        return []
+    return events
 
 
 _Answers = tuple[dict[int, ExplainAnswer], list[str]]
@@ -110,14 +125,20 @@ def _ask_until_coordinated(ask: Callable[[], _Answers]) -> _Answers:
         time.sleep(POLL_S)
 
 
-def _why_nothing(group_id: str, codes: set[ErrorCode], silent: list[str]) -> str:
+def why_nothing(group_id: str, codes: set[ErrorCode], silent: list[str], away: list[str]) -> str:
+    """Why no broker tells of a group. `away`: brokers that are known not to answer."""
     name = one_line(group_id)
     if ErrorCode.group_id_not_found in codes:
         return f"Consumer group '{name}' does not exist."
     if ErrorCode.coordinator_load_in_progress in codes:
         return f"The coordinator of group '{name}' is still loading it: try again."
-    reason = f" ({'; '.join(map(one_line, silent))})" if silent else ""
+    if away or silent:
+        return (
+            f"The coordinator of group '{name}' does not answer at present"
+            f" ({'; '.join(away or map(one_line, silent))}): try again when it is back, or when"
+            " another broker leads the group's partition of __consumer_offsets."
+        )
     return (
-        f"No broker coordinates group '{name}' at present{reason}: no group has been used yet, or"
-        " its partition of __consumer_offsets has no leader."
+        f"No broker coordinates group '{name}' at present: no group has been used yet, or its"
+        " partition of __consumer_offsets has no leader."
     )

@@ -48,6 +48,7 @@ def explanation_object(known: KnownGroup, last: int) -> dict[str, Any]:
         ],
         "advice": advice(known),
         "brokers_without_answer": list(known.silent),
+        "outages": [each._asdict() for each in known.outages],
     }
 
 

@@ -223,7 +223,9 @@ def _rebalance(known: KnownGroup, rebalance: Rebalance, on_broker: str) -> Itera
     yield f"{_time(rebalance.started_wall_ms)}  {course}{on_broker}"
     for number, cause in enumerate(rebalance.causes):
         label = "because" if number == 0 else f"+{duration(cause.after_ms)}"
-        yield from _labelled(label, _cause(known, cause))
+        outage = known.outage_behind(rebalance, cause)
+        then = "" if outage is None else f" ({outage} then, and heard no member)"
+        yield from _labelled(label, _cause(known, cause) + then)
     if rebalance.causes_left_off:
         yield from _labelled("", f"... and {rebalance.causes_left_off} events more")
     yield from _joining(known, rebalance)

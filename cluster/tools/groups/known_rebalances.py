@@ -13,11 +13,20 @@ from cluster.coordinator.groups.explanation import (
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
+from cluster.tools.groups.outages import Outage
 
 NOTICED_MS: Final = 500
 """A shorter wait is not worth a word."""
 
 
+_TIMEOUTS: Final = (
+    CauseKind.SESSION_TIMEOUT,
+    CauseKind.NEW_MEMBER_TIMEOUT,
+    CauseKind.JOIN_TIMEOUT,
+    CauseKind.SYNC_TIMEOUT,
+    CauseKind.REVOCATION_TIMEOUT,
+)
+"""What a coordinator takes a member to have failed to do."""
 _GOES: Final = (CauseKind.SESSION_TIMEOUT, CauseKind.MEMBER_LEFT)
 
 
@@ -46,11 +55,17 @@ class KnownGroup:
     """Oldest first; the last is that of the present coordinator."""
     silent: tuple[str, ...] = ()
     """Brokers that did not answer."""
+    outages: tuple[Outage, ...] = ()
+    """Of brokers that coordinate or coordinated the group, or may have."""
 
     @property
     def rebalances(self) -> list[tuple[int, Rebalance]]:
-        """All that are known, oldest first, with the broker that led each."""
-        return [(stint.broker, each) for stint in self.stints for each in stint.rebalances]
+        """All that are known, oldest first, with the broker that led each.
+
+        A coordinator that was paused may have led one after its successor had begun.
+        """
+        found = [(stint.broker, each) for stint in self.stints for each in stint.rebalances]
+        return sorted(found, key=lambda each: each[1].started_wall_ms)
 
     @property
     def running(self) -> Rebalance | None:
@@ -74,6 +89,19 @@ class KnownGroup:
         """What says how long a member may be silent."""
         return "group.consumer.session.timeout.ms" if self.is_newer else "session.timeout.ms"
 
+    def outage_behind(self, rebalance: Rebalance, cause: Cause) -> Outage | None:
+        """The outage of a coordinator because of which it may not have heard what it waited for."""
+        if cause.kind not in _TIMEOUTS:
+            return None
+        at_ms = rebalance.started_wall_ms + cause.after_ms
+        waited_ms = cause.timeout_ms or rebalance.rebalance_timeout_ms
+        return self.outage_between(at_ms - waited_ms, at_ms)
+
+    def outage_between(self, from_ms: int, until_ms: int) -> Outage | None:
+        """The last outage of a coordinator that overlaps that time."""
+        found = [each for each in self.outages if each.overlaps(from_ms, until_ms)]
+        return found[-1] if found else None
+
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""
         return next((each for each in self.group.members if each.who == who), None)
@@ -89,6 +117,7 @@ def merged(
     answers: Mapping[int, ExplainAnswer],
     addresses: Mapping[int, str],
     silent: Sequence[str] = (),
+    outages: Sequence[Outage] = (),
 ) -> KnownGroup | None:
     """What the answers of brokers, by id, say together; None if none coordinates such a group."""
     (coordinator, answer) = next(
@@ -104,6 +133,8 @@ def merged(
         for each in one.former
     }
     present = Stint(coordinator, answer.since_wall_ms, None, answer.group.rebalances)
+    stints = (*(former[key] for key in sorted(former)), present)
+    coordinators = {stint.broker for stint in stints}
     return KnownGroup(
         name,
         coordinator,
@@ -111,8 +142,11 @@ def merged(
         answer.now_ms,
         answer.now_wall_ms,
         answer.group,
-        (*(former[key] for key in sorted(former)), present),
+        stints,
         tuple(silent),
+        tuple(
+            each for each in outages if each.broker in coordinators or each.broker not in answers
+        ),
     )
 
 

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     # A group at rest has a record every 20 s, its partitions one a minute: neither tells the end.
     starts = pa.concat_tables(each.select(["window_start"]) for each in (groups, lags))
     span = span_of(starts.sort_by("window_start"), width)
-    times = group_times(groups)
+    times = group_times(groups, span)
     series = lag_series(lags, span, by_partition=bool(args.group))
     if args.json:
         print(json.dumps(_to_json(times, series, span), indent=2))
@@ -139,7 +139,7 @@ def _group_row(times: "GroupTimes") -> tuple[str, ...]:
     return (
         times.name,
         f"{times.members_max:,}",
-        f"{times.lag_last:,}",
+        _lag(times.lag_now),
         f"{times.lag_max:,}",
         *(percent(times.share(spent_ms)) for spent_ms in shares),
         duration(times.rebalancing_ms),
@@ -153,12 +153,16 @@ def _lag_row(series: "LagSeries") -> tuple[str, ...]:
         one_line(series.group) or "(empty id)",
         one_line(series.topic),
         _numbers(sorted(series.partitions)),
-        "-" if series.last is None else f"{series.last:,}",
+        _lag(series.now),
         f"{series.most:,}",
         _rate(series.produced_per_s),
         _rate(series.consumed_per_s),
         sparkline(_condensed(series.lags)),
     )
+
+
+def _lag(records: int | None) -> str:
+    return "-" if records is None else f"{records:,}"
 
 
 def _numbers(partitions: Sequence[int]) -> str:

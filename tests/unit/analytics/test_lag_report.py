@@ -65,10 +65,28 @@ def test_a_partition_that_is_silent_is_as_it_was():
     # Partition 0 is silent after 30 s: after a minute more it is gone, not at rest.
     assert both.lags[:10] == [105, 105, 105, 102, 102, 102, 2, 2, 2, 2]
     assert both.lags[10:] == [0, 0, 0, None, None]
-    assert (both.last, both.most) == (0, 105)
+    assert (both.last, both.now, both.most) == (0, 0, 105)
     assert both.partitions == {0, 1}
     assert (both.produced, both.consumed, both.seconds) == (5, 108, 60)
     assert both.consumed_per_s == pytest.approx(1.8)
+
+
+def test_a_deleted_topic_and_an_ended_group_have_no_lag_now():
+    records = [
+        lag_record(**at(0), topic="deleted", lag=500, log_end=500),
+        *(lag_record(**at(seconds), topic="kept", lag=7, log_end=9) for seconds in (0, 60, 130)),
+    ]
+    kept, deleted = series(records, 200)
+    assert (kept.topic, kept.now, kept.last) == ("kept", 7, 7)
+    assert (deleted.topic, deleted.now, deleted.last, deleted.most) == ("deleted", None, 500, 500)
+    assert deleted.as_json()["lag_now"] is None
+    groups = [
+        group_record(**at(0), group="ended", lag=500),
+        *(group_record(**at(seconds), group="goes on", lag=7) for seconds in range(0, 200, 20)),
+    ]
+    going, ended = group_times(table(groups, GROUP_WINDOWS), Span(START_S, START_S + 200, 10))
+    assert (going.group, going.lag_now) == ("goes on", 7)
+    assert (ended.group, ended.lag_now, ended.lag_last) == ("ended", None, 500)
 
 
 def test_the_furthest_behind_come_first_and_partitions_one_by_one():
@@ -99,7 +117,8 @@ def test_time_in_states_adds_up():
         group_record(**at(20), lag=20, state_ms={"Empty": 10_000}),
         group_record(**at(20), group="other", lag=30, state_ms={"Reconciling": 5_000}),
     ]
-    other, billing = group_times(table(records, GROUP_WINDOWS))
+    span = Span(START_S, START_S + 30, 10)
+    other, billing = group_times(table(records, GROUP_WINDOWS), span)
     assert (billing.lag_max, billing.lag_last, billing.members_max) == (90, 20, 3)
     assert (billing.rebalancing_ms, billing.known_ms) == (4_200, 20_000)
     assert billing.share(billing.rebalancing_ms) == 21.0

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, Slow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.tools.groups.advice import advice
+from cluster.tools.groups.explain import why_nothing
 from cluster.tools.groups.explanation_json import explanation_object
 from cluster.tools.groups.explanation_text import WIDTH, explanation_text
 from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
+from cluster.tools.groups.outages import Outage, outages
 from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 
@@ -461,3 +464,130 @@ def test_who_waits_for_heartbeats_only_is_told_so() -> None:
     assert "reconciling 5.0 s" in explanation_text(found, 5)
     (sentence,) = advice(found)
     assert sentence.startswith("Reconciling took 5.0 s (once), and no member was slower")
+
+
+# -- brokers that could not answer -----------------------------------------------------------------
+
+
+def of_broker(number: int, at_ms: int, text: str) -> dict[str, Any]:
+    return {"ts": at_ms, "process": f"broker {number}", "text": text}
+
+
+def test_outages_of_brokers_are_found_in_the_supervisors_events() -> None:
+    events = [
+        of_broker(0, 1, "is running"),
+        of_broker(1, 2, "is paused by a command (SIGSTOP)"),
+        {"ts": 3, "process": "registry", "text": "was killed by SIGKILL"},
+        of_broker(2, 4, "is sent SIGKILL by a command"),
+        of_broker(2, 5, "was killed by SIGKILL; starting it again in 1 s"),
+        of_broker(1, 6, "is resumed by a command (SIGCONT)"),
+        of_broker(2, 7, "is running again"),
+        of_broker(0, 8, "is paused by a command (SIGSTOP)"),
+        of_broker(0, 9, "was killed by SIGKILL; starting it again in 1 s"),
+        of_broker(1, 10, "is the controller"),
+    ]
+    assert outages(events) == [
+        Outage(1, 2, 6, was_paused=True),
+        Outage(2, 4, 7, was_paused=False),
+        Outage(0, 8, 9, was_paused=True),
+        Outage(0, 9, None, was_paused=False),
+    ]
+    assert str(outages(events)[0]) == "broker 1 was paused"
+    assert str(outages(events)[-1]) == "broker 0 is down"
+
+
+def test_no_client_is_blamed_for_a_pause_of_the_coordinator() -> None:
+    stage = GroupStage().loaded()
+    dies(stage)
+    ended_ms = stage.now.wall_ms
+
+    def told(*pauses: Outage) -> KnownGroup:
+        found = merged(GROUP, {1: answer(stage)}, {}, (), pauses)
+        assert found is not None
+        return found
+
+    blame = "sent no heartbeat within session.timeout.ms="
+    assert blame in "\n".join(advice(told()))
+    elsewhere = Outage(1, ended_ms - 900_000, ended_ms - 800_000, was_paused=True)
+    assert blame in "\n".join(advice(told(elsewhere)))
+
+    pause = Outage(1, ended_ms - 9_000, ended_ms - 1_000, was_paused=True)
+    found = told(pause)
+    assert found.outages == (pause,)
+    sentences = "\n".join(advice(found))
+    assert blame not in sentences
+    assert "Broker 1, a coordinator of the group, was paused when members were taken" in sentences
+    assert "raise" not in sentences
+    unwrapped = " ".join(explanation_text(found, 5).split())
+    assert "(broker 1 was paused then, and heard no member)" in unwrapped
+    assert explanation_object(found, 5)["outages"] == [pause._asdict()]
+
+
+def test_a_broker_that_answers_and_never_coordinated_excuses_nobody() -> None:
+    stage = GroupStage().loaded()
+    dies(stage)
+    pause = Outage(2, stage.now.wall_ms - 9_000, None, was_paused=True)
+    other = ExplainAnswer(ErrorCode.not_coordinator, 2, 1, WALL_MS, -1, None, ())
+    found = merged(GROUP, {1: answer(stage), 2: other}, {}, (), [pause])
+    assert found is not None
+    assert found.outages == ()
+    without_answer = merged(GROUP, {1: answer(stage)}, {}, ["broker 2: no answer"], [pause])
+    assert without_answer is not None
+    assert without_answer.outages == (pause,)
+
+
+def test_rebalances_are_told_in_order_of_time_whoever_led_them() -> None:
+    stage = GroupStage().loaded()
+    two_of(stage)
+    (own,) = known(stage).rebalances
+    late = Rebalance(MonotonicMs(1), WallMs(own[1].started_wall_ms + 5_000), 0, 0, is_over=True)
+    early = Rebalance(MonotonicMs(1), WallMs(own[1].started_wall_ms - 5_000), 0, 0, is_over=True)
+    # It was paused while it coordinated, and went on when it was resumed.
+    found = known(stage, FormerStint(2, WALL_MS - 10_000, WALL_MS + 10_000, (early, late)))
+    assert [broker for broker, _ in found.rebalances] == [2, 1, 2]
+    starts = [each.started_wall_ms for _, each in found.rebalances]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize(
+    ("silent", "away", "words"),
+    [
+        ([], ["broker 1 is paused"], "does not answer at present (broker 1 is paused)"),
+        (["broker 1: timed out"], [], "does not answer at present (broker 1: timed out)"),
+        ([], [], "no group has been used yet"),
+    ],
+)
+def test_why_nobody_coordinates(silent: list[str], away: list[str], words: str) -> None:
+    text = why_nothing("g", {ErrorCode.not_coordinator}, silent, away)
+    assert words in text
+    assert ("no group has been used yet" in text) is (not silent and not away)
+
+
+def test_a_member_that_a_new_coordinator_never_heard_is_not_taken_for_dead() -> None:
+    stage = GroupStage().loaded()
+    waits_for_the_dead(stage)
+    now_ms = stage.now.wall_ms
+    quiet_ms = max(each.quiet_ms or 0 for each in known(stage).group.members)
+    dead = "it was killed, paused or cut off"
+
+    def told(since_ms: int, *pauses: Outage) -> str:
+        found = merged(GROUP, {1: replace(answer(stage), since_wall_ms=since_ms)}, {}, (), pauses)
+        assert found is not None
+        return " ".join(advice(found))
+
+    pause = Outage(2, now_ms - quiet_ms - 9_000, now_ms - quiet_ms - 500, was_paused=True)
+    assert dead in told(now_ms - quiet_ms)
+    assert dead in told(now_ms - quiet_ms - 60_000, pause)  # heard after the pause
+    text = told(now_ms - quiet_ms, pause)
+    assert dead not in text
+    assert "has not been heard since broker 2 was paused" in text
+
+
+def test_an_assignment_that_a_former_coordinator_did_not_store_asks_for_nothing() -> None:
+    stage = GroupStage().loaded()
+    two_of(stage)
+    for detail, is_told in (("NOT_COORDINATOR", False), ("COORDINATOR_NOT_AVAILABLE", True)):
+        lost = Rebalance(MonotonicMs(1), WallMs(WALL_MS), 0, 0, is_over=True)
+        lost.causes.append(Cause(CauseKind.ASSIGNMENT_NOT_STORED, detail=detail))
+        found = known(stage, FormerStint(2, WALL_MS - 1, WALL_MS + 1, (lost,)))
+        assert ("could not be stored: look at" in " ".join(advice(found))) is is_told
