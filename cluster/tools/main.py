@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
@@ -42,6 +42,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         if chosen is None:
             _parser(None).print_help()
             return 2
+        _check_text(vars(args))
         status: int = importlib.import_module(f"cluster.tools.{chosen.module}").run(args)
     except UsageError as problem:
         return _complain(f"{problem} (see `--help`)", 2)
@@ -59,6 +60,26 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         return _output_lost(problem)
     return _flushed(status)
+
+
+def _check_text(found: object) -> None:
+    """Raise UnicodeEncodeError for an argument with bytes that are no UTF-8 (surrogates stand for
+    them), or UsageError, which does not repeat it, where it has a password: nothing that is sent or
+    stored may have them. Paths may.
+    """
+    if isinstance(found, str):
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            if "password" not in found and "secret" not in found:
+                raise
+            raise UsageError("a password is not text in UTF-8") from None
+    elif isinstance(found, Mapping):
+        for value in found.values():
+            _check_text(value)
+    elif isinstance(found, list | tuple):
+        for value in found:
+            _check_text(value)
 
 
 def _have_streams() -> None:

@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from cluster.tools.kafka_connection import add_connection
+from cluster.tools.main import main
 from cluster.tools.options import at_least_one, is_true, key_value, known_properties, not_negative
 
 
@@ -65,3 +66,38 @@ def test_a_properties_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys):
             parser.parse_args(["--command-config", str(name)])
         assert ended.value.code == 2
         assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topics", "--create", "--topic", "\udcff"],
+        ["registry", "get", "/\udcff"],
+        ["load-test", "--topic", "\udcff", "--duration", "1"],
+        ["start", "--override", "super.users=User:\udcff"],
+        ["start", "--log-dirs", "\udcff"],
+        ["kill", "0", "--signal", "\udcff"],
+        ["users", "add", "\udcff", "--generate"],
+        ["acls", "--add", "--allow-principal", "User:\udcff", "--topic", "t"],
+        ["groups", "explain", "--group", "\udcff"],
+        ["configs", "--alter", "--topic", "t", "--add-config", "a=\udcff"],
+        ["delete-records", "--topic", "\udcff", "--partition", "0", "--before-offset", "1"],
+    ],
+)
+def test_arguments_that_are_no_text_are_refused_in_one_line(words, tmp_path, capsys):
+    try:
+        status = main([*words[:1], "--data-dir", str(tmp_path / "none"), *words[1:]])
+    except SystemExit as end:  # argparse has found it first
+        status = int(end.code or 0)
+    assert status == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert "\\udcff" in line
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_password_that_is_no_text_is_not_repeated(tmp_path, capsys):
+    words = ["--alter", "--user", "u", "--add-config", "SCRAM-SHA-512=[password=hidden\udcff]"]
+    assert main(["configs", "--data-dir", str(tmp_path), *words]) == 2
+    told = capsys.readouterr().err
+    assert told == "error: a password is not text in UTF-8 (see `--help`)\n"
