@@ -114,6 +114,11 @@ def open_registry_warning(settings: Settings) -> str | None:
     has_login = settings[keys.REGISTRY_AUTH] is not None
     if has_login and settings[keys.ZOOKEEPER_SET_ACL]:
         return None
+    if (
+        settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE]
+        and settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]
+    ):
+        return None  # brokers have a certificate there, so that others may be asked for one too
     missing = "zookeeper.set.acl=true" if has_login else "milena.registry.auth"
     return (
         f"WARNING: whoever reaches {where} can make users and ACLs of this cluster, and so be"

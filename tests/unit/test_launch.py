@@ -579,6 +579,7 @@ def test_start_without_sasl_after_one_with_it_keeps_the_login_and_says_so(tmp_pa
         ((), "set milena.registry.auth and zookeeper.set.acl=true"),
         (("milena.registry.auth=digest:brokers:secret",), "set zookeeper.set.acl=true"),
         (("milena.registry.auth=digest:brokers:secret", "zookeeper.set.acl=true"), None),
+        (("zookeeper.ssl.client.enable=true", "zookeeper.ssl.keystore.location=/own.pem"), None),
     ],
 )
 def test_start_with_acls_warns_of_an_open_registry_of_others(tmp_path, more, missing):
