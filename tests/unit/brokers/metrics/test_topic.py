@@ -163,6 +163,8 @@ def test_the_topic_is_created_once_the_brokers_have_settled(world):
     world.topic.create_if_missing(world, 3)
     world.topic.create_if_missing(world, 3)
     ((topic, on_done),) = world.created
+    assert topic.configs["retention.bytes"] == str(1 << 30)
+    assert topic.configs["segment.bytes"] == str(64 << 20)
     assert topic.name == METRICS_TOPIC
     assert topic.assignment == {0: (0, 2, 3), 1: (2, 3, 4), 2: (3, 4, 0), 3: (4, 0, 2)}
     on_done({METRICS_TOPIC: SimpleNamespace(code=ErrorCode.not_controller)}, {})
