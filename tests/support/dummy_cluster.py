@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
+from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.supervisor.child import RestartPolicy
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
@@ -37,6 +38,7 @@ def child(files: DataDir, name: str, broker_id: int | None, view: ClusterView) -
         # Not a handler of Python's, which waits for the end of a `recv` that has just begun.
         signal.set_wakeup_fd(writer.fileno())
         signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(CLUSTER_STOPS, signal.SIG_IGN)
         note("started")
         reports.view(view)
         reports.ready({})
