@@ -54,6 +54,12 @@ class DoubtfulLog(NamedTuple):
     last_epoch: LeaderEpoch
     """Leader epoch of its last record, -1 if it is empty."""
     log_end_offset: Offset
+    """-1: the log was gone. Its disk may come back, as when it was not mounted."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a log that could lead."""
+        return self.log_end_offset >= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,3 +383,37 @@ def test_what_each_broker_has_lost_elsewhere_is_repaired_though_the_leader_dies(
     (whole,) = contents
     assert all(checksum(batch) == header.crc for header, batch in batches_of(memoryview(whole)))
     assert acked(cluster) >= 80
+
+
+# Disks
+
+
+def test_disks_that_were_not_mounted_at_one_start_lead_again_when_they_are(new_cluster):
+    """Every broker starts without its disk once, and with it the next time."""
+    cluster = new_cluster()
+    cluster.checks.members_may_lack_records = True
+    write(cluster, 10)
+    stop(cluster)
+    for number in cluster.brokers:
+        cluster.unmount(number)
+    start(cluster)
+    cluster.world.run_for(3_000)
+    assert cluster.registered_state(ORDERS).leader == -1
+    stop(cluster)
+    for number in cluster.brokers:
+        cluster.mount(number)
+    start(cluster)
+    cluster.settle()
+    assert acked(cluster) == 10
+
+
+def stop(cluster: SimulatedCluster) -> None:
+    """The whole cluster, cleanly."""
+    cluster.stop_everything()
+    cluster.world.run_for(3_000)
+    assert not any(broker.node.is_alive for broker in cluster.brokers.values())
+
+
+def start(cluster: SimulatedCluster) -> None:
+    for number in cluster.brokers:
+        cluster.start(number)

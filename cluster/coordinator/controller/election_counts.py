@@ -21,5 +21,5 @@ class ElectionCounts:
             old = before.partition(partition)
             if old is not None and state.has_leader and state.leader != old.leader:
                 self.count += 1
-                doubtful = (one.broker for one in old.doubtful)
+                doubtful = (one.broker for one in old.doubtful if one.is_there)
                 self.unclean_count += state.leader not in (*old.isr, *old.eligible, *doubtful)

@@ -34,16 +34,23 @@ def why_leaderless(name: TopicPartition, state: PartitionState) -> str:
     if may_lead := _may_lead(state):
         waits = f"broker {_either(may_lead)}, which has all committed records"
         return f"{name} has no leader: it waits for {waits}"
-    if state.doubtful:
-        doubtful = [each.broker for each in state.doubtful]
+    doubtful = [each.broker for each in state.doubtful if each.is_there]
+    gone = [each.broker for each in state.doubtful if not each.is_there]
+    if doubtful:
         return (
             f"{name} has no leader: its replicas may have lost committed records, and the one"
             f" that has most of them leads when all are back (brokers {sorted(doubtful)});"
             f" {_unclean(name)} does not wait"
         )
+    if gone:
+        return (
+            f"{name} has no leader: the replicas that had its committed records are gone (brokers"
+            f" {sorted(gone)}: disks wiped, not mounted, or removed from log.dirs). Mount or restore"
+            f" them and start those brokers again, or give the records up with {_unclean(name)}"
+        )
     return (
-        f"{name} has no leader: no replica is left that has its committed records; if none comes"
-        f" back, {_unclean(name)} gives the records up"
+        f"{name} has no leader: no replica is left that has its committed records;"
+        f" {_unclean(name)} gives them up"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from cluster.model.cluster import DoubtfulLog, PartitionState
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.log_condition import LogCondition
 
 
@@ -25,29 +25,34 @@ def without_lost_logs(
     are. `returned`: brokers that are back after an absence, with what they found.
     """
     for broker, condition in returned.items():
-        may_lead = broker in state.isr or broker in state.eligible
-        doubted = any(one.broker == broker for one in state.doubtful)
-        if not may_lead and not doubted:
+        known = next((one for one in state.doubtful if one.broker == broker), None)
+        if known is None and broker not in state.isr and broker not in state.eligible:
             continue
         end = condition.doubtful_end(partition)
         if condition.lacks(partition):
-            state = _without(state, broker)
+            log = DoubtfulLog(broker, NO_EPOCH, Offset(-1))
         elif end is not None:
-            state = _without(state, broker)
             log = DoubtfulLog(broker, end.last_epoch, end.offset)
+        else:
+            continue
+        is_back = known is None or known.is_there or log.log_end_offset > 0
+        # One that was gone is not back while it is empty: its broker has made it anew.
+        if log != known and is_back:
+            state = _without(state, broker)
             state = replace(state, doubtful=(*state.doubtful, log))
     return state
 
 
 def best_doubtful(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
     """The doubtful replica on a live broker whose log goes furthest; None if there is none."""
-    logs = [one for one in state.doubtful if one.broker in live]
+    logs = [one for one in state.doubtful if one.broker in live and one.is_there]
     return max(logs, key=_extent).broker if logs else None
 
 
 def are_all_heard(state: PartitionState, live: Collection[BrokerId]) -> bool:
     """Whether no absent replica can have more than the doubtful ones that are there."""
-    return not state.isr and not state.eligible and all(d.broker in live for d in state.doubtful)
+    doubtful = (one for one in state.doubtful if one.is_there)
+    return not state.isr and not state.eligible and all(d.broker in live for d in doubtful)
 
 
 def eligible_after(

@@ -191,7 +191,7 @@ def decode_partition_state(document: bytes) -> PartitionStateRecord:
             controller_epoch=ControllerEpoch(_int32(fields["controller_epoch"])),
             eligible=_decode_broker_ids(own.get("eligible", [])),
             doubtful=tuple(
-                DoubtfulLog(BrokerId(_int32(broker)), LeaderEpoch(_int32(epoch)), _offset(end))
+                DoubtfulLog(BrokerId(_int32(broker)), LeaderEpoch(_int32(epoch)), _end(end))
                 for broker, epoch, end in own.get("doubtful", [])
             ),
         )
@@ -524,6 +524,11 @@ def _offset(number: float | str | bytes) -> Offset:
     if not 0 <= whole < 2**63:
         raise ValueError(f"{whole} is no offset")
     return Offset(whole)
+
+
+def _end(number: float | str | bytes) -> Offset:
+    """An offset, or -1."""
+    return Offset(-1) if number == -1 else _offset(number)
 
 
 def _decode_endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:

@@ -80,9 +80,30 @@ def test_an_eligible_replica_leads_where_no_in_sync_one_is_alive():
 
 def test_a_lost_log_takes_the_right_to_lead():
     state = judged(a_state((2,), (0, 1)), b2=missing(T0, T1))
-    assert (state.isr, state.eligible, state.doubtful) == ((), (0, 1), ())
+    assert (state.isr, state.eligible) == ((), (0, 1))
     state = judged(a_state((2,), (0, 1)), b0=missing(T0))
     assert (state.isr, state.eligible) == ((2,), (1,))
+
+
+def test_a_lost_log_is_remembered_until_its_disk_is_back():
+    state = judged(a_state((2,)), b2=missing(T0))
+    assert elect(state, ids(0, 1, 2), unclean=False) is None
+    assert elect(state, ids(0, 2), unclean=True).leader == 0
+    assert judged(state, b2=missing(T0)) is state
+    assert judged(state, b2=LogCondition()) is state  # its broker has made it anew
+    assert judged(state, b2=doubtful(0)) is state
+    state = judged(state, b2=doubtful(7))
+    assert state.doubtful == (DoubtfulLog(BrokerId(2), LeaderEpoch(3), Offset(7)),)
+    elected = elect(state, ids(0, 2), unclean=False)
+    assert elected is not None
+    assert (elected.leader, elected.isr, elected.doubtful) == (2, (2,), ())
+
+
+def test_a_lost_log_is_not_waited_for_where_another_may_lead():
+    state = judged(a_state((0, 1, 2), leader=0), b0=missing(T0), b1=doubtful(4), b2=doubtful(3))
+    elected = elect(state, ids(0, 1, 2), unclean=False)
+    assert elected is not None
+    assert elected.leader == 1
 
 
 def test_a_lost_directory_takes_every_log_that_is_not_listed():
@@ -151,6 +172,7 @@ def test_nobody_leads_where_every_disk_is_gone():
     [
         (a_state((2,), (0, 1)), "it waits for broker 0 or 1 or 2, which has all committed records"),
         (a_state((), b0=4, b2=6), "leads when all are back (brokers [0, 2])"),
+        (a_state((), b2=-1), "are gone (brokers [2]: disks wiped, not mounted,"),
         (a_state(()), "no replica is left that has its committed records"),
     ],
 )
@@ -186,6 +208,6 @@ def test_no_replica_leads_over_one_that_may_have_more(
     if elected.leader in lost:
         others = (isr | eligible) - lost
         assert not others
-        ends = {log.broker: log.log_end_offset for log in state.doubtful}
+        ends = {log.broker: log.log_end_offset for log in state.doubtful if log.is_there}
         assert ends.keys() <= live
         assert ends[elected.leader] == max(ends.values())
