@@ -84,6 +84,7 @@ class ControllerAsks:
                 proposal.isr,
                 proposal.leader_epoch,
                 proposal.partition_epoch,
+                proposal.joining_epoch,
             ),
             on_reply,
         )

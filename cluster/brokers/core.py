@@ -182,7 +182,7 @@ class BrokerCore:
             loop,
             ports.clock,
             settings[keys.CONTROL_HOST],
-            options.fetch_options(settings.now, ports.machine),
+            options.fetch_options(settings.now, ports.machine, lambda: self.registration.epoch),
             settings[keys.REPLICA_FETCH_MAX_BYTES],
             self.isr_changes,
             ports.random,

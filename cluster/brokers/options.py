@@ -1,7 +1,7 @@
 """From settings to the small option objects that the broker's parts are given. Pure."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from cluster.brokers.groups.group_coordinator import CoordinatorOptions
@@ -76,7 +76,9 @@ def _queued_bytes(settings: Settings) -> int:
     return max(queued_bytes, settings[broker.SOCKET_REQUEST_MAX_BYTES])
 
 
-def fetch_options(settings: Settings, machine: str) -> FetchOptions:
+def fetch_options(
+    settings: Settings, machine: str, broker_epoch: Callable[[], int]
+) -> FetchOptions:
     """How this broker follows others."""
     return FetchOptions(
         local_id=BrokerId(settings[broker.BROKER_ID]),
@@ -85,6 +87,7 @@ def fetch_options(settings: Settings, machine: str) -> FetchOptions:
         max_bytes=settings[broker.REPLICA_FETCH_RESPONSE_MAX_BYTES],
         retry_ms=settings[broker.REPLICA_FETCH_BACKOFF_MS],
         by_file=settings[broker.REPLICA_FETCH_SHARED_MEMORY],
+        broker_epoch=broker_epoch,
     )
 
 

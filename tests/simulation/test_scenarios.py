@@ -417,3 +417,30 @@ def stop(cluster: SimulatedCluster) -> None:
 def start(cluster: SimulatedCluster) -> None:
     for number in cluster.brokers:
         cluster.start(number)
+
+
+def test_a_fetch_from_before_a_disk_was_wiped_brings_nobody_into_the_isr(new_cluster):
+    """The leader is paused when it comes, and wakes when the follower is back without anything."""
+    cluster = new_cluster()
+    leader = cluster.leader(ORDERS)
+    follower = others(cluster, leader)[0]
+    cluster.crash(follower)
+    cluster.world.run_for(300)
+    write(cluster, 10)
+    cluster.start(follower)
+    assert cluster.world.run_until(lambda: cluster.log_end(follower, ORDERS) == 10, 5_000)
+    cluster.pause(leader)  # its last fetch is on its way
+    cluster.world.run_for(20)
+    cluster.crash(follower)
+    cluster.world.run_for(60)
+    cluster.wipe(follower)
+    cluster.separate(leader, follower)
+    cluster.start(follower)
+    cluster.world.run_for(300)
+    assert follower not in cluster.registered_state(ORDERS).isr
+    cluster.resume(leader)
+    cluster.world.run_for(500)
+    assert follower not in cluster.registered_state(ORDERS).isr
+    cluster.join(leader, follower)
+    cluster.settle()
+    assert acked(cluster) == 10

@@ -133,6 +133,7 @@ def propose(
     where = TopicPartition("orders", partition)
     state = member.driver.controller.state.partition(where)  # type: ignore[union-attr]
     assert state is not None
+    joining = [one for one in isr if one not in state.isr]
     member.requests.on_isr_proposed(
         AlterPartition(
             state.leader,
@@ -142,6 +143,7 @@ def propose(
             tuple(BrokerId(one) for one in isr),
             state.leader_epoch,
             PartitionEpoch(partition_epoch),
+            *(BrokerEpoch(epoch_of(member, BrokerId(one))) for one in joining),
         ),
         replies.append,
     )

@@ -51,6 +51,8 @@ class FetchOptions:
     retry_ms: int
     """Pause of one partition after an error, and of all after a lost answer."""
     by_file: bool
+    broker_epoch: Callable[[], int] = lambda: -1
+    """Of this broker's registration now."""
 
 
 def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
@@ -182,6 +184,7 @@ class FollowerFetcher:
                 self._options.max_wait_ms,
                 self._options.max_bytes,
                 self._options.by_file and not self._by_bytes,
+                self._options.broker_epoch(),
             )
         )
         for partition_id in told:

@@ -16,7 +16,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
@@ -83,6 +83,8 @@ class _Session:
     parked_until_ms: int | None = None
     max_bytes: int = 0
     by_file: bool = False
+    broker_epoch: BrokerEpoch = BrokerEpoch(-1)
+    """Of the follower's registration, as of its last request."""
 
 
 class LeaderFetches:
@@ -118,6 +120,7 @@ class LeaderFetches:
             self._send(identity, FetchAnswer(fetch.session, fetch.sequence, error, []))
             return
         session.heard_at_ms = now_ms
+        session.broker_epoch = BrokerEpoch(fetch.broker_epoch)
         for position in fetch.partitions:
             self._take_position(session, position, now_ms)
         for partition in fetch.forgotten:
@@ -228,7 +231,7 @@ class LeaderFetches:
             session.ready[partition_id] = None
             return
         moved, proposal = partition.on_follower_fetch(
-            session.follower, Offset(position.fetch_offset), now_ms
+            session.follower, Offset(position.fetch_offset), now_ms, session.broker_epoch
         )
         if moved:
             self._ports.on_high_watermark_moved(partition)

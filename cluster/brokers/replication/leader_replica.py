@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.model.clocks import MonotonicMs
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
 """Pause after a refusal: a follower that may not join, as it is about to stop, still fetches."""
@@ -38,6 +38,8 @@ class IsrProposal:
     isr: tuple[BrokerId, ...]
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
+    joining_epoch: BrokerEpoch = BrokerEpoch(-1)
+    """Of the new member's registration, as of its fetch: it may have been wiped since."""
 
 
 class LeaderReplica:
@@ -127,9 +129,13 @@ class LeaderReplica:
         return taken
 
     def on_follower_fetch(
-        self, follower: BrokerId, fetch_offset: Offset, now_ms: MonotonicMs
+        self,
+        follower: BrokerId,
+        fetch_offset: Offset,
+        now_ms: MonotonicMs,
+        broker_epoch: BrokerEpoch = BrokerEpoch(-1),
     ) -> tuple[bool, IsrProposal | None]:
-        """A follower has everything below `fetch_offset`.
+        """A follower, in that registration, has everything below `fetch_offset`.
 
         Returns whether the high watermark moved, and an ISR with the follower if it may join.
         A broker that is no replica, or an offset beyond our log, changes nothing.
@@ -144,7 +150,8 @@ class LeaderReplica:
         progress.last_fetch_ms = now_ms
         progress.leader_log_end_at_last_fetch = self._log_end_offset
         progress.log_end_offset = fetch_offset
-        return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset, now_ms)
+        moved = self._raise_high_watermark()
+        return moved, self._propose_expansion(follower, fetch_offset, now_ms, broker_epoch)
 
     def on_follower_log_start(self, follower: BrokerId, log_start_offset: Offset) -> bool:
         """Where a follower's log begins; whether that is later than it said before."""
@@ -246,7 +253,11 @@ class LeaderReplica:
         )
 
     def _propose_expansion(
-        self, follower: BrokerId, fetch_offset: Offset, now_ms: MonotonicMs
+        self,
+        follower: BrokerId,
+        fetch_offset: Offset,
+        now_ms: MonotonicMs,
+        broker_epoch: BrokerEpoch,
     ) -> IsrProposal | None:
         if (
             follower in self.isr
@@ -257,10 +268,12 @@ class LeaderReplica:
             or fetch_offset < self.epoch_start_offset
         ):
             return None
-        return self._propose((*self.isr, follower))
+        return self._propose((*self.isr, follower), broker_epoch)
 
-    def _propose(self, isr: tuple[BrokerId, ...]) -> IsrProposal:
-        self._in_flight = IsrProposal(isr, self.leader_epoch, self.partition_epoch)
+    def _propose(
+        self, isr: tuple[BrokerId, ...], joining_epoch: BrokerEpoch = BrokerEpoch(-1)
+    ) -> IsrProposal:
+        self._in_flight = IsrProposal(isr, self.leader_epoch, self.partition_epoch, joining_epoch)
         return self._in_flight
 
     def _raise_high_watermark(self) -> bool:

@@ -10,7 +10,15 @@ from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplic
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import (
+    NO_BROKER,
+    NO_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TopicPartition,
+)
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.checked_batch import Produced
 
@@ -219,12 +227,16 @@ class Partition:
         )
 
     def on_follower_fetch(
-        self, follower: BrokerId, offset: Offset, now_ms: MonotonicMs
+        self,
+        follower: BrokerId,
+        offset: Offset,
+        now_ms: MonotonicMs,
+        broker_epoch: BrokerEpoch = BrokerEpoch(-1),
     ) -> tuple[bool, IsrProposal | None]:
         """A follower wants `offset` next; see `LeaderReplica.on_follower_fetch`."""
         if self.leader is None:
             return False, None
-        return self.leader.on_follower_fetch(follower, offset, now_ms)
+        return self.leader.on_follower_fetch(follower, offset, now_ms, broker_epoch)
 
     # -- follower ----------------------------------------------------------------------------
 

@@ -287,7 +287,12 @@ def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> Er
     if partition in plan.changed:
         return ErrorCode.invalid_update_version
     own, outcome = controller.on_isr_proposed(
-        request.broker, partition, request.isr, request.leader_epoch, request.partition_epoch
+        request.broker,
+        partition,
+        request.isr,
+        request.leader_epoch,
+        request.partition_epoch,
+        request.joining_epoch,
     )
     plan.changed.update(own.changed)
     return outcome.code

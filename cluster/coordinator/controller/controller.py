@@ -198,8 +198,13 @@ class Controller:
         isr: tuple[BrokerId, ...],
         leader_epoch: LeaderEpoch,
         partition_epoch: PartitionEpoch,
+        joining_epoch: BrokerEpoch,
     ) -> tuple[Plan, Outcome]:
-        """A leader asks for another ISR (AlterPartition, KIP-497)."""
+        """A leader asks for another ISR (AlterPartition, KIP-497).
+
+        A member that is new must have the registration with which it has fetched everything: it may
+        have lost its disk since (KIP-903).
+        """
         state = self.state.partition(partition)
         if state is None:
             return Plan(), Outcome(ErrorCode.unknown_topic_or_partition)
@@ -214,6 +219,7 @@ class Controller:
         added = set(isr) - set(state.isr)
         if (
             not added.issubset(candidates)
+            or any(self.state.brokers[one].epoch != joining_epoch for one in added)
             or not set(isr) <= set(state.replicas)
             or len(set(isr)) != len(isr)
             or broker not in isr

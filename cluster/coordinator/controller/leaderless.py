@@ -45,8 +45,8 @@ def why_leaderless(name: TopicPartition, state: PartitionState) -> str:
     if gone:
         return (
             f"{name} has no leader: the replicas that had its committed records are gone (brokers"
-            f" {sorted(gone)}: disks wiped, not mounted, or removed from log.dirs). Mount or restore"
-            f" them and start those brokers again, or give the records up with {_unclean(name)}"
+            f" {sorted(gone)}: disks wiped, not mounted, or not in log.dirs any more). Mount or"
+            f" restore them and restart those brokers; {_unclean(name)} gives the records up"
         )
     return (
         f"{name} has no leader: no replica is left that has its committed records;"

@@ -124,6 +124,8 @@ class AlterPartition(Request[PartitionAltered]):
     isr: tuple[BrokerId, ...]
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
+    joining_epoch: BrokerEpoch = BrokerEpoch(-1)
+    """Of the registration with which the member that is new has fetched everything (KIP-903)."""
 
 
 class TopicOutcome(NamedTuple):
@@ -400,6 +402,7 @@ ALTER_PARTITION: Final = record(
     isr=listed(NUMBER, _LIST_MAX),
     leader_epoch=EPOCH,
     partition_epoch=EPOCH,
+    joining_epoch=OFFSET_OR_NONE,
 )
 PARTITION_ALTERED: Final = record(
     PartitionAltered, code=ERROR_CODE, isr=_BROKERS, partition_epoch=EPOCH, eligible=_BROKERS

@@ -63,6 +63,8 @@ class FollowerFetch:
     max_wait_ms: int
     max_bytes: int
     by_file: bool
+    broker_epoch: int = -1
+    """Of the follower's registration (KIP-903)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ FOLLOWER_FETCH: Final = record(
     max_wait_ms=NUMBER,
     max_bytes=NUMBER,
     by_file=BOOLEAN,
+    broker_epoch=OFFSET_OR_NONE,
 )
 
 _FILE_SOURCE: Final = record(

@@ -27,6 +27,7 @@ from cluster.model.topics import NewTopic
 from tests.support.cluster_states import a_broker, a_cluster, a_partition, a_topic
 
 ORDERS_0 = TopicPartition("orders", 0)
+EPOCH = a_broker(1).epoch
 
 
 def a_controller(state: ClusterState) -> Controller:
@@ -106,7 +107,7 @@ def test_it_does_not_come_back_into_the_isr_and_is_no_refuge_at_a_controlled_shu
     controller = a_controller(a_cluster([1, 2], topic))
     complete(controller.on_offline(BrokerId(2), offline(2, 0, 1)))  # and still in the ISR of 1
     _, outcome = controller.on_isr_proposed(
-        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(0), PartitionEpoch(0)
+        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(0), PartitionEpoch(0), EPOCH
     )
     assert outcome.code is ErrorCode.ineligible_replica
     assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {"orders-2": 2}
@@ -171,8 +172,9 @@ def test_a_full_replica_does_not_join_the_isr_and_is_forgotten_with_its_registra
 
     def propose() -> ErrorCode:
         both = (BrokerId(1), BrokerId(2))
+        epoch = controller.state.brokers[BrokerId(2)].epoch
         return controller.on_isr_proposed(
-            BrokerId(1), ORDERS_0, both, LeaderEpoch(0), PartitionEpoch(0)
+            BrokerId(1), ORDERS_0, both, LeaderEpoch(0), PartitionEpoch(0), epoch
         )[1].code
 
     assert propose() is ErrorCode.ineligible_replica
@@ -333,6 +335,7 @@ def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
             (BrokerId(3), BrokerId(1)),
             current.leader_epoch,
             current.partition_epoch,
+            controller.state.brokers[BrokerId(1)].epoch,
         )
         return outcome.code
 
@@ -370,6 +373,7 @@ def test_a_proposal_that_is_fenced(broker, partition, isr, leader_epoch, partiti
         tuple(map(BrokerId, isr)),
         LeaderEpoch(leader_epoch),
         PartitionEpoch(partition_epoch),
+        EPOCH,
     )
     assert outcome.code is code
     assert plan.is_empty
@@ -379,16 +383,31 @@ def test_a_proposal_that_is_fenced(broker, partition, isr, leader_epoch, partiti
 def test_a_proposal_that_is_taken_over(isr):
     state = a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3], [1, 2], 1, 2, 5)))
     plan, outcome = a_controller(state).on_isr_proposed(
-        BrokerId(1), ORDERS_0, tuple(map(BrokerId, isr)), LeaderEpoch(2), PartitionEpoch(5)
+        BrokerId(1), ORDERS_0, tuple(map(BrokerId, isr)), LeaderEpoch(2), PartitionEpoch(5), EPOCH
     )
     assert outcome.code is ErrorCode.none
     assert plan.changed == {ORDERS_0: a_partition([1, 2, 3], isr, 1, 2, 6)}
 
 
+def test_nobody_joins_the_isr_with_what_it_had_in_an_earlier_registration():
+    state = a_cluster([1], a_topic("orders", a_partition([1, 2], [1], 1, 2, 5)))
+    state.brokers[BrokerId(2)] = a_broker(2, EPOCH + 1)
+    controller = a_controller(state)
+    both = (BrokerId(1), BrokerId(2))
+
+    def propose(epoch: int) -> ErrorCode:
+        proposal = both, LeaderEpoch(2), PartitionEpoch(5), BrokerEpoch(epoch)
+        return controller.on_isr_proposed(BrokerId(1), ORDERS_0, *proposal)[1].code
+
+    assert propose(EPOCH) is ErrorCode.ineligible_replica
+    assert propose(-1) is ErrorCode.ineligible_replica
+    assert propose(EPOCH + 1) is ErrorCode.none
+
+
 def test_a_dead_member_may_stay_until_it_is_the_leader_s_turn_to_shrink():
     state = a_cluster([1], a_topic("orders", a_partition([1, 2, 3], [1, 2, 3], 1, 2, 5)))
     _, outcome = a_controller(state).on_isr_proposed(
-        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(2), PartitionEpoch(5)
+        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(2), PartitionEpoch(5), EPOCH
     )
     assert outcome.code is ErrorCode.none
 
@@ -520,7 +539,7 @@ class AnyEvents(RuleBasedStateMachine):
         others = data.draw(st.lists(st.sampled_from(state.replicas), unique=True))
         isr = tuple(dict.fromkeys([state.leader, *others]))
         plan, _ = self.controller.on_isr_proposed(
-            state.leader, partition, isr, state.leader_epoch, state.partition_epoch
+            state.leader, partition, isr, state.leader_epoch, state.partition_epoch, EPOCH
         )
         self._carry_out(plan)
 
