@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.coordinator.registry.documents import paths
+from cluster.coordinator.registry.documents.log_conditions import decode_condition, encode_condition
 from cluster.model.acls import (
     AclEntry,
     AclOperation,
@@ -33,11 +34,9 @@ from cluster.model.ids import (
     decode_uuid,
     encode_uuid,
 )
-from cluster.model.log_condition import INTACT, LogCondition, LogEnd
+from cluster.model.log_condition import INTACT
 
 Replicas = tuple[BrokerId, ...]
-_NUMBER_MAX: Final = 1_000_000
-"""Of a partition in a registration: a range must not take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
         "machine": registration.machine,
     }
     if registration.condition != INTACT:
-        own["logs"] = _encode_condition(registration.condition)
+        own["logs"] = encode_condition(registration.condition)
     document = {
         "version": 5,
         "host": plaintext.host if plaintext else None,
@@ -132,7 +131,7 @@ def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> B
             control_endpoint=str(own.get("control", "")),
             replication_endpoint=str(own.get("replication", "")),
             machine=str(own.get("machine", "")),
-            condition=_decode_condition(own["logs"]) if "logs" in own else INTACT,
+            condition=decode_condition(own["logs"]) if "logs" in own else INTACT,
         )
 
 
@@ -423,57 +422,6 @@ def _fields(document: bytes) -> Iterator[dict[str, Any]]:
         yield fields
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"unexpected document {document[:200]!r}") from error
-
-
-def _encode_condition(condition: LogCondition) -> dict[str, object]:
-    """By topic, and in ranges: a registration has to stay below a megabyte."""
-    document: dict[str, object] = {
-        "missing": _ranges_by_topic(condition.missing),
-        "directory_lost": condition.is_directory_lost,
-    }
-    if condition.held is not None:
-        document["held"] = _ranges_by_topic(condition.held)
-    doubtful: dict[str, list[tuple[int, int, int]]] = {}
-    for partition, end in condition.doubtful.items():
-        doubtful.setdefault(partition.topic, []).append((partition.partition, *end))
-    document["doubtful"] = doubtful
-    return document
-
-
-def _decode_condition(fields: Mapping[str, Any]) -> LogCondition:
-    return LogCondition(
-        _partitions_by_topic(fields["held"]) if "held" in fields else None,
-        _partitions_by_topic(fields["missing"]),
-        bool(fields["directory_lost"]),
-        {
-            TopicPartition(str(topic), _not_negative(number)): LogEnd(
-                LeaderEpoch(_int32(epoch)), _offset(end)
-            )
-            for topic, logs in fields["doubtful"].items()
-            for number, epoch, end in logs
-        },
-    )
-
-
-def _ranges_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[list[int]]]:
-    """First and last number of each range."""
-    topics: dict[str, list[list[int]]] = {}
-    for topic, number in sorted(partitions):
-        ranges = topics.setdefault(topic, [])
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return topics
-
-
-def _partitions_by_topic(topics: Mapping[str, list[list[int]]]) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(str(topic), number)
-        for topic, ranges in topics.items()
-        for first, last in ranges
-        for number in range(_not_negative(first), min(_not_negative(last), _NUMBER_MAX) + 1)
-    )
 
 
 def _decode_acl(fields: Mapping[str, Any]) -> AclEntry:
