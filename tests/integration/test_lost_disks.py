@@ -85,7 +85,7 @@ def test_a_disk_is_rolled_back(new_cluster: NewCluster, tmp_path: Path, is_clean
     copies[2].rename(cluster.log_dir(2))
     cluster.start()
     assert_whole(cluster, recorder)
-    assert any("may be short" in line for line in cluster.log_lines(2, "WARNING"))
+    assert any("may be short" in line for line in cluster.log_lines(2, "ERROR"))
 
 
 def test_one_of_two_log_directories_is_not_mounted(new_cluster: NewCluster) -> None:

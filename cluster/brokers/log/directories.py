@@ -26,6 +26,12 @@ def parse_directory_name(name: str) -> TopicPartition | None:
     return TopicPartition(topic, int(number))
 
 
+def parse_deleted_name(name: str) -> TopicPartition | None:
+    """The partition that a directory was which is to be removed; None for any other name."""
+    partition, dot, _ = name.removesuffix(DELETE_SUFFIX).rpartition(".")
+    return parse_directory_name(partition) if dot and name.endswith(DELETE_SUFFIX) else None
+
+
 def deleted_name(name: str) -> str:
     """The name of a directory that is to be removed, no longer than file systems allow."""
     return _renamed(name, DELETE_SUFFIX)

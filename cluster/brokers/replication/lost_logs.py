@@ -43,6 +43,7 @@ def condition_of(
             len(table.missing),
             _some(table.missing),
         )
+    is_one_older = any(_is_older(directory, known) for directory in working)
     doubted = set(table.short)
     if table.short:
         log.error(
@@ -54,13 +55,20 @@ def condition_of(
         reason = _why_doubtful(directory, known, boot_id)
         if reason is not None:
             there = {p.id for p in table if table.directory_of(p.id) is directory}
-            if there:
+            if _is_older(directory, known):
+                log.error(
+                    "%s %s: its %d logs may be short, and those that are not there count as lost",
+                    directory.path,
+                    reason,
+                    len(there),
+                )
+            elif there:
                 log.warning("%s %s: its %d logs may be short", directory.path, reason, len(there))
             doubted |= there
     return LogCondition(
         held,
         frozenset(table.missing),
-        bool(lost) and held is not None,
+        (bool(lost) or is_one_older) and held is not None,
         {name: _end_of(table.find(name)) for name in doubted},
     )
 
@@ -69,11 +77,10 @@ def _why_doubtful(
     directory: LogDirectory, known: Mapping[str, int] | None, boot_id: str
 ) -> str | None:
     mark = directory.mark
-    generation = None if known is None else known.get(directory.directory_id)
-    if known is not None and generation is None:
+    if known is not None and directory.directory_id not in known:
         return "is not one that this broker had in use"
-    if generation is not None and (mark is None or mark.generation < generation):
-        return "is older than when this broker used it last"
+    if _is_older(directory, known):
+        return "was emptied, or is older than when this broker used it last"
     if mark is None or directory.was_clean_shutdown:
         return None
     if not mark.is_original:
@@ -81,6 +88,14 @@ def _why_doubtful(
     if mark.boot_id != boot_id:
         return "was in use when the machine went down"
     return None
+
+
+def _is_older(directory: LogDirectory, known: Mapping[str, int] | None) -> bool:
+    """Whether it was emptied or rolled back: what was made in it since is lost."""
+    generation = None if known is None else known.get(directory.directory_id)
+    if generation is None:
+        return False
+    return directory.mark is None or directory.mark.generation < generation
 
 
 def _end_of(partition: Partition | None) -> LogEnd:

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
 from cluster.brokers.log.damage import Damage
-from cluster.brokers.log.directories import set_stray_aside
+from cluster.brokers.log.directories import parse_deleted_name, set_stray_aside
 from cluster.brokers.log.directory_state import concerns_a_name
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory, check_any_works
@@ -25,7 +25,14 @@ from cluster.brokers.replication.offline_replicas import OfflineReplicas
 from cluster.brokers.replication.partition import Partition
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
-from cluster.model.ids import BrokerId, Offset, TopicPartition, decode_uuid, encode_uuid
+from cluster.model.ids import (
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TopicPartition,
+    decode_uuid,
+    encode_uuid,
+)
 
 log = logging.getLogger(__name__)
 
@@ -170,11 +177,13 @@ class PartitionTable:
         total = sum(map(len, found.values()))
         opened = 0
         for directory, logs in found.items():
+            deleted = set()
             for leftover in directory.leftovers:
+                deleted.add(parse_deleted_name(leftover.name))
                 self._work.remove_later(leftover)
             with self._noting_failures(directory):
                 stored = Checkpoints.read(directory)
-                self.missing |= stored.with_records()
+                self.missing |= stored.with_records() - deleted
                 for partition_id, path in logs.items():
                     self._load_log(directory, partition_id, path, stored, wall_ms)
                     opened += 1
@@ -251,9 +260,12 @@ class PartitionTable:
         """Decide between two directories of one partition; the other one is set aside.
 
         A crash while a replica was moved to another log directory leaves both: whichever has more
-        has everything. Kafka does not start then.
+        has everything. Where a disk is mounted again, its log may have an end that was cut since,
+        or be of an earlier topic. Kafka does not start then.
         """
-        is_kept = twin.log.log_end_offset >= found.log_end_offset
+        is_kept = _extent(twin.log) >= _extent(found)
+        if _topic_id_of(twin.log.directory) != _topic_id_of(found.directory):
+            is_kept = _made_ns(twin.log.directory) >= _made_ns(found.directory)
         kept, other = (twin.log, found) if is_kept else (found, twin.log)
         try:
             aside: object = set_stray_aside(other.directory)
@@ -510,6 +522,16 @@ class PartitionTable:
                 del self._of_topic[partition_id.topic]
             self.places.take(partition_id)
         return partition
+
+
+def _extent(found: PartitionLog) -> tuple[LeaderEpoch, Offset]:
+    return found.latest_epoch, found.log_end_offset
+
+
+def _made_ns(directory: Path) -> int:
+    """When a replica's directory was made. Raises OSError."""
+    path = directory / PARTITION_METADATA
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def _topic_id_of(directory: Path) -> uuid.UUID:

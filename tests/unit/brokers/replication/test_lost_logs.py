@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers import options
+from cluster.brokers.log.directories import set_aside
 from cluster.brokers.log.directory_mark import read_mark, write_mark
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.replication.lost_logs import condition_of
@@ -17,7 +18,7 @@ from cluster.model.ids import BrokerId, Offset, TopicPartition
 from cluster.model.log_condition import LogCondition, LogEnd
 from tests.unit.brokers.replication.test_partition_table import create
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 BOOT = "boot 1"
 
 
@@ -97,6 +98,44 @@ def test_a_removed_partition_is_missing(life: Life) -> None:
     found = life.found()
     assert found.missing == {T1}
     assert not found.lacks(T0)
+
+
+def test_what_was_deleted_just_before_a_crash_is_not_missing(life: Life) -> None:
+    """Its row is still in the checkpoints. The topic may have been made anew since."""
+    life.table.write_checkpoints()
+    set_aside(life.paths[0] / "t-1")
+    for directory in life.table.directories:
+        directory.close()
+    life.open()
+    found = life.found()
+    assert found.missing == set()
+    assert found.held == {T0}
+
+
+def test_an_emptied_directory_holds_nothing(life: Life) -> None:
+    """Nothing is left but `meta.properties`, or that and what an older copy has."""
+    life.stop()
+    for path in life.paths[0].iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "meta.properties":
+            path.unlink()
+    life.open()
+    found = life.found()
+    assert found.lacks(T0)
+    assert found.is_known_to_lack
+
+
+def test_a_log_that_an_older_copy_lacks_is_lost(life: Life, tmp_path: Path) -> None:
+    shutil.copytree(life.paths[0], tmp_path / "copy")
+    create(life.table, T2, records=1)
+    life.use(generation=2)
+    life.crash()
+    shutil.rmtree(life.paths[0])
+    (tmp_path / "copy").rename(life.paths[0])
+    life.open()
+    assert life.found().lacks(T2)
+    assert life.found().doubtful.keys() == {T0, T1}
 
 
 def test_a_log_that_never_was_in_a_checkpoint_is_only_unlisted(life: Life) -> None:

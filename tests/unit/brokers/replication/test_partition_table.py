@@ -243,6 +243,51 @@ def test_a_directory_that_cannot_be_read_leaves_the_others(
     disk.crash()
 
 
+def test_of_a_partition_that_is_there_twice_the_newer_epoch_and_topic_count_more(
+    tmp_path: Path,
+) -> None:
+    """As where a disk is mounted again that was away for a while."""
+    disk = Disk(tmp_path, count=2)
+    table = disk.open()
+    create(table, T0, records=5)
+    place = table.directory_of(T0)
+    assert place is not None
+    (other,) = (path for path in disk.paths if path != place.path)
+    disk.crash()
+    shutil.copytree(place.path / "t-0", tmp_path / "former")
+
+    table = disk.open()
+    partition = table.find(T0)
+    assert partition is not None
+    partition.truncate_to(Offset(2))
+    partition.become(a_partition([BROKER], leader_epoch=3), MonotonicMs(0))
+    partition.append(memoryview(a_batch()), 1, WallMs(WALL_MS), MonotonicMs(0))
+    disk.crash()
+    (tmp_path / "former").rename(other / "t-0")
+    table = disk.open()
+    found = table.find(T0)
+    assert found is not None
+    assert found.log.log_end_offset == 3
+
+    disk.crash()
+    (former,) = other.glob("t-0.*-stray")
+    shutil.rmtree(place.path / "t-0")
+    table = disk.open()
+    made = table.find_or_create(T0, uuid.UUID(int=99), {}, WallMs(WALL_MS))
+    made.become(a_partition([BROKER]), MonotonicMs(0))
+    made.append(memoryview(a_batch()), 1, WallMs(WALL_MS), MonotonicMs(0))
+    place = table.directory_of(T0)
+    assert place is not None
+    (other,) = (path for path in disk.paths if path != place.path)
+    disk.crash()
+    former.rename(other / "t-0")
+    table = disk.open()
+    found = table.find(T0)
+    assert found is not None
+    assert (found.log.log_end_offset, found.topic_id) == (1, uuid.UUID(int=99))
+    disk.crash()
+
+
 def test_of_a_partition_that_is_there_twice_the_longer_log_is_used(tmp_path: Path) -> None:
     disk = Disk(tmp_path, count=2)
     table = disk.open()
