@@ -11,6 +11,7 @@ from typing import Final
 
 from cluster.brokers.log.directory_mark import write_mark
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.registration import NOT_REGISTERED
 from cluster.brokers.replication.lost_logs import condition_of
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.coordinator.cluster_store import StoreSession
@@ -49,7 +50,8 @@ class DirectoryRecord:
         self._post_back = post_back
         self._call_after = call_after
         self._known: Mapping[str, int] = {}
-        self._is_current = False
+        self._judged_in = NOT_REGISTERED
+        """The last registration that a controller has taken into account."""
         self._under_way = 0
         """Records that are not in the registry yet."""
 
@@ -66,16 +68,19 @@ class DirectoryRecord:
         self._table.is_judged = not condition.is_known_to_lack
         return condition
 
-    def on_update(self, _update: ClusterUpdate) -> None:
-        """The controller knows this registration, and what it said of the logs."""
+    def on_update(self, update: ClusterUpdate) -> None:
+        """The controller knows this registration, and what it said of the logs.
+
+        A controller that takes over sees by the record that an earlier one has.
+        """
         self._table.is_judged = True
-        if not self._is_current:
-            self._is_current = True
+        if update.broker_epoch != self._judged_in:
+            self._judged_in = update.broker_epoch
             self._advance()
 
     def on_stopping(self) -> None:
         """A copy of a directory that was made before now will be an old one."""
-        if self._is_current:
+        if self._judged_in != NOT_REGISTERED:
             self._advance()
 
     def _advance(self) -> None:

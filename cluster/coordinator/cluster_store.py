@@ -44,11 +44,14 @@ class LoadedCluster(NamedTuple):
     """What a new controller begins with.
 
     `written` has the transaction number of each partition state's last write. Broker epochs are
-    transaction numbers too: a broker with a larger one has registered since.
+    transaction numbers too: a broker with a larger one has registered since. `recorded` has that of
+    each broker's record of its log directories, which follows when a controller has taken into
+    account what its registration says of them.
     """
 
     state: ClusterState
     written: dict[TopicPartition, BrokerEpoch]
+    recorded: dict[BrokerId, BrokerEpoch]
 
 
 class StoredConfig(NamedTuple):

@@ -1,15 +1,16 @@
 """What follows for the cluster when brokers come, go and are about to stop, as operations."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from cluster.coordinator.cluster_store import LoadedCluster
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.control_link import Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.operation import tell
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Plan
 from cluster.protocol.peer.control import (
     Acknowledged,
@@ -31,16 +32,17 @@ class TakeOver:
         self,
         updates: BrokerUpdates,
         brokers: list[BrokerRegistration],
-        written: Mapping[TopicPartition, BrokerEpoch],
+        loaded: LoadedCluster,
     ) -> None:
-        """The live brokers, and when each partition's state was written (see `LoadedCluster`)."""
+        """The live brokers, and what was loaded before them."""
         self._updates = updates
         self._brokers = brokers
-        self._written = written
+        self._loaded = loaded
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
-        return controller.on_takeover(self._brokers, self._written)
+        loaded = self._loaded
+        return controller.on_takeover(self._brokers, loaded.written, loaded.recorded)
 
     def finish(self, plan: Plan) -> None:
         """See `Operation`."""

@@ -50,6 +50,7 @@ from cluster.model.ids import (
     TopicPartition,
     new_uuid,
 )
+from cluster.model.log_condition import INTACT
 from cluster.model.plan import Outcome, Plan
 from cluster.model.topics import NewTopic, TopicAlteration
 
@@ -82,18 +83,25 @@ class Controller:
         self,
         registrations: Iterable[BrokerRegistration],
         written: Mapping[TopicPartition, BrokerEpoch],
+        recorded: Mapping[BrokerId, BrokerEpoch],
     ) -> Plan:
         """Elections that are due when this controller starts: a live leader goes on leading.
 
-        `written`: see `LoadedCluster`. A broker that has registered after a partition's state was
-        written was away meanwhile, even if no controller has seen it.
+        `written`, `recorded`: see `LoadedCluster`. A broker that has registered after a partition's
+        state was written was away meanwhile, even if no controller has seen it; so was one whose
+        registration no controller has taken into account.
         """
         brokers = self.state.brokers
         brokers.update({broker.id: broker for broker in registrations})
+        judged = [
+            broker
+            for broker in brokers.values()
+            if broker.condition == INTACT or broker.epoch < recorded.get(broker.id, 0)
+        ]
 
         def stayed(partition: TopicPartition) -> set[BrokerId]:
             since = written.get(partition, 0)
-            return {broker.id for broker in brokers.values() if broker.epoch < since}
+            return {broker.id for broker in judged if broker.epoch < since}
 
         return self._elections(stayed, brokers)
 

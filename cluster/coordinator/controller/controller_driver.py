@@ -217,7 +217,7 @@ class ControllerDriver:
         self._is_busy = False
 
         self.returns.begin()
-        self.enqueue(TakeOver(self.updates, brokers, loaded.written))
+        self.enqueue(TakeOver(self.updates, brokers, loaded))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
         configs.begin(changed)

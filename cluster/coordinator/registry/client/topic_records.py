@@ -100,7 +100,21 @@ def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedClus
                 dict(_load_partitions(client, name, assignment, written)),
             )
         )
-    return LoadedCluster(state, written)
+    return LoadedCluster(state, written, _directories_recorded(client))
+
+
+def _directories_recorded(client: KazooClient) -> dict[BrokerId, BrokerEpoch]:
+    """When the record of each broker's log directories was written last."""
+    try:
+        names = client.get_children(paths.LOG_DIRECTORIES)
+    except NoNodeError:
+        return {}
+    recorded = {}
+    for name in names:
+        stat = client.exists(f"{paths.LOG_DIRECTORIES}/{name}")
+        if stat is not None and name.isdecimal() and name.isascii():
+            recorded[BrokerId(int(name))] = BrokerEpoch(stat.mzxid)
+    return recorded
 
 
 def _overrides(name: str, answer: IAsyncResult) -> dict[str, str]:

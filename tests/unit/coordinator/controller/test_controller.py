@@ -2,6 +2,7 @@
 
 import uuid
 from collections import deque
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -22,6 +23,7 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.log_condition import LogCondition
 from cluster.model.plan import Plan
 from cluster.model.topics import NewTopic
 from tests.support.cluster_states import a_broker, a_cluster, a_partition, a_topic
@@ -225,7 +227,7 @@ def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
             ),
         )
     )
-    plan = controller.on_takeover(brokers(1, 3), written(controller, 150))
+    plan = controller.on_takeover(brokers(1, 3), written(controller, 150), {})
     assert leaders(plan) == {"orders-0": 1, "orders-1": 1}
     assert plan.changed[ORDERS_0].isr == (1,)
     assert plan.changed[ORDERS_0].leader_epoch == 3
@@ -237,7 +239,7 @@ def test_at_takeover_a_broker_that_came_back_unseen_does_not_go_on_leading():
     """The controller and a leader died together, and the leader is back already."""
     state = a_cluster([], a_topic("orders", a_partition([1, 2, 3]), a_partition([1])))
     controller = a_controller(state)
-    plan = controller.on_takeover(brokers(1, 2, 3, again=(1,)), written(controller, 150))
+    plan = controller.on_takeover(brokers(1, 2, 3, again=(1,)), written(controller, 150), {})
     assert leaders(plan) == {"orders-0": 2, "orders-1": 1}
     assert plan.changed[ORDERS_0].isr == (2, 3)
     alone = plan.changed[TopicPartition("orders", 1)]
@@ -245,9 +247,24 @@ def test_at_takeover_a_broker_that_came_back_unseen_does_not_go_on_leading():
     assert alone.partition_epoch == 1
 
 
+@pytest.mark.parametrize(("recorded", "isr"), [({}, (2,)), ({1: 99}, (2,)), ({1: 120}, (1, 2))])
+def test_at_takeover_a_lost_disk_counts_that_no_controller_has_seen(
+    recorded: dict[BrokerId, BrokerEpoch], isr: tuple[int, ...]
+) -> None:
+    """The former one wrote the partition's state after the registration, and died."""
+    controller = a_controller(a_cluster([], a_topic("orders", a_partition([1, 2]))))
+    empty = LogCondition(frozenset(), is_directory_lost=True)
+    registered = [replace(a_broker(1), condition=empty), a_broker(2)]
+    plan = complete(controller.on_takeover(registered, written(controller, 150), recorded))
+    plan.apply(controller.state)
+    state = controller.state.partition(ORDERS_0)
+    assert state is not None
+    assert (state.leader, state.isr) == (isr[0], isr)
+
+
 def test_at_takeover_partitions_without_a_state_get_one():
     state = a_cluster([], a_topic("orders", a_partition([1, 2], leader=-1, partition_epoch=-1)))
-    plan = a_controller(state).on_takeover(brokers(2), {})
+    plan = a_controller(state).on_takeover(brokers(2), {}, {})
     assert leaders(plan) == {"orders-0": 2}
     assert plan.changed[ORDERS_0].isr == (2,)
     assert plan.changed[ORDERS_0].partition_epoch == 0
@@ -493,7 +510,7 @@ class AnyEvents(RuleBasedStateMachine):
         self.live = {0, 1, 2, 3}
         self.best: dict[TopicPartition, tuple[int, int]] = {}
         self.leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._carry_out(self.controller.on_takeover(self._registrations(), {}))
+        self._carry_out(self.controller.on_takeover(self._registrations(), {}, {}))
 
     def _registrations(self) -> list[BrokerRegistration]:
         return [a_broker(number, self.epochs[number]) for number in sorted(self.live)]
