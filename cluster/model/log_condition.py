@@ -1,5 +1,6 @@
 """Which logs of a starting broker may lack records that were committed. Pure."""
 
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -13,6 +14,13 @@ class LogEnd(NamedTuple):
     last_epoch: LeaderEpoch
     """Leader epoch of the last record, -1 if there is none."""
     offset: Offset
+    topic_id: uuid.UUID = uuid.UUID(int=0)
+    """Of the topic whose records these are: an earlier one may have had the name. Zero: unknown, as
+    in a log of a Kafka before 2.8."""
+
+    def is_of(self, topic_id: uuid.UUID) -> bool:
+        """Whether it may be a log of that topic."""
+        return self.topic_id == topic_id or not self.topic_id.int
 
 
 _NOTHING: Final = LogEnd(NO_EPOCH, Offset(0))
@@ -45,14 +53,15 @@ class LogCondition:
             self.is_directory_lost and self.held is not None and partition not in self.held
         )
 
-    def doubtful_end(self, partition: TopicPartition) -> LogEnd | None:
+    def doubtful_end(self, partition: TopicPartition, topic_id: uuid.UUID) -> LogEnd | None:
         """Where a log ends that may have ended later; None for one that is as it was.
 
         A log that is not there may never have been made, as its broker stopped before.
         """
         if self.held is not None and partition not in self.held:
             return _NOTHING
-        return self.doubtful.get(partition)
+        end = self.doubtful.get(partition)
+        return end if end is None or end.is_of(topic_id) else _NOTHING
 
     def without_doubt(self, partitions: Collection[TopicPartition]) -> "LogCondition":
         """The same, now that the logs of these partitions are known to have everything."""

@@ -104,7 +104,7 @@ def _end_of(partition: Partition | None) -> LogEnd:
     end = partition.log.log_end_offset
     is_empty = end <= partition.log.log_start_offset
     last: LeaderEpoch = NO_EPOCH if is_empty else partition.log.epochs.epoch_at(Offset(end - 1))
-    return LogEnd(last, end)
+    return LogEnd(last, end, partition.topic_id)
 
 
 def _some(partitions: set[TopicPartition], most: int = 10) -> str:

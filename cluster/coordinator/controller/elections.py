@@ -127,7 +127,8 @@ def elect_all(
         judged = state
         if returned:
             away = {b: lost for b, lost in returned.items() if b not in those_who_stayed}
-            judged = without_lost_logs(state, partition, away)
+            topic_id = cluster.topics[partition.topic].topic_id
+            judged = without_lost_logs(state, partition, topic_id, away)
         if (
             judged is state
             and state.leader in those_who_stayed

@@ -6,6 +6,7 @@ replica gives up its right to lead before anybody is elected (KIP-966 does that 
 shutdown, KIP-858 for lost directories).
 """
 
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from cluster.model.log_condition import LogCondition
 def without_lost_logs(
     state: PartitionState,
     partition: TopicPartition,
+    topic_id: uuid.UUID,
     returned: Mapping[BrokerId, LogCondition],
 ) -> PartitionState:
     """The state, without the right to lead of replicas that have lost records.
@@ -28,7 +30,7 @@ def without_lost_logs(
         known = next((one for one in state.doubtful if one.broker == broker), None)
         if known is None and broker not in state.isr and broker not in state.eligible:
             continue
-        end = condition.doubtful_end(partition)
+        end = condition.doubtful_end(partition, topic_id)
         if condition.lacks(partition):
             log = DoubtfulLog(broker, NO_EPOCH, Offset(-1))
         elif end is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition, decode_uuid, encode_uuid
 from cluster.model.log_condition import LogCondition, LogEnd
 
 _NUMBER_MAX: Final = 1_000_000
@@ -26,9 +26,10 @@ def encode_condition(condition: LogCondition) -> dict[str, object]:
     }
     if condition.held is not None:
         document["held"] = _ranges_by_topic(condition.held.difference(condition.doubtful))
-    doubtful: dict[str, list[tuple[int, int, int]]] = {}
-    for partition, end in condition.doubtful.items():
-        doubtful.setdefault(partition.topic, []).append((partition.partition, *end))
+    doubtful: dict[str, list[tuple[int, int, int, str]]] = {}
+    for partition, (epoch, offset, topic_id) in condition.doubtful.items():
+        log = (partition.partition, epoch, offset, encode_uuid(topic_id))
+        doubtful.setdefault(partition.topic, []).append(log)
     document["doubtful"] = doubtful
     text = json.dumps(document, separators=(",", ":"))
     if len(text) <= _PLAIN_MAX:
@@ -58,9 +59,11 @@ def _decode_packed(packed: str) -> LogCondition:
 
 def _decode(fields: Mapping[str, Any]) -> LogCondition:
     doubtful = {
-        TopicPartition(str(topic), _number(number)): LogEnd(_epoch(epoch), _offset(end))
+        TopicPartition(str(topic), _number(number)): LogEnd(
+            _epoch(epoch), _offset(end), decode_uuid(topic_id)
+        )
         for topic, logs in fields["doubtful"].items()
-        for number, epoch, end in logs
+        for number, epoch, end, topic_id in logs
     }
     held = None
     if "held" in fields:

@@ -14,12 +14,16 @@ from cluster.brokers.replication.lost_logs import condition_of
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.settings import broker_settings
 from cluster.model.clocks import WallMs
-from cluster.model.ids import BrokerId, Offset, TopicPartition
+from cluster.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.log_condition import LogCondition, LogEnd
-from tests.unit.brokers.replication.test_partition_table import create
+from tests.unit.brokers.replication.test_partition_table import TOPIC_ID, create
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 BOOT = "boot 1"
+
+
+def end(offset: int) -> LogEnd:
+    return LogEnd(LeaderEpoch(0), Offset(offset), TOPIC_ID)
 
 
 class Life:
@@ -146,7 +150,7 @@ def test_a_log_that_never_was_in_a_checkpoint_is_only_unlisted(life: Life) -> No
     life.open()
     found = life.found()
     assert not found.lacks(T1)
-    assert found.doubtful_end(T1) == LogEnd(-1, 0)  # type: ignore[arg-type]
+    assert found.doubtful_end(T1, TOPIC_ID) == LogEnd(NO_EPOCH, Offset(0))
 
 
 def test_an_older_copy_is_doubtful_even_after_a_clean_stop(life: Life, tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_an_older_copy_is_doubtful_even_after_a_clean_stop(life: Life, tmp_path:
     shutil.rmtree(life.paths[0])
     (tmp_path / "copy").rename(life.paths[0])
     life.open()
-    assert life.found().doubtful == {T0: (0, 3), T1: (0, 2)}
+    assert life.found().doubtful == {T0: end(3), T1: end(2)}
 
 
 def test_a_copy_of_the_same_run_is_doubtful_after_a_crash(life: Life, tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ def test_a_log_that_ends_before_its_checkpoint_is_doubtful(life: Life) -> None:
     first_batch = 12 + int.from_bytes(content[8:12], "big")
     segment.write_bytes(content[:first_batch])
     life.open()
-    assert life.found().doubtful == {T0: (0, 1)}
+    assert life.found().doubtful == {T0: end(1)}
 
 
 def test_one_of_two_directories_that_is_empty_now_counts_as_lost(tmp_path: Path) -> None:
@@ -239,5 +243,4 @@ def test_a_mark_is_told_from_its_copy(tmp_path: Path) -> None:
 def test_offsets_of_a_doubtful_log_end_where_its_records_do(life: Life) -> None:
     life.crash()
     life.open()
-    end = life.found("boot 2").doubtful[T0]
-    assert end == LogEnd(end.last_epoch, Offset(3))
+    assert life.found("boot 2").doubtful[T0] == end(3)

@@ -1,5 +1,6 @@
 """Which replicas may lead after disks were lost, and whom a partition without leader waits for."""
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from cluster.model.log_condition import LogCondition, LogEnd
 from tests.support.cluster_states import a_partition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TOPIC_ID = uuid.UUID(int=7)
 
 
 def ids(*numbers: int) -> tuple[BrokerId, ...]:
@@ -44,7 +46,7 @@ def doubtful(end: int) -> LogCondition:
 
 def judged(state: PartitionState, **conditions: LogCondition) -> PartitionState:
     returned = {BrokerId(int(name[1:])): one for name, one in conditions.items()}
-    return without_lost_logs(state, T0, returned)
+    return without_lost_logs(state, T0, TOPIC_ID, returned)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,16 @@ def test_a_lost_log_is_remembered_until_its_disk_is_back():
     elected = elect(state, ids(0, 2), unclean=False)
     assert elected is not None
     assert (elected.leader, elected.isr, elected.doubtful) == (2, (2,), ())
+
+
+def test_a_log_of_an_earlier_topic_of_the_name_counts_as_empty():
+    earlier = LogCondition(doubtful={T0: LogEnd(LeaderEpoch(9), Offset(50), uuid.UUID(int=8))})
+    state = judged(a_state((0, 1)), b0=earlier, b1=doubtful(2))
+    elected = elect(state, ids(0, 1), unclean=False)
+    assert elected is not None
+    assert elected.leader == 1
+    gone = judged(a_state((0,)), b0=missing(T0))
+    assert judged(gone, b0=earlier) is gone
 
 
 def test_a_lost_log_is_not_waited_for_where_another_may_lead():
@@ -198,8 +210,8 @@ def test_no_replica_leads_over_one_that_may_have_more(
     min_insync: int,
 ) -> None:
     before = a_state(tuple(isr), tuple(eligible - isr))
-    state = without_lost_logs(before, T0, returned)
-    lost = {b for b, one in returned.items() if one.lacks(T0) or one.doubtful_end(T0)}
+    state = without_lost_logs(before, T0, TOPIC_ID, returned)
+    lost = {b for b, one in returned.items() if one.lacks(T0) or one.doubtful_end(T0, TOPIC_ID)}
     assert not lost & {*state.isr, *state.eligible}
     elected = elect(state, live, unclean=False, min_insync=min_insync) or state
     if elected.leader == NO_BROKER:

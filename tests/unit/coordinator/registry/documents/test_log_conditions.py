@@ -2,6 +2,7 @@
 
 import base64
 import json
+import uuid
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cluster.coordinator.registry.server.options import RegistryOptions
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.model.log_condition import INTACT, LogCondition, LogEnd
 
-END = LogEnd(LeaderEpoch(2), Offset(17))
+END = LogEnd(LeaderEpoch(2), Offset(17), uuid.UUID(int=1 << 77))
 
 
 def logs(count: int, topic: str = "t") -> frozenset[TopicPartition]:
@@ -62,8 +63,10 @@ def packed(content: bytes) -> dict[str, str]:
         packed(zlib.compress(b" " * (65 << 20))),
         packed(zlib.compress(b"[" * 100_000)),
         packed(zlib.compress(b"7")),
-        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1 << 31, 5]]}},
-        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1, -1]]}},
+        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1 << 31, 5, "A" * 22]]}},
+        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1, -1, "A" * 22]]}},
+        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1, 5, "A"]]}},
+        {"missing": {}, "directory_lost": False, "doubtful": {"t": [[0, 1, 5]]}},
         {"missing": {"t": [[0, 1 << 40]]}, "directory_lost": False, "doubtful": {}},
     ],
 )
