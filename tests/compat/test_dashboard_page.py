@@ -216,7 +216,7 @@ def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> No
     assert (partition[0], partition[2], partition[4]) == ("0", "0, 1", "-")
     page.ask("document.querySelector('dialog[open] button').click()")
     health = page.ask("document.querySelector('.health').innerText").split("\n")
-    assert health[health.index("Brokers up") + 1] == "2 of 2"
+    assert health[health.index("Brokers serving") + 1] == "2 of 2"
     assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
 
 
@@ -525,18 +525,18 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     page.show(url + "#change")
     page.wait_for("document.querySelectorAll('[data-broker]').length === 2")
     line = "document.getElementById('cluster-line')"
-    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     before = cluster.pid(1)
     page.ask("[...document.querySelectorAll('[data-action=kill]')][1].click()")
     assert page.questions[-1:] == ["Kill broker 1 with SIGKILL? The supervisor starts it again."]
     page.wait_for("document.querySelector('.result').innerText.includes('kill 1 --signal KILL')")
     wait_until(lambda: cluster.pid(1) not in (None, before), "broker 1 to be started again")
-    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     # It is back within a second, which a page that reads every second or two may not see.
     cluster.command("kill", "1", "--stay-down")
-    page.wait_for(f"{line}.innerText.includes('1 of 2 brokers alive')")
+    page.wait_for(f"{line}.innerText.includes('1 of 2 brokers serve')")
     cluster.command("restart", "1")
-    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     page.ask("location.hash = '#cluster'")
     wait_until(
         lambda: (
