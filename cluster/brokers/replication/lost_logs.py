@@ -91,11 +91,12 @@ def _why_doubtful(
 
 
 def _is_older(directory: LogDirectory, known: Mapping[str, int] | None) -> bool:
-    """Whether it was emptied or rolled back: what was made in it since is lost."""
-    generation = None if known is None else known.get(directory.directory_id)
-    if generation is None:
-        return False
-    return directory.mark is None or directory.mark.generation < generation
+    """Whether it was emptied or rolled back: what was made in it since is lost.
+
+    The registry has 0 for one whose own file could not be written yet.
+    """
+    generation = 0 if known is None else known.get(directory.directory_id, 0)
+    return generation > (0 if directory.mark is None else directory.mark.generation)
 
 
 def _end_of(partition: Partition | None) -> LogEnd:

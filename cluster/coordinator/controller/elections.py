@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from cluster.coordinator.controller.returned_replicas import (
     are_all_heard,
     best_doubtful,
+    best_unclean,
     eligible_after,
     without_lost_logs,
 )
@@ -52,9 +53,7 @@ def elect(
         return _changed(state, leader, live_isr, min_insync)
     leader = _first_of(state.replicas, [each for each in state.eligible if each in live])
     if leader == NO_BROKER and (unclean or are_all_heard(state, live)):
-        best = best_doubtful(state, live)
-        if best is None and unclean:
-            best = _first_of(state.replicas, live)
+        best = best_unclean(state, live) if unclean else best_doubtful(state, live)
         leader = NO_BROKER if best is None else best
         isr = state.isr if leader == NO_BROKER else (leader,)
         return _changed(state, leader, isr, min_insync, clean=False)

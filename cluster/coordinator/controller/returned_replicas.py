@@ -51,6 +51,17 @@ def best_doubtful(state: PartitionState, live: Collection[BrokerId]) -> BrokerId
     return max(logs, key=_extent).broker if logs else None
 
 
+def best_unclean(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
+    """The replica that is to lead where any may: one that has lost everything comes last."""
+    best = best_doubtful(state, live)
+    empty = {one.broker for one in state.doubtful if one.log_end_offset <= 0}
+    if best is not None and best not in empty:
+        return best
+    replicas = [broker for broker in state.replicas if broker in live]
+    others = (broker for broker in replicas if broker not in empty)
+    return next(others, next(iter(replicas), None) if best is None else best)
+
+
 def are_all_heard(state: PartitionState, live: Collection[BrokerId]) -> bool:
     """Whether no absent replica can have more than the doubtful ones that are there."""
     doubtful = (one for one in state.doubtful if one.is_there)

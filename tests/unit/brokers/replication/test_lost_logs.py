@@ -166,6 +166,16 @@ def test_an_older_copy_is_doubtful_even_after_a_clean_stop(life: Life, tmp_path:
     assert life.found().doubtful == {T0: end(3), T1: end(2)}
 
 
+def test_a_directory_whose_mark_could_not_be_written_is_no_older_one(life: Life) -> None:
+    """Its disk was full at the first start."""
+    (directory,) = life.table.directories
+    (life.paths[0] / "milena.properties").unlink()
+    life.known = {directory.directory_id: 0}
+    life.crash()
+    life.open()
+    assert life.found() == LogCondition(frozenset([T0, T1]))
+
+
 def test_a_copy_of_the_same_run_is_doubtful_after_a_crash(life: Life, tmp_path: Path) -> None:
     life.table.write_checkpoints()
     shutil.copytree(life.paths[0], tmp_path / "copy")

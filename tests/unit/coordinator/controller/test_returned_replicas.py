@@ -171,6 +171,13 @@ def test_an_unclean_election_takes_the_best_doubtful_replica_that_is_there():
     assert state.leader == 2
 
 
+@pytest.mark.parametrize("end", [-1, 0])
+def test_an_unclean_election_takes_others_before_a_replica_without_records(end):
+    state = a_state((), b0=end)
+    assert elect(state, ids(0, 1, 2), unclean=True).leader == 1
+    assert elect(state, ids(0), unclean=True).leader == 0
+
+
 def test_nobody_leads_where_every_disk_is_gone():
     state = judged(a_state((0, 1), leader=0), b0=missing(T0), b1=missing(T0))
     without = elect_after_absence(state, (), ids(0, 1, 2), unclean=False)
