@@ -53,6 +53,12 @@ class LogCondition:
             self.is_directory_lost and self.held is not None and partition not in self.held
         )
 
+    def holds(self, partition: TopicPartition, topic_id: uuid.UUID) -> bool:
+        """Whether there is a log, as far as is known of that topic."""
+        end = self.doubtful.get(partition)
+        is_there = end is not None or (self.held is not None and partition in self.held)
+        return is_there and not self.lacks(partition) and (end is None or end.is_of(topic_id))
+
     def doubtful_end(self, partition: TopicPartition, topic_id: uuid.UUID) -> LogEnd | None:
         """Where a log ends that may have ended later; None for one that is as it was.
 

@@ -388,11 +388,12 @@ def test_what_each_broker_has_lost_elsewhere_is_repaired_though_the_leader_dies(
 # Disks
 
 
-def test_disks_that_were_not_mounted_at_one_start_lead_again_when_they_are(new_cluster):
+@pytest.mark.parametrize("count", [0, 10])
+def test_disks_that_were_not_mounted_at_one_start_lead_again_when_they_are(new_cluster, count):
     """Every broker starts without its disk once, and with it the next time."""
     cluster = new_cluster()
     cluster.checks.members_may_lack_records = True
-    write(cluster, 10)
+    write(cluster, count)
     stop(cluster)
     for number in cluster.brokers:
         cluster.unmount(number)
@@ -404,7 +405,7 @@ def test_disks_that_were_not_mounted_at_one_start_lead_again_when_they_are(new_c
         cluster.mount(number)
     start(cluster)
     cluster.settle()
-    assert acked(cluster) == 10
+    assert acked(cluster) == count
 
 
 def stop(cluster: SimulatedCluster) -> None:

@@ -87,6 +87,9 @@ class ReplicaRoles:
             return None
         if partition is not None and self._table.is_of_earlier_topic(partition, topic.topic_id):
             self._remove(partition_id)
+            partition = None
+        if partition is None and not state.has_leader:
+            return None  # its log may come back, as when its disk is mounted again
         return self._take_role(partition_id, topic, state, brokers, now_ms)
 
     def followed(self) -> list[TopicPartition]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cluster.model.cluster import DoubtfulLog, PartitionState
 from cluster.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
-from cluster.model.log_condition import LogCondition
+from cluster.model.log_condition import LogCondition, LogEnd
 
 
 def without_lost_logs(
@@ -31,15 +31,17 @@ def without_lost_logs(
         if known is None and broker not in state.isr and broker not in state.eligible:
             continue
         end = condition.doubtful_end(partition, topic_id)
+        if known is not None and not known.is_there:
+            if not condition.holds(partition, topic_id):
+                continue
+            end = end or LogEnd(NO_EPOCH, Offset(0))  # it is back: nobody has made it anew
         if condition.lacks(partition):
             log = DoubtfulLog(broker, NO_EPOCH, Offset(-1))
         elif end is not None:
             log = DoubtfulLog(broker, end.last_epoch, end.offset)
         else:
             continue
-        is_back = known is None or known.is_there or log.log_end_offset > 0
-        # One that was gone is not back while it is empty: its broker has made it anew.
-        if log != known and is_back:
+        if log != known:
             state = _without(state, broker)
             state = replace(state, doubtful=(*state.doubtful, log))
     return state

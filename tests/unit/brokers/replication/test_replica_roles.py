@@ -149,6 +149,14 @@ def test_whoever_leads_or_has_no_leader_follows_nobody(
     assert link.take() == [("unfollow", "t"), ("role", "t")]
 
 
+def test_a_replica_that_is_not_here_is_made_when_somebody_leads(stage: HandlerStage) -> None:
+    """Its disk may not be mounted, and have its log when it is again."""
+    stage.update(led_by(-1, 1))
+    assert stage.core.table.find(T0) is None
+    stage.update(led_by(OTHER, 2))
+    assert stage.core.table.find(T0) is not None
+
+
 def test_a_deleted_topic_is_followed_no_more(stage: HandlerStage, link: RecordingLink) -> None:
     stage.update(led_by(OTHER, 0))
     link.take()

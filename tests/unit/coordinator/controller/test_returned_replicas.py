@@ -92,8 +92,12 @@ def test_a_lost_log_is_remembered_until_its_disk_is_back():
     assert elect(state, ids(0, 1, 2), unclean=False) is None
     assert elect(state, ids(0, 2), unclean=True).leader == 0
     assert judged(state, b2=missing(T0)) is state
-    assert judged(state, b2=LogCondition()) is state  # its broker has made it anew
-    assert judged(state, b2=doubtful(0)) is state
+    assert judged(state, b2=LogCondition(frozenset([T1]))) is state
+    assert judged(state, b2=LogCondition()) is state  # a directory has failed
+    for back in (doubtful(0), LogCondition(frozenset([T0]))):  # nothing was ever written to it
+        elected = elect(judged(state, b2=back), ids(0, 1, 2), unclean=False)
+        assert elected is not None
+        assert elected.leader == 2
     state = judged(state, b2=doubtful(7))
     assert state.doubtful == (DoubtfulLog(BrokerId(2), LeaderEpoch(3), Offset(7)),)
     elected = elect(state, ids(0, 2), unclean=False)
