@@ -15,7 +15,7 @@ BUDGETS: Final = {
     "tests/unit": 400,
     "tests/wire": 15,
     "tests/tidy": 15,
-    "tests/simulation": 70,
+    "tests/simulation": 110,
     "tests/fuzz": 50,
     "tests/integration": 1_500,
     "tests/compat": 800,
