@@ -231,7 +231,7 @@ class ReplicaRepairs:
         if hole is not None:
             is_end = hole.end == check.file.size_bytes and not check.file.is_active
             repair.hopeless.add(hole.position)  # unless it is gone when next looked at
-            repair.patch = SegmentPatch(repair.segment, hole, may_grow=is_end)
+            repair.patch = SegmentPatch(repair.segment, hole, repair.log.epochs, may_grow=is_end)
             state = self._cluster.partition(partition.id)
             repair.sources = [] if state is None else self._sources(state)
             repair.reason = "no other replica is there"
@@ -303,6 +303,8 @@ class ReplicaRepairs:
             answer = _accepted(answer)
             may_differ = answer.may_differ or _may_differ(repair.partition)
             patch.write(answer.records, may_differ=may_differ)
+            if patch.is_complete:
+                patch.show_growth(repair.log)
         except Refused as refused:
             repair.reason = f"broker {source}: {refused}"
             repair.sources.pop(0)

@@ -15,6 +15,7 @@ from cluster.brokers.log.cleaner.cleaned_segment import CleanedSegment
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.replicated import check_replicated
 from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, Segment, modified_ms
+from cluster.brokers.log.segment_patch import check_epoch
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import MAX_INT32, batches_of
@@ -70,6 +71,7 @@ class ClosedRebuild:
                         ErrorCode.corrupt_message,
                         f"offset {header.last_offset} of a batch lies behind {self.end_offset}",
                     )
+                check_epoch(header, self._log.epochs)
             self._size_bytes += len(records)
             if self._size_bytes > _BYTES_MAX:
                 raise Refused(ErrorCode.corrupt_message, "it is too large for one segment")

@@ -4,6 +4,7 @@ Reads pieces of the files, never through a mapping: the owner may cut or delete 
 Whoever runs it may rest between two pieces.
 """
 
+import errno
 import os
 import zlib
 from collections.abc import Generator, Iterator
@@ -230,6 +231,9 @@ class SegmentCheck:
         if start < 0 or start + size > len(self._window):
             self._window = os.pread(self._descriptor, max(size, PIECE_BYTES), position)
             self._window_at, start = position, 0
+            if len(self._window) < size:
+                # Whoever reads it next finds what is missing; the disk has not failed.
+                raise OSError(errno.EAGAIN, "the file was cut while it was read")
         return memoryview(self._window)[start : start + size]
 
     def _checksum(self, start: int, end: int) -> int:
@@ -237,8 +241,6 @@ class SegmentCheck:
         value = 0
         while start < end:
             piece = self._read(start, min(end - start, PIECE_BYTES))
-            if not piece:
-                return -1  # the file was cut meanwhile
             value = crc32c(piece, value)
             start += len(piece)
         return value
@@ -246,7 +248,7 @@ class SegmentCheck:
     def _is_zero(self, position: int, size: int) -> bool:
         while position < size:
             piece = self._read(position, min(size - position, PIECE_BYTES))
-            if not piece or any(piece):
+            if any(piece):
                 return False
             position += len(piece)
         return True

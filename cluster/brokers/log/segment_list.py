@@ -163,9 +163,11 @@ class SegmentList:
                 segment.unchecked.forget()
         self._aging, self._fresh = self._fresh, WeakSet()
 
-    def on_repaired(self, segment: Segment) -> None:
-        """Bytes of a file were put back: the segment is looked at anew. Raises OSError."""
-        self.damage.forget(segment.base_offset)
+    def on_repaired(self, segment: Segment, start: int = 0) -> None:
+        """Bytes of a file were put back, from a position on: the segment is looked at anew. Raises
+        OSError.
+        """
+        self.damage.forget(segment.base_offset, start)
         if segment.is_active:
             if segment.unchecked is not None:
                 segment.unchecked.forget()

@@ -9,10 +9,13 @@ from typing import Final
 
 from crc32c import crc32c
 
+from cluster.brokers.log.leader_epochs import LeaderEpochs
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.replicated import check_replicated
 from cluster.brokers.log.segment import Segment
 from cluster.brokers.log.segment_check import Hole
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import NO_EPOCH, Offset
 from cluster.records.batch import ATTRIBUTES_POSITION, BatchHeader
 
 _CRC: Final = slice(17, ATTRIBUTES_POSITION)
@@ -26,10 +29,13 @@ class SegmentPatch:
     its own checksum that is still in the file, or by the file's content that has its checksum.
     """
 
-    def __init__(self, segment: Segment, hole: Hole, *, may_grow: bool) -> None:
-        """`may_grow`: the hole ends a closed segment, and may be shorter than what was lost."""
+    def __init__(
+        self, segment: Segment, hole: Hole, epochs: LeaderEpochs, *, may_grow: bool
+    ) -> None:
+        """`epochs` are those of the log. `may_grow`: the hole ends a closed segment, and may be shorter than what was lost."""
         self.segment = segment
         self.hole = hole
+        self._epochs = epochs
         self._may_grow = may_grow
         self._position = hole.position
         self.offset = hole.offset
@@ -52,6 +58,7 @@ class SegmentPatch:
                     raise _foreign(f"offset {header.last_offset} lies behind the damage")
                 if header.base_offset != offset and not may_differ:
                     raise _foreign(f"offset {header.base_offset} where {offset} was lost")
+                check_epoch(header, self._epochs)
                 start = position - self._position
                 batch = content[start : start + header.size_bytes]
                 if may_differ and not _was_there(descriptor, position, header, batch):
@@ -67,6 +74,20 @@ class SegmentPatch:
             self._write(descriptor, content)
         self._position, self.offset = position, offset
 
+    def show_growth(self, log: PartitionLog) -> None:
+        """Once it is complete: have the log see all of a file that may be longer than it was.
+
+        Raises StorageFailed.
+        """
+        if not self._may_grow:
+            return
+        try:
+            log.on_repaired(self.segment, self.hole.position)
+            self.segment.file.fileno()  # opened here, not on the syncing thread
+        except OSError as error:
+            path = self.segment.file.path
+            raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
+
     def _write(self, descriptor: int, content: memoryview) -> None:
         done = 0
         try:
@@ -75,6 +96,18 @@ class SegmentPatch:
         except OSError as error:
             path = self.segment.file.path
             raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def check_epoch(header: BatchHeader, epochs: LeaderEpochs) -> None:
+    """Raise Refused for a batch of another leader than the one that this log has it from.
+
+    After an unclean election a replica that has not been in sync since may have such a one.
+    """
+    expected = epochs.epoch_at(Offset(header.base_offset))
+    if expected != NO_EPOCH and header.partition_leader_epoch != expected:
+        raise _foreign(
+            f"offset {header.base_offset} of epoch {header.partition_leader_epoch}, not {expected}"
+        )
 
 
 def _was_there(descriptor: int, position: int, header: BatchHeader, batch: memoryview) -> bool:

@@ -194,7 +194,9 @@ def test_the_scrub_has_a_follower_repaired(replicas: Replicas) -> None:
     assert offset == 1
 
 
-@pytest.mark.parametrize("kind", ["another offset", "another size", "damaged", "nothing"])
+@pytest.mark.parametrize(
+    "kind", ["another offset", "another size", "another epoch", "damaged", "nothing"]
+)
 def test_batches_that_cannot_have_been_there_are_not_written(replicas: Replicas, kind: str) -> None:
     offset, _ = damage(replicas.led)
     found = file_of(replicas.led)
@@ -207,6 +209,8 @@ def test_batches_that_cannot_have_been_there_are_not_written(replicas: Replicas,
     if kind == "another size":
         records = bytearray(a_batch(b"a longer value"))
         records[:8] = offset.to_bytes(8, "big")
+    elif kind == "another epoch":  # outside the checksum
+        records[12:16] = (read_header(records).partition_leader_epoch + 1).to_bytes(4, "big")
     elif kind == "damaged":
         records[-1] ^= 1
     elif kind == "nothing":
@@ -390,3 +394,26 @@ def test_damaged_logs_are_not_compacted(replicas: Replicas, *, is_damaged: bool)
     cleaner.start()
     turns(replicas.leader)
     assert cleaner.counts.cleanings == (0 if is_damaged else 1)
+
+
+@pytest.mark.parametrize("kept_bytes", [150, 75])
+def test_a_file_that_was_cut_before_the_start_is_completed(
+    replicas: Replicas, *, kept_bytes: int
+) -> None:
+    led = replicas.led
+    segment = led.log.segments[1]
+    path = segment.file.path
+    before, size_bytes = path.read_bytes(), led.log.size_bytes
+    path.write_bytes(before[:kept_bytes])
+    led.log.on_repaired(segment)  # its size is that of the file, as after a start
+    lost = Offset(led.log.segments[2].base_offset - 1)
+    position = 0
+    while position + read_header(before, position).size_bytes <= kept_bytes:
+        position += read_header(before, position).size_bytes
+    fetch(replicas.leader, read_header(before, position).base_offset)
+    turns(replicas.leader)
+    replicas.deliver()
+    assert path.read_bytes() == before
+    assert led.log.size_bytes == size_bytes
+    assert len(led.log.damage) == 0
+    assert values_of(fetch(replicas.leader, lost)[1])[0] == b"value %d" % lost

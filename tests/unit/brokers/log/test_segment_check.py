@@ -1,5 +1,6 @@
 """The check of a segment's files: what it finds, where what follows begins, and no false alarm."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,19 @@ def test_a_missing_index_is_found(tmp_path: Path) -> None:
     segment.file.path.with_suffix(".index").unlink()
     (defect,) = check(segment.file.path, after.base_offset).index_defects
     assert defect.endswith(".index: it is missing")
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 10, 30_000])
+def test_a_file_that_is_cut_while_it_is_read_is_an_error_of_the_file(
+    tmp_path: Path, *, kept_bytes: int
+) -> None:
+    """Whoever runs the check expects no other exception; its thread would end."""
+    log = a_log(tmp_path, batches=3 * PIECE_BYTES // 70, segment_bytes=4 * PIECE_BYTES)
+    path = log.segments[0].file.path
+    checking = SegmentCheck(FileToCheck(path, 0, NO_LIMIT, log.size_bytes, is_active=True))
+    steps = checking.steps()
+    assert next(steps) >= PIECE_BYTES
+    os.truncate(path, kept_bytes)
+    with pytest.raises(OSError, match="was cut"):
+        for _ in steps:
+            pass
