@@ -21,6 +21,7 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PROBE_NAME: Final = ".room-probe"
 _PROBE_BYTES: Final = 1 << 20
 _LOOKS_BEFORE_PROBE: Final = 10
+_AGAIN_LEAST_BYTES: Final = 1 << 20
 
 
 class DiskSpace(NamedTuple):
@@ -45,7 +46,7 @@ class DirectoryRoom:
     """Owned by the broker's thread.
 
     Invariant: a directory that is used up is full as well. It is neither again only with a quarter
-    more room than that took, so that it does not change with every batch.
+    more room than that took, and 1 MiB, so that it does not change with every batch.
     """
 
     def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
@@ -85,7 +86,7 @@ class DirectoryRoom:
         if self._refusal is not None and not self._is_taken_again():
             return
         free, reserve = self._space.free_bytes, self.reserve_bytes
-        again = reserve // 4
+        again = max(reserve // 4, _AGAIN_LEAST_BYTES)
         self._set(
             free < reserve + (again if self.is_full else 0),
             free < reserve // 2 + (again if self.is_used_up else 0),

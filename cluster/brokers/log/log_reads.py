@@ -192,22 +192,32 @@ def search_now(search: Search) -> TimestampOffset | None:
 
 
 def _scan_for_max(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
-    """Read every batch header: the newest record of all is out of bounds (not yet replicated), or
-    gone.
+    """Read batch headers, of the segments that may have the largest timestamp: the newest record of
+    all is out of bounds (not yet replicated), or gone.
     """
     best: tuple[Segment, int, BatchHeader] | None = None
-    for segment in segments:
+    for segment in sorted(segments, key=_max_timestamp_ms, reverse=True):
+        if best is not None and segment.max_timestamp_ms < best[2].max_timestamp:
+            break
         segment.look_at_file()
         for position, header in segment.headers_from(0):
             if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
                 continue
             if not header.record_count:
                 continue
-            if best is None or header.max_timestamp > best[2].max_timestamp:
+            if best is None or _rank(header) > _rank(best[2]):
                 best = (segment, position, header)
     if best is None:
         return None
     return (yield from _first_record(*best, best[2].max_timestamp, bounds[0]))
+
+
+def _max_timestamp_ms(segment: Segment) -> int:
+    return segment.max_timestamp_ms
+
+
+def _rank(header: BatchHeader) -> tuple[int, int]:
+    return header.max_timestamp, -header.base_offset
 
 
 def _first_record(

@@ -32,7 +32,8 @@ class SegmentPatch:
     def __init__(
         self, segment: Segment, hole: Hole, epochs: LeaderEpochs, *, may_grow: bool
     ) -> None:
-        """`epochs` are those of the log. `may_grow`: the hole ends a closed segment, and may be shorter than what was lost."""
+        """`epochs` are those of the log. `may_grow`: the hole ends a closed segment, and may be
+        shorter than what was lost."""
         self.segment = segment
         self.hole = hole
         self._epochs = epochs

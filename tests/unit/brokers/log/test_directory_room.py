@@ -86,6 +86,21 @@ def test_an_append_that_would_use_the_reserve_up_is_refused_with_figures(
     assert file.size_bytes == 0
 
 
+def test_without_a_reserve_a_full_directory_stays_full_until_there_is_room(
+    disk: MeasuredDisk, tmp_path: Path
+) -> None:
+    room = DirectoryRoom(tmp_path, 0)
+    file = MmapSegment(tmp_path / "0.log", 4 * MIB, room=room)
+    disk.leave(4096)
+    with pytest.raises(StorageFailed, match="is full"):
+        file.append(memoryview(bytes(5000)))
+    room.look()
+    assert (room.is_full, room.is_used_up) == (True, True)
+    disk.leave(MIB)
+    room.look()
+    assert (room.is_full, room.is_used_up) == (False, False)
+
+
 def test_a_directory_that_the_system_refuses_is_tried_again(
     disk: MeasuredDisk, room: DirectoryRoom, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -280,6 +280,31 @@ def test_timestamps_find_their_first_record(tmp_path: Path) -> None:
         log = open_log(tmp_path, clean=clean)
 
 
+def test_for_the_newest_committed_record_older_segments_are_not_read(tmp_path: Path) -> None:
+    """Of a busy log the newest record is hardly ever committed, and all others may be many."""
+    log = open_log(tmp_path)
+    for step in range(60):
+        append(log, a_batch(timestamp_ms=NOW_MS + step))
+    end, last = log.log_end_offset, log.segments[-1]
+    assert last.base_offset < end - 2
+    for segment in log.segments[:-1]:
+        segment.file.path.write_bytes(bytes(segment.file.size_bytes))
+        segment.release()
+    found = log.max_timestamp_offset(upper_offset=Offset(end - 1))
+    assert found == TimestampOffset(NOW_MS + 58, Offset(58))
+
+
+@pytest.mark.parametrize("upper_offset", [20, 59, 60])
+def test_of_several_newest_records_the_first_is_found(tmp_path: Path, *, upper_offset: int) -> None:
+    log = open_log(tmp_path)
+    for step in range(60):
+        append(log, a_batch(timestamp_ms=NOW_MS + min(step, 5)))
+    append(log, a_batch(timestamp_ms=NOW_MS + 9))
+    assert len(log.segments) > 2
+    found = log.max_timestamp_offset(upper_offset=Offset(upper_offset))
+    assert found == TimestampOffset(NOW_MS + 5, Offset(5))
+
+
 def test_timestamps_of_an_empty_log(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.offset_for_timestamp(0, upper_offset=ZERO) is None
