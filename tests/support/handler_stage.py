@@ -70,6 +70,7 @@ class StageConnection:
         self.on_close: Any = None
         self.is_open = True
         self.held_bytes = 0
+        self.is_worked_on = False
         self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = 0
@@ -94,8 +95,13 @@ class StageConnection:
         parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
         self._frames.append(b"".join(parts))
 
-    def hold(self, size_bytes: int) -> None:
+    def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
         self.held_bytes = size_bytes
+        self.is_worked_on = is_worked_on
+
+    def let_go(self) -> None:
+        self.held_bytes = 0
+        self.is_worked_on = False
 
     kept_bytes = 0
 

@@ -293,7 +293,7 @@ def _put_off(
 
 def _begin_later(rest: _Rest) -> NotYet:
     channel = rest.context.channel
-    channel.hold(sum(len(each.records) for each in rest.later))
+    channel.hold(sum(len(each.records) for each in rest.later), is_worked_on=True)
     if channel.is_open:
         rest.services.long_work.start(
             _append_later(rest),
@@ -351,6 +351,7 @@ def _append_later(rest: _Rest) -> Job:
     if not waiting or not context.channel.is_open:
         context.answer(answer)
         return
+    context.channel.let_go()
     parked = services.purgatory.park(
         _DelayedProduce(context, services, answer, waiting),
         [item.partition.id for item in waiting],

@@ -122,6 +122,7 @@ class Channel:
         "holds_request",
         "host",
         "is_open",
+        "is_worked_on",
         "last_active_ms",
         "listener_name",
         "login",
@@ -170,6 +171,8 @@ class Channel:
         """What the request layer remembers of this connection's requests."""
         self.holds_request = False
         """The request in progress is counted (`hold`)."""
+        self.is_worked_on = False
+        """And it is not the peer whom it waits for."""
         self.arrived_ns = owner.loop.turn_ns
         """Monotonic time at which bytes last came, or were taken up again after it was muted."""
         self.answered: list[Callable[[int, int], object]] = []
@@ -354,8 +357,7 @@ class Channel:
             return
         self.on_close = None
         if self.holds_request:
-            self.holds_request = False
-            self._owner.let_go(self)
+            self.let_go()
         if buffers is not None:
             self._out.extend(buffers)
         self.mute_reasons &= ~_RESPONSE_PENDING
@@ -367,10 +369,17 @@ class Channel:
             except OSError as error:
                 self._on_lost(error)
 
-    def hold(self, size_bytes: int) -> None:
+    def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
         """Count what the request in progress takes in memory, until it is answered."""
         self.holds_request = True
+        self.is_worked_on = is_worked_on
         self._owner.hold(self, size_bytes)
+
+    def let_go(self) -> None:
+        """Nothing of the request in progress is in memory any more."""
+        if self.holds_request:
+            self.holds_request = self.is_worked_on = False
+            self._owner.let_go(self)
 
     @property
     def kept_bytes(self) -> int:

@@ -94,8 +94,15 @@ class Connection(Protocol):
         """Close it; `reason` (None: nothing wrong) goes to the log."""
         ...
 
-    def hold(self, size_bytes: int) -> None:
-        """Count what the request in progress takes in memory, until it is answered."""
+    def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
+        """Count what the request in progress takes in memory, until it is answered.
+
+        Where others wait for memory, it is closed after a while unless its request is worked on.
+        """
+        ...
+
+    def let_go(self) -> None:
+        """Nothing of the request in progress is in memory any more."""
         ...
 
     @property

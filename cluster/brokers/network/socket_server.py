@@ -283,7 +283,8 @@ class SocketServer:
             self.loop.call_after(_OVERDUE_CHECK_MS, self._close_overdue)
 
     def _overdue(self) -> list[Channel]:
-        return self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
+        found = self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
+        return [channel for channel in found if not channel.is_worked_on]
 
     def _trim_heap(self) -> None:
         peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()

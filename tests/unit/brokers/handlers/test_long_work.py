@@ -142,8 +142,10 @@ def test_acks_all_waits_for_the_followers_as_well(
     slow.update(a_topic("t", BOTH))
     client = slow.connect()
     assert client.call(produce_to(("t", 0, long_batch()), acks=-1)) is None
+    assert client.is_worked_on
     finish(slow, thread)
     assert client.receive() is None
+    assert client.held_bytes == 0  # the records are in the log
     slow.follower_fetches(OTHER, slow.partition("t"), 1)
     assert codes_of(produced_in(client.receive())) == [0]
     assert len(slow.purgatory) == 0

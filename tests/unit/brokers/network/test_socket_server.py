@@ -65,6 +65,7 @@ class Stage:
         self.frames: list[tuple[Channel, bytes]] = []
         self.answer: bytes | None = None
         self.parked_bytes = 0
+        self.is_worked_on = False
         self.server = SocketServer(self.loop, NetworkOptions(**self.options), listen)
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0), securing)
         self.clients: list[socket.socket] = []
@@ -77,7 +78,7 @@ class Stage:
         if frame == b"bad":
             raise PeerError("a bad request")
         if frame == b"wait" and self.parked_bytes:
-            channel.hold(self.parked_bytes)
+            channel.hold(self.parked_bytes, is_worked_on=self.is_worked_on)
         if frame != b"wait":
             channel.respond([framed(self.answer or bytes(frame))])
 
@@ -456,6 +457,24 @@ def test_half_a_request_that_stays_half_is_closed_when_others_wait(start, caplog
     assert "its request does not arrive" in caplog.text
     _send_while_turning(stage, honest, memoryview(b"2" * 500_000))
     stage.until(lambda: stage.frames, "the honest request")
+
+
+def test_a_request_that_is_worked_on_is_not_overdue(start):
+    stage = start(queued_max_request_bytes=1_000_000, max_idle_ms=-1)
+    stage.parked_bytes, stage.is_worked_on = 900_000, True
+    busy, honest = stage.connected(), stage.connected()
+    busy.sendall(framed(b"wait"))
+    stage.until(lambda: stage.frames, "the request that takes long")
+    honest.sendall(half_a_request(b"2", 800_000, 300_000))
+    wait_for_memory(stage, 1)
+    for _ in range(3):
+        stage.clock.pass_time(PATIENCE_MS)
+        stage.loop.run_once(max_wait_ms=0)
+    assert not stage.is_closed(busy)
+    stage.frames[0][0].let_go()
+    assert stage.server.connection_count == 2
+    _send_while_turning(stage, honest, memoryview(b"2" * 500_000))
+    stage.until(lambda: len(stage.frames) == 2, "the honest request")
 
 
 class Known:
