@@ -43,12 +43,14 @@ class LogTransactions:
         self._is_uncertain = False
 
     def on_replayed(self, producers: ProducerState) -> None:
-        """Transactions have begun or ended, as the producers' state tells. Raises StorageFailed."""
+        """Transactions have begun or ended, as the producers' state tells. Raises StorageFailed;
+        then the next call tries again.
+        """
         self.first_open = producers.first_undecided_offset
         self.are_none = False
         if producers.aborted:
-            aborted, producers.aborted = producers.aborted, []
-            self._keep(aborted)
+            self._keep(producers.aborted)
+            producers.aborted = []
 
     def warn_of_open(self, name: object) -> None:
         """One line where readers of committed records do not get everything."""
@@ -132,12 +134,12 @@ class LogTransactions:
 
     def _keep(self, aborted: Iterable[AbortedTransaction]) -> None:
         known = self._known()
+        self.are_none = False
         ends = {each.last_offset for each in known}  # a marker ends one transaction
         segments = self._files.segments
         for transaction in aborted:
             if transaction.last_offset in ends:
                 continue
-            known.append(transaction)
             slot = segment_slot(segments, transaction.last_offset)
             path = self._index_of(segments[slot].base_offset)
             try:
@@ -146,6 +148,7 @@ class LogTransactions:
                 raise StorageFailed(f"cannot read {path}: {problem}") from problem
             entries.append(transaction)
             write_transactions(path, sorted(entries, key=lambda each: each.last_offset))
+            known.append(transaction)
 
     def _index_of(self, base_offset: int) -> Path:
         return segment_path(self._files.directory, base_offset, TRANSACTION_INDEX_SUFFIX)

@@ -258,8 +258,9 @@ class PartitionLog:
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them.
 
-        All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
-        follow the log end, StorageFailed.
+        All or nothing, but where only the index of aborted transactions cannot be written: then all
+        batches are there. Raises Refused(corrupt_message) for damaged batches or offsets that do
+        not follow the log end, StorageFailed.
         """
         first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
         headers = check_replicated(records, first_offset)
@@ -281,12 +282,12 @@ class PartitionLog:
         for header in headers:
             self._note_replicated(active, header, position)
             position += header.size_bytes
-        if any(header.attributes & TRANSACTIONAL_BIT for header in headers):
-            self.transactions.on_replayed(self.producers)
         self.log_end_offset = Offset(last + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
         self.advance_log_start_offset(log_start_offset)
+        if self.producers.aborted or any(one.attributes & TRANSACTIONAL_BIT for one in headers):
+            self.transactions.on_replayed(self.producers)  # may fail, so after the batch is there
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()
 

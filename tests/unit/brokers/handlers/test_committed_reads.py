@@ -10,7 +10,9 @@ import pytest
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.brokers.log.transaction_index import AbortedTransaction, read_transactions
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
+from cluster.records.batch import batches_of
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
@@ -214,3 +216,35 @@ def test_nothing_is_served_where_the_index_is_damaged(
         assert (read(fetch(stage)), fetch(stage).last_stable_offset) == ([], 0)
     assert len(caplog.records) == 1
     assert read(fetch(stage, isolation_level=0)) == [0, 1, 2]
+
+
+def test_an_aborted_transaction_is_told_of_when_it_is_the_last_thing_replicated(
+    stage: HandlerStage,
+) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT))
+    assert aborted(fetch(stage)) == [(1, 0)]
+    assert not log.transactions.are_none
+
+
+def test_a_marker_whose_index_cannot_be_written_is_in_the_log_once_and_indexed_later(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StorageFailed("no space left")
+
+    log = replicate(stage, data(0, 1))
+    with monkeypatch.context() as refusing:
+        refusing.setattr("cluster.brokers.log.log_transactions.write_transactions", refuse)
+        with pytest.raises(StorageFailed):
+            log.append_as_follower(memoryview(marker(1, 1, ABORT)), WALL_MS)
+    assert log.log_end_offset == 2
+    log.append_as_follower(memoryview(data(2, 9, is_transactional=False)), WALL_MS)
+    part = log.read(Offset(0), 1 << 20, upper_offset=Offset(3), at_least_one_batch=True)
+    assert read_headers(part.view()) == [0, 1, 2]
+    assert log.transactions.aborted_in(0, 3) == [(1, 0)]
+    path = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
+    assert [one.last_offset for one in read_transactions(path)] == [1]
+
+
+def read_headers(batches: memoryview) -> list[int]:
+    return [header.base_offset for header, _ in batches_of(batches)]
