@@ -20,7 +20,6 @@ from cluster.brokers.log.transaction_index import (
     read_transactions,
     write_transactions,
 )
-from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
 
 _log = logging.getLogger(__name__)
@@ -144,8 +143,10 @@ class LogTransactions:
             path = self._index_of(segments[slot].base_offset)
             try:
                 entries = read_transactions(path)
-            except DamagedTransactionIndex as problem:
-                raise StorageFailed(f"cannot read {path}: {problem}") from problem
+            except DamagedTransactionIndex:
+                self._is_uncertain = True  # as whoever reads it next says
+                self._aborted = None
+                continue
             entries.append(transaction)
             write_transactions(path, sorted(entries, key=lambda each: each.last_offset))
             known.append(transaction)

@@ -248,3 +248,14 @@ def test_a_marker_whose_index_cannot_be_written_is_in_the_log_once_and_indexed_l
 
 def read_headers(batches: memoryview) -> list[int]:
     return [header.base_offset for header, _ in batches_of(batches)]
+
+
+def test_a_damaged_index_of_transactions_does_not_end_replication(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 1))
+    segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX).write_bytes(b"damaged")
+    log.append_as_follower(memoryview(marker(3, 1, ABORT)), WALL_MS)
+    assert log.log_end_offset == 4
+    assert log.transactions.stable_offset(Offset(4), Offset(0)) == 0
+    assert "what was aborted is not known" in caplog.text
