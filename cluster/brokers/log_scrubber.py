@@ -23,6 +23,7 @@ from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import StorageFailed
+from cluster.model.ids import TopicPartition
 from cluster.runtime.background_thread import Post
 from cluster.runtime.slices import Slices
 
@@ -95,7 +96,9 @@ class LogScrubber:
         self._age_at_ms: int | None = None
         self._next_ms: int | None = None
         self._began_ms = 0
-        self._partitions: deque[Partition] = deque()
+        self._partitions: deque[TopicPartition] = deque()
+        """Those that are still to be checked; by name, as one that is deleted meanwhile has to let
+        go of its files."""
         self._segments: deque[Segment] | None = None
         """Those of the first partition that are still to be checked."""
         self._is_running = False
@@ -131,7 +134,7 @@ class LogScrubber:
         self._is_running = True
         self._began_ms = now_ms
         self._next_ms = now_ms + self._live[keys.LOG_SCRUB_INTERVAL_MS]
-        self._partitions = deque(self._table)
+        self._partitions = deque(partition.id for partition in self._table)
         self._round = ScrubCounts(damaged=self.counts.damaged)
         self._go_on()
 
@@ -150,11 +153,12 @@ class LogScrubber:
             self._segments = None
         self._call_after(1, self._go_on)
 
-    def _next_job(self, partition: Partition) -> _Job | None:
+    def _next_job(self, partition_id: TopicPartition) -> _Job | None:
         """The next segment of a partition; None where all were checked, or it is gone."""
-        own = partition.log
-        if self._table.find(partition.id) is not partition:
+        partition = self._table.find(partition_id)
+        if partition is None:
             return None
+        own = partition.log
         if self._segments is None:
             self._segments = deque(own.segments)
         while self._segments:
@@ -175,7 +179,8 @@ class LogScrubber:
                     is_done = piece is None
                     read += piece or 0
             except OSError as error:
-                problem, is_done = error, True
+                # With its traceback it would keep this frame, and so the log, for long.
+                problem, is_done = error.with_traceback(None), True
             self._post_back(lambda: self._on_read(job, read, problem, is_done=is_done))
 
         self._post(run)

@@ -211,7 +211,7 @@ class ReplicaRepairs:
                     os.fsync(file.fileno())
                 check.run()
             except OSError as error:
-                problem = error
+                problem = error.with_traceback(None)  # which would keep this frame, and the log
             self._post_back(lambda: self._on_checked(repair, check, problem))
 
         self._post(run)

@@ -135,6 +135,7 @@ class BackgroundThread:
                 continue
             began_s = time.thread_time()
             call()
+            del call  # or what it holds, such as a deleted log's files, stays until the next one
             rest_s = self._pace.rest_s(time.thread_time() - began_s)
             if rest_s:
                 self._is_closing.wait(rest_s)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.kafka_wire import ClosedByPeer, WireClient, metadata_request, request
 from tests.support.running_cluster import Address, Cluster
@@ -52,16 +53,21 @@ def create_topic(
     `assignments` lists the replicas of each partition, the preferred leader first.
     """
     name = name or unique_name()
-    with WireClient(cluster.addresses[controller(cluster)]) as client:
-        (result,) = client.call(
-            create_topics_request(
-                name,
-                partitions=-1 if assignments else partitions,
-                replication_factor=-1 if assignments else replication_factor,
-                assignments=assignments,
-                configs=configs,
-            )
-        ).topics
+    asked = create_topics_request(
+        name,
+        partitions=-1 if assignments else partitions,
+        replication_factor=-1 if assignments else replication_factor,
+        assignments=assignments,
+        configs=configs,
+    )
+
+    def answered() -> Any:
+        """Another broker may just have become the controller."""
+        with WireClient(cluster.addresses[controller(cluster)]) as client:
+            (result,) = client.call(asked).topics
+        return None if result.error_code == ErrorCode.not_controller else result
+
+    result = wait_until(answered, f"the controller to create {name}")
     assert result.error_code == 0, result
     count = len(assignments) or partitions
     for address in cluster.addresses:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from functools import partial
 
 import pytest
@@ -112,3 +113,18 @@ def test_cancelled_work_is_not_done() -> None:
     assert once.cancel()
     once.run()
     assert done == []
+
+
+def test_a_call_that_was_made_is_let_go_of_before_the_next_one() -> None:
+    class Held:
+        def call(self) -> None:
+            made.set()
+
+    thread, made = BackgroundThread("test"), threading.Event()
+    held = Held()
+    let_go = weakref.ref(held)
+    thread.do(held.call)
+    del held
+    assert made.wait(30)
+    wait_until(lambda: let_go() is None, "it to be let go of")
+    thread.close()
