@@ -91,10 +91,17 @@ def test_partitions_of_a_file_are_led_by_their_preferred_replicas(
     assert leader(own, topic, 0) == 1
 
 
+def are_all_in_sync(cluster: Cluster) -> bool:
+    topics = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=30).topics
+    partitions = [each for topic in topics.values() for each in topic.partitions.values()]
+    return bool(partitions) and all(len(p.isrs) == len(p.replicas) for p in partitions)
+
+
 def test_every_partition_is_led_by_its_preferred_replica(
     own: Cluster, topic: str, elect: Elect
 ) -> None:
     everything = ("--election-type", "preferred", "--all-topic-partitions")
+    wait_until(lambda: are_all_in_sync(own), "every replica, of internal topics too, to be in sync")
     text = elect(*everything)
     assert "Successfully completed leader election (PREFERRED) for partitions" in text
     assert f"{topic}-0" in text
