@@ -91,7 +91,7 @@ class FullDirectories:
             self._begin()
 
     def _on_changed(self) -> None:
-        """In the middle of an append, perhaps."""
+        # An append may be under way.
         self._loop.defer(self._say)
         self._begin()
 

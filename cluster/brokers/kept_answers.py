@@ -3,7 +3,7 @@
 from typing import Final, Generic, TypeVar
 
 MAX_BYTES: Final = 32 << 20
-"""Of all answers and what they answer; when there are more, all are forgotten."""
+"""Limit on all answers together with their requests; above it all are forgotten."""
 _MAX_COUNT: Final = 256
 _SHARE: Final = 8
 """One that takes more than this part of them is not kept: it would drive out all others."""

@@ -10,7 +10,7 @@ from cluster.model.errors import ErrorCode, Refused
 _log = logging.getLogger(__name__)
 
 _KEPT_MOST: Final = 1_000
-"""Of one log: a file that is nothing but damage makes many."""
+"""Damaged places remembered per log: a file that is all damage has very many."""
 
 
 class DamagedBatch(Refused):
@@ -49,7 +49,7 @@ class DamageLog:
         return iter(list(self._found.values()))
 
     def __len__(self) -> int:
-        """In how many places."""
+        """The number of damaged places."""
         return len(self._found)
 
     def knows(self, base_offset: int, position: int) -> bool:

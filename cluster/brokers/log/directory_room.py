@@ -25,7 +25,7 @@ _AGAIN_LEAST_BYTES: Final = 1 << 20
 
 
 class DiskSpace(NamedTuple):
-    """Of a file system, in bytes; what is free is what an ordinary user may take."""
+    """Sizes of a file system in bytes; `free_bytes` leaves out what is reserved for root."""
 
     free_bytes: int
     total_bytes: int
