@@ -1,0 +1,246 @@
+"""Which windows are made of which metric records: keys, columns, and how each column is added up.
+
+This is the one statement of it: tables of sums, files, merges and readers follow from it. All kinds
+share one schema, in which the columns of other kinds are null, so that any reader of Parquet can
+take the whole directory as one table.
+"""
+
+import enum
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600, "1d": 86_400}
+"""Widths by name, narrowest first; each is a multiple of those before."""
+NARROWEST: Final = "10s"
+SCHEMA_VERSION: Final = 2
+"""Of the columns and their meaning; noted in each file. 1 was a folder for each kind, and floats."""
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_COUNT: Final = pa.int64()
+MILLIONTHS: Final = pa.decimal128(38, 6)
+WHOLE: Final = pa.decimal128(38, 0)
+HISTOGRAM: Final = pa.map_(pa.int32(), pa.int64())
+"""How often each bucket was met (`histogram.py`)."""
+
+STATES: Final = {
+    "Empty": "empty_ms",
+    "PreparingRebalance": "preparing_rebalance_ms",
+    "CompletingRebalance": "completing_rebalance_ms",
+    "Assigning": "assigning_ms",
+    "Reconciling": "reconciling_ms",
+    "Stable": "stable_ms",
+}
+"""The column of the time in each state of a group, of either protocol."""
+
+
+class Rule(enum.Enum):
+    """How the values of one column are added up. No rule depends on the order of records."""
+
+    total = "sum"
+    """At most 1e9 in a record, so that 64 bits hold the sum of every record of a topic."""
+    exact = "exact"
+    """The same in 128 bits, for larger values and millionths. Columns end in `_exact`."""
+    highest = "max"
+    last = "last"
+    """The value with the latest `last_at`, of equals the highest."""
+    histogram = "histogram"
+
+
+class Column(NamedTuple):
+    """A column of sums."""
+
+    name: str
+    rule: Rule
+    type: pa.DataType
+
+
+class WindowKind(NamedTuple):
+    """What the windows of one kind of metric record are like."""
+
+    name: str
+    """That of the records (docs/metrics.md), and of the folder."""
+    keys: tuple[str, ...]
+    """Beside `window_start`, which is the first: what identifies a window."""
+    columns: tuple[Column, ...]
+    """What is added up."""
+    derived: tuple[str, ...]
+    """What follows from the sums (`window_sums.windows_of`); floats."""
+
+    @property
+    def key_names(self) -> list[str]:
+        """All columns that identify a window; files are sorted by them."""
+        return ["window_start", *self.keys]
+
+    @property
+    def sum_names(self) -> list[str]:
+        """The columns of a table of sums."""
+        return [*self.key_names, *(column.name for column in self.columns)]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a window that are not null for being of another kind."""
+        return [*self.sum_names, *self.derived]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of a table of its windows alone, without the columns of other kinds."""
+        return pa.schema([WINDOW_SCHEMA.field(name) for name in self.names])
+
+
+def _columns(rule: Rule, kind: pa.DataType, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, rule, kind) for name in names)
+
+
+_RECORDS: Final = Column("records", Rule.total, _COUNT)
+_LAST_AT: Final = Column("last_at", Rule.highest, TIMESTAMP)
+_HISTOGRAM: Final = Column("histogram", Rule.histogram, HISTOGRAM)
+
+QUOTA: Final = WindowKind(
+    "quota",
+    ("broker", "user", "client_id", "quota", "rule", "limit"),
+    (
+        *_columns(Rule.exact, MILLIONTHS, "usage_exact", "throttle_ms_exact", "muted_ms_exact"),
+        *_columns(Rule.highest, pa.float64(), "rate_max", "throttle_ms_max"),
+        *_columns(
+            *(Rule.total, _COUNT),
+            *("requests", "throttled", "seconds_over_limit", "seconds_throttled"),
+        ),
+        _RECORDS,
+        _HISTOGRAM,
+    ),
+    (
+        *("usage_sum", "throttle_ms_sum", "muted_ms_sum"),
+        *("rate_avg", "rate_p95", "rate_p99", "utilization"),
+    ),
+)
+_LAGS: Final = (
+    *_columns(Rule.exact, WHOLE, "lag_exact"),
+    *_columns(Rule.highest, _COUNT, "lag_max"),
+    *_columns(Rule.last, _COUNT, "lag_last"),
+    _LAST_AT,
+    _RECORDS,
+)
+GROUP: Final = WindowKind(
+    "group",
+    ("group",),
+    (
+        *_LAGS,
+        *_columns(Rule.highest, _COUNT, "members_max"),
+        *_columns(Rule.total, _COUNT, *STATES.values()),
+    ),
+    ("lag_sum", "lag_avg"),
+)
+LAG: Final = WindowKind(
+    "lag",
+    ("group", "topic", "partition"),
+    (*_LAGS, *_columns(Rule.highest, _COUNT, "log_end_max", "committed_max")),
+    ("lag_sum", "lag_avg"),
+)
+_TRAFFIC: Final = ("bytes_in", "bytes_out", "messages_in")
+BROKER: Final = WindowKind(
+    "broker",
+    ("broker",),
+    (
+        *_columns(
+            *(Rule.exact, WHOLE),
+            *(f"{name}_exact" for name in _TRAFFIC),
+            *("replication_bytes_in_exact", "replication_bytes_out_exact"),
+        ),
+        *_columns(
+            *(Rule.total, _COUNT),
+            *("requests", "isr_shrinks", "isr_expands", "covered_ms", "idle_ms"),
+        ),
+        *_columns(Rule.highest, pa.float64(), "busy_max"),
+        *_columns(
+            *(Rule.highest, _COUNT),
+            *("connections_max", "partitions_max", "leaders_max", "under_replicated_max"),
+            "log_size_max",
+        ),
+        *_columns(Rule.last, _COUNT, "log_size_last", "disk_total_last", "disk_usable_last"),
+        _LAST_AT,
+        _RECORDS,
+    ),
+    (
+        *(f"{name}_sum" for name in _TRAFFIC),
+        *("replication_bytes_in_sum", "replication_bytes_out_sum", "idle_avg"),
+    ),
+)
+TOPIC: Final = WindowKind(
+    "topic",
+    ("broker", "topic"),
+    (
+        *_columns(Rule.exact, WHOLE, *(f"{name}_exact" for name in _TRAFFIC)),
+        *_columns(
+            *(Rule.total, _COUNT),
+            *("produces", "failed_produces", "fetches", "failed_fetches", "covered_ms"),
+        ),
+        *_columns(Rule.highest, _COUNT, "log_size_max"),
+        *_columns(Rule.last, _COUNT, "log_size_last", "partitions_last", "leaders_last"),
+        _LAST_AT,
+        _RECORDS,
+    ),
+    tuple(f"{name}_sum" for name in _TRAFFIC),
+)
+LATENCY: Final = WindowKind(
+    "latency",
+    ("broker", "api"),
+    (
+        *_columns(Rule.exact, WHOLE, "total_us_exact"),
+        *_columns(Rule.total, _COUNT, "requests"),
+        _HISTOGRAM,
+        _RECORDS,
+    ),
+    ("latency_ms_avg", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"),
+)
+EVENT: Final = WindowKind(
+    "event",
+    ("broker", "event", "subject"),
+    (
+        *_columns(Rule.total, _COUNT, "events"),
+        *_columns(Rule.last, pa.string(), "detail"),
+        _LAST_AT,
+        _RECORDS,
+    ),
+    (),
+)
+WINDOW_KINDS: Final = (QUOTA, GROUP, LAG, BROKER, TOPIC, LATENCY, EVENT)
+KIND_OF: Final = {kind.name: kind for kind in WINDOW_KINDS}
+
+_KEY_TYPES: Final = {
+    "window_start": TIMESTAMP,
+    "broker": pa.int32(),
+    "partition": pa.int32(),
+    "limit": pa.float64(),
+}
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _sums_schema() -> pa.Schema:
+    keys = _unique(name for kind in WINDOW_KINDS for name in kind.key_names)
+    columns = {column.name: column.type for kind in WINDOW_KINDS for column in kind.columns}
+    return pa.schema(
+        [
+            ("kind", pa.string()),
+            *((name, _KEY_TYPES.get(name, pa.string())) for name in keys),
+            *columns.items(),
+        ]
+    )
+
+
+SUMS_SCHEMA: Final = _sums_schema()
+"""Sums of all kinds in one table; columns of other kinds than the row's are null."""
+WINDOW_SCHEMA: Final = pa.schema(
+    [
+        *(field for field in SUMS_SCHEMA if field.name != "kind"),
+        *(
+            (name, pa.float64())
+            for name in _unique(name for kind in WINDOW_KINDS for name in kind.derived)
+        ),
+    ]
+)
+"""Of every file of windows: sums and what follows from them. Kind and width are in the path."""
