@@ -1,1 +1,1 @@
-"""The rollup of metric records by PySpark (its only import), and reports over what it wrote."""
+"""The rollup of metric records by PySpark (its only import), its windows, and reports over them."""

@@ -16,7 +16,7 @@ from cluster.tools.rollup import EXTRA, output_dir
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cluster.analytics.usage_history import Span
+    from cluster.analytics.reports.usage_history import Span
     from cluster.analytics.window_files import WindowKind
 
 WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600}
@@ -110,7 +110,7 @@ def chosen_windows(args: argparse.Namespace, kind: "WindowKind") -> "tuple[str, 
 
 def span_of(windows: "pa.Table", width: str) -> "Span":
     """From the first of the windows, of which there are some, to the end of the last."""
-    from cluster.analytics.usage_history import Span
+    from cluster.analytics.reports.usage_history import Span
 
     starts = windows["window_start"]
     width_s = WIDTHS_S[width]

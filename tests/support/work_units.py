@@ -48,7 +48,7 @@ LONGEST: Final = (
     "tests/integration/test_metrics.py",
     "tests/integration/test_broker_configs.py",
     "tests/integration/test_rollup_follow.py::test_it_adds_what_comes_until_ctrl_c",
-    "tests/unit/analytics/test_demand.py",
+    "tests/unit/analytics/reports/test_demand.py",
 )
 """Pieces of work that take 15 seconds or longer, the longest first."""
 

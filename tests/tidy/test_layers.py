@@ -35,6 +35,7 @@ def modules(folder: Path) -> set[str]:
     ("folder", "contract_name"),
     [
         ("cluster", "A folder imports only what stands below it here"),
+        ("cluster/analytics", "Inside the analytics"),
         ("cluster/brokers", "Inside one broker"),
         ("cluster/coordinator", "Inside the coordinators"),
     ],

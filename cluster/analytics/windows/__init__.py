@@ -1,1 +1,1 @@
-"""Windows of metric records: what they are, how they are added up, and the directory of their files."""
+"""Windows of metric records: what they are, how they are added up, the directory of files."""

@@ -15,7 +15,7 @@ WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600, "1d": 86_400}
 """Widths by name, narrowest first; each is a multiple of those before."""
 NARROWEST: Final = "10s"
 SCHEMA_VERSION: Final = 2
-"""Of the columns and their meaning; noted in each file. 1 was a folder for each kind, and floats."""
+"""Of the columns and their meaning; noted in each file. 1 had a folder per kind, and floats."""
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _COUNT: Final = pa.int64()

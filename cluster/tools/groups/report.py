@@ -21,8 +21,8 @@ from cluster.tools.rollup_windows import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cluster.analytics.lag_history import GroupTimes, LagSeries
-    from cluster.analytics.usage_history import Span
+    from cluster.analytics.reports.lag_history import GroupTimes, LagSeries
+    from cluster.analytics.reports.usage_history import Span
     from cluster.tools.arguments import Subparsers
 
 _PLOT_COLUMNS: Final = 32
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     import pyarrow as pa
 
-    from cluster.analytics.lag_history import group_times, lag_series
+    from cluster.analytics.reports.lag_history import group_times, lag_series
     from cluster.analytics.window_files import GROUP_WINDOWS, LAG_WINDOWS
 
     width, groups = chosen_windows(args, GROUP_WINDOWS)
@@ -147,7 +147,7 @@ def _group_row(times: "GroupTimes") -> tuple[str, ...]:
 
 
 def _lag_row(series: "LagSeries") -> tuple[str, ...]:
-    from cluster.analytics.terminal_plot import sparkline
+    from cluster.analytics.reports.terminal_plot import sparkline
 
     return (
         one_line(series.group) or "(empty id)",

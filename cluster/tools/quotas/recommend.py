@@ -23,7 +23,7 @@ from cluster.views.quantities import clock, duration, percent, rate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analytics.recommendations import Demand, History
+    from cluster.analytics.reports.recommendations import Demand, History
     from cluster.model.quotas import QuotaEntity
     from cluster.tools.arguments import Subparsers
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     need_extra(EXTRA, "pyspark", "pyarrow")
     need_java()
 
-    from cluster.analytics.recommendations import Question, look_back
+    from cluster.analytics.reports.recommendations import Question, look_back
     from cluster.analytics.spark_session import LOCAL_MASTER
 
     question = Question(output, args.since, args.until, args.level or _LEVELS, limits)

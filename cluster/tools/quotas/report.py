@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.text import Text
 
-    from cluster.analytics.usage_history import Span, Usage
+    from cluster.analytics.reports.usage_history import Span, Usage
     from cluster.tools.arguments import Subparsers
 
 _PLOT_COLUMNS: Final = 72
@@ -78,12 +78,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.top is not None and args.html is None and args.png is None:
         raise UsageError("--top is for the table: --json has everybody")
     if args.png is not None:
-        from cluster.analytics.browser_process import find_browser
+        from cluster.analytics.reports.browser_process import find_browser
 
         find_browser()
     output = windows_place(args)
 
-    from cluster.analytics.usage_history import usages
+    from cluster.analytics.reports.usage_history import usages
     from cluster.analytics.window_files import QUOTA_WINDOWS
 
     width, windows = chosen_windows(args, QUOTA_WINDOWS)
@@ -126,7 +126,7 @@ def _write_files(
     args: argparse.Namespace, found: "list[Usage]", span: "Span", source: str
 ) -> list[tuple[str, Path]]:
     """Write the files that the options name; returns what each is, and where."""
-    from cluster.analytics import browser_process, html_report
+    from cluster.analytics.reports import browser_process, html_report
 
     made: list[tuple[str, Path]] = []
     if args.html is not None:
@@ -164,7 +164,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _top(args: argparse.Namespace) -> int:
-    from cluster.analytics.html_report import ROWS_MAX
+    from cluster.analytics.reports.html_report import ROWS_MAX
 
     return args.top or ROWS_MAX
 
@@ -173,7 +173,7 @@ def _print(found: "list[Usage]", span: "Span", most: int) -> None:
     """Print table and plots, with colours on terminals only."""
     from rich.text import Text
 
-    from cluster.analytics import html_report, terminal_plot
+    from cluster.analytics.reports import html_report, terminal_plot
     from cluster.views.quantities import clock
 
     columns = shutil.get_terminal_size((120, 24)).columns
@@ -203,7 +203,7 @@ def _print(found: "list[Usage]", span: "Span", most: int) -> None:
 
 
 def _cells(usage: "Usage") -> "list[str | Text]":
-    from cluster.analytics import html_report
+    from cluster.analytics.reports import html_report
 
     names = [name for name, _ in html_report.COLUMNS]
     cells: list[str | Text] = [*html_report.cells(usage)]

@@ -10,8 +10,8 @@ from cluster.tools.main import main
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics import recommendations
-from cluster.analytics.recommendations import Demand, History, Question
+from cluster.analytics.reports import recommendations
+from cluster.analytics.reports.recommendations import Demand, History, Question
 
 MIB = 1 << 20
 NOISY = Demand(

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cluster.analytics import svg_plot
-from cluster.analytics.usage_history import Span, Usage
+from cluster.analytics.reports import svg_plot
+from cluster.analytics.reports.usage_history import Span, Usage
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock, duration, percent, rate
 
@@ -38,7 +38,7 @@ COLUMNS: Final = (
 _FRAME_HEIGHT: Final = 400
 _ROW_HEIGHT: Final = 34
 _CARD_HEIGHT: Final = 560
-_FOLDER: Final = "cluster.analytics"
+_FOLDER: Final = "cluster.analytics.reports"
 _FULL_PERCENT: Final = 100.0
 _NEAR_PERCENT: Final = 80.0
 

@@ -18,7 +18,7 @@ need_spark()
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from cluster.analytics.recommendations import LEVELS, Demand, Question, history  # noqa: E402
+from cluster.analytics.reports.recommendations import LEVELS, Demand, Question, history  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
 
 if TYPE_CHECKING:

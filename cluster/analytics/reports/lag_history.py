@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cluster.analytics.metric_rows import STATES
-from cluster.analytics.usage_history import Span
+from cluster.analytics.reports.usage_history import Span
 from cluster.model.printable import one_line
 
 _CARRIED_S: Final = 60

@@ -7,7 +7,7 @@ light and dark.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cluster.analytics.usage_history import Point, Span, Usage
+from cluster.analytics.reports.usage_history import Point, Span, Usage
 from cluster.views.quantities import (
     clock,
     duration,

@@ -187,7 +187,7 @@ def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) ->
     """As `look_back`, from these files, in a session that runs."""
     from pyspark.sql import functions as F
 
-    from cluster.analytics.demand import affected, asked, throttled
+    from cluster.analytics.reports.demand import affected, asked, throttled
 
     windows = _chosen(spark.read.schema(COLUMNS).parquet(*map(str, paths)), question)
     start_s = F.unix_seconds("window_start")

@@ -22,9 +22,9 @@ pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 import pyarrow as pa
 
-from cluster.analytics.lag_history import GroupTimes, LagSeries, group_times, lag_series
-from cluster.analytics.terminal_plot import sparkline
-from cluster.analytics.usage_history import Span
+from cluster.analytics.reports.lag_history import GroupTimes, LagSeries, group_times, lag_series
+from cluster.analytics.reports.terminal_plot import sparkline
+from cluster.analytics.reports.usage_history import Span
 from cluster.analytics.window_files import (
     GROUP_WINDOWS,
     LAG_WINDOWS,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cluster.analytics.usage_history import Point, Span, Usage, busiest
+from cluster.analytics.reports.usage_history import Point, Span, Usage, busiest
 from cluster.views.quantities import clock, duration, number, rate_unit
 
 Line = list[tuple[str, str]]

@@ -27,12 +27,12 @@ pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cluster.analytics import html_report, terminal_plot
-from cluster.analytics.usage_history import Span, Usage, busiest, usages
+from cluster.analytics.reports import html_report, terminal_plot
+from cluster.analytics.reports.usage_history import Span, Usage, busiest, usages
 from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows
 
 MIB = 1 << 20
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 START_S = START_MS // 1000
 SPAN = Span(START_S, START_S + 40, 10)
 
