@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.offset_ranges import PYTHON, SOURCES
+from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
@@ -23,7 +23,7 @@ from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, client_properties, connect
 
 if TYPE_CHECKING:
-    from cluster.analytics.rollup_job import RollupOptions, RollupSummary, StartSpark
+    from cluster.analytics.rollup.job import RollupOptions, RollupSummary, StartSpark
     from cluster.tools.arguments import Subparsers
 
 EXTRA: Final = "rollup"
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     need_extra(EXTRA, "pyspark", "pyarrow")
     need_java()
 
-    from cluster.analytics.rollup_job import RollupOptions, roll_up
+    from cluster.analytics.rollup.job import RollupOptions, roll_up
 
     files = data_dir(args)
     options = RollupOptions(
@@ -149,8 +149,8 @@ def output_dir(args: argparse.Namespace) -> Path:
 @contextmanager
 def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
     """Start Spark and wait for a line on stdin; gives what hands that session out, once."""
-    from cluster.analytics.spark_session import spark_session
-    from cluster.analytics.spark_sources import warm_up
+    from cluster.analytics.rollup.spark_session import spark_session
+    from cluster.analytics.rollup.spark_sources import warm_up
 
     with ExitStack() as running:
         session = running.enter_context(
@@ -178,7 +178,7 @@ def _reachable(args: argparse.Namespace) -> str:
 
 def need_java() -> None:
     """Make sure that there is a Java, installing one if necessary. Raises UserError."""
-    from cluster.analytics.java_process import NoJava, find_java
+    from cluster.analytics.rollup.java_process import NoJava, find_java
 
     shim_dir = Path(tempfile.mkdtemp(prefix="milena-java-"))
     try:

@@ -8,15 +8,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.offset_ranges import PYTHON
+from cluster.analytics.rollup.offset_ranges import PYTHON
 from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import handled_by
 from cluster.tools.arguments import UsageError, duration
 from cluster.tools.options import at_least_one
 
 if TYPE_CHECKING:
-    from cluster.analytics.follow_job import Step
-    from cluster.analytics.rollup_job import Phase, RollupOptions
+    from cluster.analytics.rollup.follow_job import Step
+    from cluster.analytics.rollup.job import Phase, RollupOptions
 
 _INTERVAL: Final = timedelta(seconds=10)
 _WATERMARK: Final = timedelta(minutes=1)
@@ -78,7 +78,7 @@ def check(args: argparse.Namespace) -> None:
 
 def run_follow(args: argparse.Namespace, options: "RollupOptions", phase: "Phase") -> int:
     """Follow until SIGINT or SIGTERM, the normal end. Returns 0. Raises UserError."""
-    from cluster.analytics.follow_job import FollowOptions, follow
+    from cluster.analytics.rollup.follow_job import FollowOptions, follow
 
     checkpoint = args.checkpoint or options.output / _CHECKPOINT
     report = _Report(args.json)

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cluster.analytics.offset_ranges import PYTHON, SOURCES
-from cluster.analytics.rollup_job import RollupOptions, roll_up
-from cluster.analytics.spark_session import submitted_session
+from cluster.analytics.rollup.job import RollupOptions, roll_up
+from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
+from cluster.analytics.rollup.spark_session import submitted_session
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 from cluster.tools.arguments import duration

@@ -37,10 +37,10 @@ need_spark()
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from cluster.analytics import rollup_job  # noqa: E402
-from cluster.analytics.follow_job import FollowOptions, Step, follow  # noqa: E402
-from cluster.analytics.rollup_job import RollupOptions, RollupSummary  # noqa: E402
-from cluster.analytics.spark_session import spark_session  # noqa: E402
+from cluster.analytics.rollup import job  # noqa: E402
+from cluster.analytics.rollup.follow_job import FollowOptions, Step, follow  # noqa: E402
+from cluster.analytics.rollup.job import RollupOptions, RollupSummary  # noqa: E402
+from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
     WIDTHS_S,
     WINDOW_SCHEMA,
@@ -72,7 +72,7 @@ def roll_up(
 ) -> RollupSummary:
     """What the command does, in a Spark that is there already."""
     options = options_of(cluster, topic, output, **how)
-    return rollup_job.roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
+    return job.roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
 
 
 def options_of(cluster: Cluster, topic: str, output: Path, **how: Any) -> RollupOptions:

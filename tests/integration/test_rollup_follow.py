@@ -32,7 +32,7 @@ need_spark()
 
 import pyarrow as pa  # noqa: E402
 
-from cluster.analytics.follow_checkpoint import FollowCheckpoint, Subject  # noqa: E402
+from cluster.analytics.rollup.follow_checkpoint import FollowCheckpoint, Subject  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
     WINDOW_SCHEMA,
     read_windows,

@@ -21,8 +21,8 @@ need_spark()
 
 import pyspark  # noqa: E402
 
-from cluster.analytics.rollup_job import RollupOptions, roll_up  # noqa: E402
-from cluster.analytics.spark_session import spark_session  # noqa: E402
+from cluster.analytics.rollup.job import RollupOptions, roll_up  # noqa: E402
+from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from tests.support.plain_windows import assert_windows_of  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

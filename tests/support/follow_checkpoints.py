@@ -2,8 +2,8 @@
 
 import json
 
-from cluster.analytics.follow_checkpoint import FollowCheckpoint
-from cluster.analytics.stream_offsets import Offsets, to_json
+from cluster.analytics.rollup.follow_checkpoint import FollowCheckpoint
+from cluster.analytics.rollup.stream_offsets import Offsets, to_json
 
 
 def plan_batch(

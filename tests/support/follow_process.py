@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
-from cluster.analytics import follow_job
-from cluster.analytics.follow_output import Batch, FollowedOutput
-from cluster.analytics.rollup_job import RollupOptions
+from cluster.analytics.rollup import follow_job
+from cluster.analytics.rollup.follow_output import Batch, FollowedOutput
+from cluster.analytics.rollup.job import RollupOptions
 from cluster.analytics.rollup_output import RollupOutput
 from cluster.model.errors import UserError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analytics.java_process import NoJava, find_java
+from cluster.analytics.rollup.java_process import NoJava, find_java
 
 
 def need_spark() -> None:

@@ -37,7 +37,7 @@ def test_every_formatter_of_a_log_is_the_one_that_escapes():
     assert modules_that_call("logging.Formatter", "Formatter", "logging.basicConfig") == set()
     assert modules_that_call("LineFormatter") == {
         "cluster/runtime/logs.py",
-        "cluster/analytics/spark_session.py",
+        "cluster/analytics/rollup/spark_session.py",
     }
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
+from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.window_files import NARROWEST, QUOTA_WINDOWS, days_there, window_paths
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     need_java()
 
     from cluster.analytics.reports.recommendations import Question, look_back
-    from cluster.analytics.spark_session import LOCAL_MASTER
+    from cluster.analytics.rollup.spark_session import LOCAL_MASTER
 
     question = Question(output, args.since, args.until, args.level or _LEVELS, limits)
     found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)

@@ -19,7 +19,7 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 from cluster.analytics.reports.recommendations import LEVELS, Demand, Question, history  # noqa: E402
-from cluster.analytics.spark_session import spark_session  # noqa: E402
+from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,11 +22,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from cluster.analytics.kafka_records import topic_id, topic_ranges
-from cluster.analytics.kafka_source import TOPIC, RangePartition, connection_in, read_rows
-from cluster.analytics.offset_ranges import split
-from cluster.analytics.rollup_output import closed_until, read_progress
-from cluster.analytics.stream_offsets import (
+from cluster.analytics.rollup.kafka_records import topic_id, topic_ranges
+from cluster.analytics.rollup.kafka_source import TOPIC, RangePartition, connection_in, read_rows
+from cluster.analytics.rollup.offset_ranges import split
+from cluster.analytics.rollup.stream_offsets import (
     Offsets,
     fallen,
     from_json,
@@ -34,6 +33,7 @@ from cluster.analytics.stream_offsets import (
     ranges_between,
     to_json,
 )
+from cluster.analytics.rollup_output import closed_until, read_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

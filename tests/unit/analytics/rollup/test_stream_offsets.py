@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.analytics.offset_ranges import OffsetRange
-from cluster.analytics.stream_offsets import (
+from cluster.analytics.rollup.offset_ranges import OffsetRange
+from cluster.analytics.rollup.stream_offsets import (
     are_equal,
     fallen,
     from_json,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from cluster.analytics import kafka_source
-from cluster.analytics.kafka_records import BLOCK_RECORDS
 from cluster.analytics.metric_rows import Aside, Origin, rows_of
-from cluster.analytics.offset_ranges import KAFKA, OffsetRange, split, to_text
+from cluster.analytics.rollup import kafka_source
+from cluster.analytics.rollup.kafka_records import BLOCK_RECORDS
+from cluster.analytics.rollup.offset_ranges import KAFKA, OffsetRange, split, to_text
 from cluster.analytics.window_sums import PACKED, PACKED_SQL, packed, sums_of_rows, unpacked
 
 if TYPE_CHECKING:

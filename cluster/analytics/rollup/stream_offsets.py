@@ -6,7 +6,7 @@ Pure. Spark keeps these offsets as JSON and compares them as text, so equal ones
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cluster.analytics.offset_ranges import OffsetRange
+from cluster.analytics.rollup.offset_ranges import OffsetRange
 
 Offsets = Mapping[int, int]
 """By partition the first offset that has not been read. One that is missing has been read to 0."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cluster.analytics.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
 from cluster.analytics.rollup_output import Progress
 
 SLICE_RECORDS: Final = 1_000_000

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analytics.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
-from cluster.analytics.stream_offsets import Offsets
+from cluster.analytics.rollup.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
+from cluster.analytics.rollup.stream_offsets import Offsets
 from tests.support.follow_checkpoints import plan_batch
 
 SUBJECT = Subject("metrics", "topic-id", "schema")

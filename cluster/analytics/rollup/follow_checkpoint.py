@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.analytics.stream_offsets import Offsets, from_json, to_json
+from cluster.analytics.rollup.stream_offsets import Offsets, from_json, to_json
 
 _DESCRIPTION: Final = "follow.json"
 _SPARK: Final = "spark"

@@ -9,14 +9,14 @@ from confluent_kafka import KafkaError, Producer, TopicPartition
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics import kafka_records  # noqa: E402
-from cluster.analytics.kafka_records import (  # noqa: E402
+from cluster.analytics.rollup import kafka_records  # noqa: E402
+from cluster.analytics.rollup.kafka_records import (  # noqa: E402
     ReadFailed,
     RecordsLost,
     read_range,
     topic_ranges,
 )
-from cluster.analytics.offset_ranges import OffsetRange  # noqa: E402
+from cluster.analytics.rollup.offset_ranges import OffsetRange  # noqa: E402
 
 TOPIC = "metrics"
 PARTITION = 0

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from cluster.analytics.kafka_records import read_range
 from cluster.analytics.metric_rows import LOST, Aside, Origin, count_row, rows_of
-from cluster.analytics.offset_ranges import OffsetRange, from_text
+from cluster.analytics.rollup.kafka_records import read_range
+from cluster.analytics.rollup.offset_ranges import OffsetRange, from_text
 from cluster.analytics.window_sums import PACKED, PACKED_SQL, packed, sums_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from cluster.analytics.kafka_stream import MetricStreamReader
+    from cluster.analytics.rollup.kafka_stream import MetricStreamReader
 
 SHORT_NAME: Final = "milena-metrics"
 TOPIC: Final = "subscribe"
@@ -87,7 +87,7 @@ class MetricSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> "MetricStreamReader":  # noqa: ARG002  # named by Spark
         """Called in a planner process."""
-        from cluster.analytics.kafka_stream import MetricStreamReader
+        from cluster.analytics.rollup.kafka_stream import MetricStreamReader
 
         return MetricStreamReader(self.options)
 

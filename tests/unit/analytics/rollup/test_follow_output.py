@@ -13,13 +13,13 @@ pytest.importorskip("pyarrow", reason="pyarrow is missing: it comes with the ext
 import pyarrow as pa
 
 from cluster.analytics.file_changes import FileChanges
-from cluster.analytics.follow_checkpoint import (
+from cluster.analytics.metric_rows import rows_of
+from cluster.analytics.rollup.follow_checkpoint import (
     BadCheckpoint,
     FollowCheckpoint,
     Subject,
 )
-from cluster.analytics.follow_output import FollowedOutput, OutOfStep, go_on
-from cluster.analytics.metric_rows import rows_of
+from cluster.analytics.rollup.follow_output import FollowedOutput, OutOfStep, go_on
 from cluster.analytics.rollup_output import Progress, RollupOutput
 from cluster.analytics.window_files import WINDOW_SCHEMA, read_windows
 from cluster.analytics.window_sums import sums_of_rows

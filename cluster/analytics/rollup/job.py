@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from cluster.analytics.kafka_records import topic_id, topic_ranges
 from cluster.analytics.metric_rows import GROUP, LAG, LOST, OTHER, QUOTA, REJECTED
-from cluster.analytics.offset_ranges import PYTHON, OffsetRange, TopicState
+from cluster.analytics.rollup.kafka_records import topic_id, topic_ranges
+from cluster.analytics.rollup.offset_ranges import PYTHON, OffsetRange, TopicState
+from cluster.analytics.rollup.plan import Plan, plan, records_in, slices
+from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.rollup_output import (
     LATE_AFTER,
     Added,
@@ -22,8 +24,6 @@ from cluster.analytics.rollup_output import (
     UnknownProgress,
     closed_until,
 )
-from cluster.analytics.rollup_plan import Plan, plan, records_in, slices
-from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.window_files import InUse, sole_writer
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
@@ -237,7 +237,7 @@ def sums_of_ranges(
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from cluster.analytics.spark_sources import NoConnector, collected, sums_frame
+    from cluster.analytics.rollup.spark_sources import NoConnector, collected, sums_frame
 
     try:
         return collected(

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.plan import plan, records_in, slices
 from cluster.analytics.rollup_output import Progress
-from cluster.analytics.rollup_plan import plan, records_in, slices
 
 
 def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicState:

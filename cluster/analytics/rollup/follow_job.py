@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
 
-from cluster.analytics.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
-from cluster.analytics.follow_output import Batch, FollowedOutput, OutOfStep, go_on
-from cluster.analytics.kafka_records import cluster_id, topic_ranges
-from cluster.analytics.rollup_job import (
+from cluster.analytics.rollup.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
+from cluster.analytics.rollup.follow_output import Batch, FollowedOutput, OutOfStep, go_on
+from cluster.analytics.rollup.job import (
     Phase,
     RollupOptions,
     StartSpark,
@@ -29,10 +28,11 @@ from cluster.analytics.rollup_job import (
     read_topic,
     writing,
 )
+from cluster.analytics.rollup.kafka_records import cluster_id, topic_ranges
+from cluster.analytics.rollup.plan import Plan
+from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
+from cluster.analytics.rollup.stream_offsets import records_between, to_json
 from cluster.analytics.rollup_output import RollupOutput
-from cluster.analytics.rollup_plan import Plan
-from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.stream_offsets import records_between, to_json
 from cluster.analytics.window_sums import SUMS_SCHEMA
 from cluster.model.errors import UserError
 from cluster.runtime.clock import SystemClock
@@ -172,7 +172,7 @@ class _Stream:
             self._is_closed = True
 
     def _take(self, rows: "DataFrame", number: int) -> None:
-        from cluster.analytics.spark_sources import collected
+        from cluster.analytics.rollup.spark_sources import collected
 
         sums = collected(rows)
         try:
@@ -234,7 +234,7 @@ def _run(
 
 
 def _start(spark: "SparkSession", stream: _Stream) -> "StreamingQuery":
-    from cluster.analytics import kafka_source, kafka_stream
+    from cluster.analytics.rollup import kafka_source, kafka_stream
 
     options, chosen = stream.options, stream.chosen
     spark.dataSource.register(kafka_source.MetricSource)

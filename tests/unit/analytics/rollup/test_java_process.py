@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analytics import java_process
-from cluster.analytics.java_process import NoJava, find_java, major_version
+from cluster.analytics.rollup import java_process
+from cluster.analytics.rollup.java_process import NoJava, find_java, major_version
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cluster.analytics.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
+from cluster.analytics.rollup.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
+from cluster.analytics.rollup.stream_offsets import Offsets, are_equal, records_between
 from cluster.analytics.rollup_output import LATE_AFTER, Added, Progress, RollupOutput, closed_until
-from cluster.analytics.stream_offsets import Offsets, are_equal, records_between
 from cluster.analytics.window_files import NARROWEST, WIDTHS_S
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from cluster.analytics.java_process import find_java
+from cluster.analytics.rollup.java_process import find_java
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 from cluster.runtime.log_file import rotate_if_large
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOCAL_MASTER: Final = "local[*]"
 
-_PACKAGE: Final = Path(__file__).parents[1]
+_PACKAGE: Final = Path(__file__).parents[2]
 _JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Light compilation: a JVM that runs for half a minute takes 16 s of CPU with it, 24 s without."""
 _SETTINGS: Final = {
@@ -51,7 +51,7 @@ JVM_GONE: Final = (ConnectionRefusedError, ConnectionResetError, EOFError)
 _STOP_TIMEOUT_S: Final = 5.0
 _REASON_LENGTH: Final = 300
 _REASONS: Final = (
-    r"^(?:cluster\.analytics\.\w+|cimpl)\.\w+: (.+)$",  # last line of a worker's traceback
+    r"^(?:cluster\.analytics(?:\.\w+)+|cimpl)\.\w+: (.+)$",  # last line of a worker's traceback
     r"^(?:[a-z]+\.)+\w+(?:Exception|Error): (.+)$",  # first line of a Java stack trace
 )
 

