@@ -1406,15 +1406,22 @@ METRICS_TOPIC_ENABLE: Final = broker_setting(
     default=True,
     doc="Whether the broker writes metric records into the topic __cluster_metrics.",
 )
+METRICS_TOPIC_CLIENT_PRODUCE: Final = broker_setting(
+    "milena.metrics.topic.client.produce",
+    boolean(),
+    default=False,
+    update=Update.CLUSTER_WIDE,
+    doc="Whether clients may produce to __cluster_metrics too, for teaching.",
+)
 METRICS_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.interval.ms",
-    integer(at_least=250),
+    integer(at_least=250, at_most=DAY_MS),
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
 )
 METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.group.interval.ms",
-    integer(at_least=SECOND_MS),
+    integer(at_least=SECOND_MS, at_most=DAY_MS),
     default=5 * SECOND_MS,
     doc="How often the broker writes metric records of the consumer groups that it coordinates.",
 )

@@ -19,7 +19,7 @@ from cluster.brokers.groups.lag_changes import (
 )
 from cluster.brokers.groups.log_ends import Ends, LeaderLogEnds
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.records import group_record, lag_records
+from cluster.brokers.metrics.records import MetricRecord, group_record, lag_records
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.coordinator.groups.consumer_group import ConsumerState
 from cluster.coordinator.groups.progress import CLASSIC, GroupProgress
@@ -142,7 +142,7 @@ class GroupMetrics:
         head = (self._local_id, moment.wall_ms, moment.interval_ms)
         found: list[GroupLag] = []
         furthest = FurthestBehind(self._counters.stats.groups_capacity // _LINE_MIN_BYTES)
-        batch: list[bytes] = []
+        batch: list[MetricRecord] = []
         progresses.reverse()
         while progresses:
             progress = progresses.pop()  # its offsets take much memory, and time to be freed
@@ -155,30 +155,30 @@ class GroupMetrics:
                 yield
             figures = each.figures(self._times.since_last(progress))
             furthest.add(each)
-            each.record = group_record(*head, figures)
+            each.record = group_record(*head, figures).value
             batch += map(self._record_of, self._group_changes.due(figures))
             yield
-            yield from self._send_full(batch, moment)
+            yield from self._send_full(batch)
         for rest in self._group_changes.gone():
             batch.append(self._record_of(rest))
-            yield from self._send_full(batch, moment)
-        self._send(batch, moment)
+            yield from self._send_full(batch)
+        self._send(batch)
         yield
         yield from self._write_file(found, moment)
         self._is_busy = False
 
-    def _record_of(self, due: DueGroup) -> bytes:
+    def _record_of(self, due: DueGroup) -> MetricRecord:
         return group_record(self._local_id, due.wall_ms, due.interval_ms, due.figures)
 
-    def _send_full(self, batch: list[bytes], moment: _Moment) -> Iterator[None]:
+    def _send_full(self, batch: list[MetricRecord]) -> Iterator[None]:
         while len(batch) >= _RECORDS_PER_BATCH:
-            self._send(batch[:_RECORDS_PER_BATCH], moment)
+            self._send(batch[:_RECORDS_PER_BATCH])
             del batch[:_RECORDS_PER_BATCH]
             yield
 
-    def _send(self, records: list[bytes], moment: _Moment) -> None:
+    def _send(self, records: list[MetricRecord]) -> None:
         if self._topic is not None and records:
-            self._topic.send(records, moment.wall_ms)
+            self._topic.send(records)
 
     def _write_file(self, found: list[GroupLag], moment: _Moment) -> Iterator[None]:
         """Groups first, those that are furthest behind before others, then their partitions. What
@@ -209,4 +209,4 @@ def _pieces_of_file(
         yield [each.record for each in found[start : start + OFFSETS_PER_STEP]]
     for each in found:
         for topic, some in each.pieces:
-            yield lag_records(*head, each.group, topic, some)
+            yield [record.value for record in lag_records(*head, each.group, topic, some)]

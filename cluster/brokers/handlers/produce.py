@@ -16,7 +16,13 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import HasLog, HasLongWork, HasPartitions, KnowsLiveness
+from cluster.brokers.handlers.ports import (
+    HasLog,
+    HasLongWork,
+    HasPartitions,
+    HasSettings,
+    KnowsLiveness,
+)
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
@@ -29,6 +35,7 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
+from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
 from cluster.model.errors import (
     ErrorCode,
     PeerError,
@@ -37,7 +44,7 @@ from cluster.model.errors import (
     StorageFailed,
 )
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
-from cluster.model.topics import INTERNAL_TOPICS
+from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
 from cluster.protocol.produce_codec import (
@@ -59,6 +66,7 @@ _CODEC_BITS: Final = 0x07
 _ZSTD: Final = 4
 _FIRST_WITH_ZSTD: Final = 7
 _ADMIN_CLIENT_ID: Final = "__admin_client"
+_WRITTEN_BY_BROKERS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 _UNDECIDED: Final = ProducedPartition(-1, int(ErrorCode.unknown_server_error))
@@ -68,7 +76,7 @@ _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, HasLog, HasLongWork, KnowsLiveness, Protocol):
+class Ports(HasPartitions, HasLog, HasLongWork, HasSettings, KnowsLiveness, Protocol):
     """What Produce needs of its broker."""
 
 
@@ -200,13 +208,13 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                     partition = find_partition(services, topic, index, topic_id)
                 if (
                     not is_usual
-                    or topic in INTERNAL_TOPICS
+                    or topic in _WRITTEN_BY_BROKERS
                     or records is None
                     or len(records) <= _ATTRIBUTES_LOW_BYTE
                     or records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
                 ):
                     _check_request(request, records, context.version)
-                    _check_writer(topic, context.client_id)
+                    _check_writer(topic, context.client_id, services)
                 appended = partition.append(
                     records,  # type: ignore[arg-type]  # None was refused
                     acks,
@@ -312,7 +320,7 @@ def _append_later(rest: _Rest) -> Job:
         try:
             partition = find_partition(services, topic, index, topic_id)
             _check_request(request, memoryview(records), context.version)
-            _check_writer(topic, context.client_id)
+            _check_writer(topic, context.client_id, services)
             partition.check_leader()
             wall_ms = services.clock.wall_ms()
             checked = yield partial(
@@ -422,10 +430,17 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
         )
 
 
-def _check_writer(topic: str | None, client_id: str | None) -> None:
-    """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`)."""
+def _check_writer(topic: str | None, client_id: str | None, services: Ports) -> None:
+    """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`), that of
+    the metrics by brokers alone, which append to it without a request.
+    """
     if topic in INTERNAL_TOPICS and client_id != _ADMIN_CLIENT_ID:
         raise Refused(ErrorCode.invalid_topic_exception, f"Cannot append to internal topic {topic}")
+    if topic == METRICS_TOPIC and not services.settings[METRICS_TOPIC_CLIENT_PRODUCE]:
+        raise Refused(
+            ErrorCode.invalid_topic_exception,
+            f"Only brokers append to {topic}, unless {METRICS_TOPIC_CLIENT_PRODUCE.name}=true",
+        )
 
 
 def _refusal(

@@ -4,6 +4,7 @@ interval the metric records into their topic. Decides nothing and changes nothin
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Protocol
 
 from cluster.brokers.log_cleaner import LogCleaner
@@ -12,7 +13,7 @@ from cluster.brokers.log_scrubber import ScrubCounts
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.records import broker_record, quota_record
+from cluster.brokers.metrics.records import MetricRecord, broker_record, quota_record
 from cluster.brokers.metrics.replica_figures import ClusterFigures, ReplicaFigures
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.connection import MuteReason
@@ -41,6 +42,9 @@ tenth of the thread at most."""
 _DRAINED_PER_STEP: Final = 16
 _REFRESHED_PER_TICK: Final = 64
 """Clients without requests whose falling rate is followed, so that a tick stays short."""
+_RECORDS_PER_STEP: Final = 50
+_RECORDS_PER_BATCH: Final = 4 * _RECORDS_PER_STEP
+"""A batch is built in one step."""
 
 
 class ClientConnections(Protocol):
@@ -105,6 +109,8 @@ class MetricPublisher:
         self._quotas_version = -1
         self._is_written = True
         """All of the last tick's rows are in the file."""
+        self._is_publishing = False
+        """The work of the last interval is not over: the next one waits for it."""
         self._heap_trim = HeapTrim()
         """Of what is kept of clients: after many of them have come and gone."""
         self._idle_ns = watched.time.idle_ns
@@ -121,17 +127,19 @@ class MetricPublisher:
         self._stats.write_time(wall_ms, now_ms)
         elapsed_ms = now_ms - self._published_ms
         # Half a tick early rather than half a tick late: the mean is the interval.
-        if elapsed_ms >= self._interval_ms - TICK_MS // 2:
+        if elapsed_ms >= self._interval_ms - TICK_MS // 2 and not self._is_publishing:
+            self._is_publishing = True
             self._published_ms = now_ms
             self._slices.start(self._interval(now_ms, elapsed_ms, wall_ms), _STEPS_AT_ONCE)
 
     def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         self._look_at_idle_time(elapsed_ms)
         yield from self._look_at_broker()
-        self._publish(elapsed_ms, wall_ms)
+        yield from self._publish(elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
         self._heap_trim.look(held_bytes, held_bytes)
+        self._is_publishing = False
 
     # -- quotas ----------------------------------------------------------------------------------
 
@@ -242,16 +250,25 @@ class MetricPublisher:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _publish(self, elapsed_ms: int, wall_ms: WallMs) -> None:
+    def _publish(self, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         intervals = self._client_rows.take_intervals()
         values = self._values(elapsed_ms)
         if self._topic is None:
             return
-        records = [broker_record(self._local_id, wall_ms, elapsed_ms, values)]
-        records += [
-            quota_record(self._local_id, wall_ms, elapsed_ms, interval) for interval in intervals
-        ]
-        self._topic.send(records, wall_ms)
+        head = (self._local_id, wall_ms, elapsed_ms)
+        records = chain(
+            [broker_record(*head, values)],
+            (quota_record(*head, interval) for interval in intervals),
+        )
+        batch: list[MetricRecord] = []
+        for count, record in enumerate(records, 1):
+            batch.append(record)
+            if count % _RECORDS_PER_BATCH == 0:
+                self._topic.send(batch)
+                batch = []
+            if count % _RECORDS_PER_STEP == 0:
+                yield
+        self._topic.send(batch)
 
     def _values(self, elapsed_ms: int) -> dict[str, float]:
         changes = self._count_changes()

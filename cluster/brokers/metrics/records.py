@@ -6,7 +6,7 @@ Pure. The fields are described in docs/metrics.md, which names this module as th
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
@@ -14,10 +14,18 @@ from cluster.model.quota_usage import QuotaUsage
 VERSION: Final = 1
 _USAGE_FIELDS: Final = tuple(field.name for field in fields(QuotaUsage))
 
+
+class MetricRecord(NamedTuple):
+    """A record of the topic, whose timestamp is the `ts` in its value."""
+
+    value: bytes
+    timestamp_ms: WallMs
+
+
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> bytes:
+def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> MetricRecord:
     """A record of kind `quota`; `wall_ms` is the end of the interval."""
     head = {
         "v": VERSION,
@@ -30,7 +38,7 @@ def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsa
     for name in ("limit", "usage", "rate"):  # readers take a column's type from any of its values
         if values[name] is not None:
             values[name] = float(values[name])
-    return _encode(head | values).encode("utf-8", "replace")
+    return _record(head | values)
 
 
 class PartitionLag(NamedTuple):
@@ -55,7 +63,7 @@ def lag_records(
     group: str,
     topic: str,
     partitions: Iterable[PartitionLag],
-) -> list[bytes]:
+) -> list[MetricRecord]:
     """Records of kind `lag`, one for each partition of the topic: a microsecond each."""
     head = _encode(
         {
@@ -73,7 +81,7 @@ def lag_records(
         f'"committed":{each.committed},"lag":{_number(each.lag)}}}'
         for each in partitions
     ]
-    return [row.encode("utf-8", "replace") for row in rows]
+    return [MetricRecord(row.encode("utf-8", "replace"), wall_ms) for row in rows]
 
 
 def _number(value: int | None) -> str:
@@ -96,7 +104,9 @@ class GroupFigures(NamedTuple):
     state_ms: Mapping[str, int]
 
 
-def group_record(broker: int, wall_ms: WallMs, interval_ms: int, figures: GroupFigures) -> bytes:
+def group_record(
+    broker: int, wall_ms: WallMs, interval_ms: int, figures: GroupFigures
+) -> MetricRecord:
     """A record of kind `group`."""
     head = {
         "v": VERSION,
@@ -105,14 +115,14 @@ def group_record(broker: int, wall_ms: WallMs, interval_ms: int, figures: GroupF
         "interval_ms": interval_ms,
         "broker": broker,
     }
-    return _encode(head | figures._asdict()).encode("utf-8", "replace")
+    return _record(head | figures._asdict())
 
 
 def broker_record(
     broker: int, wall_ms: WallMs, interval_ms: int, values: Mapping[str, float]
-) -> bytes:
+) -> MetricRecord:
     """A record of kind `broker`: rates are per second, gauges are present values."""
-    return _encode(
+    return _record(
         {
             "v": VERSION,
             "kind": "broker",
@@ -121,4 +131,8 @@ def broker_record(
             "broker": broker,
             "values": dict(values),
         }
-    ).encode("utf-8", "replace")
+    )
+
+
+def _record(fields: Mapping[str, Any]) -> MetricRecord:
+    return MetricRecord(_encode(fields).encode("utf-8", "replace"), fields["ts"])

@@ -7,10 +7,12 @@ At most once: a batch is sent again only when it was certainly not appended.
 
 import logging
 from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cluster.brokers.internal_topics import AppendOutcome, InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metrics.records import MetricRecord
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.errors import ErrorCode
@@ -25,6 +27,15 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 
+BATCH_MAX_BYTES: Final = 512 << 10
+"""No batch is larger, compressed or not."""
+RECORD_MAX_BYTES: Final = 256 << 10
+"""A larger value is dropped, since readers refuse it: one with two names of 32 KB each that are all
+control characters, which JSON writes with six bytes each."""
+_RECORD_OVERHEAD_BYTES: Final = 40
+"""Of each record beside key and value: one byte, and up to seven numbers of up to 5 bytes."""
+_BATCH_OVERHEAD_BYTES: Final = 1024
+"""The header, and what LZ4 adds to bytes that it cannot compress."""
 _REPLICAS_MAX: Final = 3
 CONFIGS: Final = {
     "retention.ms": str(24 * 60 * 60 * 1000),
@@ -32,6 +43,10 @@ CONFIGS: Final = {
     "segment.ms": str(30 * 60 * 1000),
     "retention.bytes": str(1 << 30),
     "segment.bytes": str(64 << 20),
+    "cleanup.policy": "delete",
+    # Readers compare the timestamp of a record with the time in its value.
+    "message.timestamp.type": "CreateTime",
+    "max.message.bytes": str(BATCH_MAX_BYTES),
 }
 """Of the topic when it is created: each partition keeps a day, and half an hour at most, but no
 more than 1 GiB, and a segment at most."""
@@ -46,7 +61,17 @@ one batch a second, and for 10,000 records of lag, which come in 50."""
 _WAITING_MAX_BYTES: Final = 16 << 20
 """The same of their bytes: records of clients may have long names."""
 _RECORDS_PER_BATCH: Final = 500
-"""About 200 KB, below every sensible max.message.bytes; less when it is compressed."""
+"""About 200 KB; less when it is compressed."""
+_LASTING: Final = frozenset(
+    {
+        ErrorCode.corrupt_message,
+        ErrorCode.invalid_record,
+        ErrorCode.invalid_timestamp,
+        ErrorCode.message_too_large,
+    }
+)
+"""Refusals of the batch itself, which another attempt would meet too: somebody may have given the
+topic other configs than it was created with."""
 _CODEC: Final = Compression.LZ4
 """Records repeat each other's words: a tenth of the bytes, for some 0.3 ms a batch."""
 
@@ -117,19 +142,37 @@ class MetricTopic:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def send(self, values: list[bytes], timestamp_ms: int) -> None:
+    def send(self, records: Iterable[MetricRecord]) -> None:
         """Write records with this broker's id as the key, now or when there is a leader."""
-        key = str(self._local_id).encode()
-        for start in range(0, len(values), _RECORDS_PER_BATCH):
-            part = values[start : start + _RECORDS_PER_BATCH]
-            records = [NewRecord(value, key, timestamp_ms) for value in part]
-            self._waiting.append((build_batch(records, codec=_CODEC), len(records)))
+        for part in self._parts(records):
+            self._waiting.append((build_batch(part, codec=_CODEC), len(part)))
         sizes = sum(len(batch) for batch, _ in self._waiting)
         while len(self._waiting) > _BATCHES_MAX or sizes > _WAITING_MAX_BYTES:
             batch, count = self._waiting.popleft()
             sizes -= len(batch)
             self.dropped_count += count
         self.flush()
+
+    def _parts(self, records: Iterable[MetricRecord]) -> Iterator[list[NewRecord]]:
+        """The records of each batch, bounded by count and bytes."""
+        key = str(self._local_id).encode()
+        part: list[NewRecord] = []
+        part_bytes = _BATCH_OVERHEAD_BYTES
+        for value, timestamp_ms in records:
+            if len(value) > RECORD_MAX_BYTES:
+                self.dropped_count += 1
+                continue
+            size_bytes = len(value) + len(key) + _RECORD_OVERHEAD_BYTES
+            if part and (
+                part_bytes + size_bytes > BATCH_MAX_BYTES or len(part) == _RECORDS_PER_BATCH
+            ):
+                yield part
+                part = []
+                part_bytes = _BATCH_OVERHEAD_BYTES
+            part.append(NewRecord(value, key, timestamp_ms))
+            part_bytes += size_bytes
+        if part:
+            yield part
 
     def flush(self) -> None:
         """Append the waiting batches, here or at a peer, in order, as long as there is a leader."""
@@ -152,12 +195,14 @@ class MetricTopic:
         """A peer's batch, for a partition that it believes this broker leads."""
 
         def on_outcome(outcome: AppendOutcome) -> None:
-            if outcome.code is ErrorCode.none or not outcome.is_appended:
-                is_there = outcome.code is ErrorCode.none
-                code = ErrorCode.none if is_there else ErrorCode.not_leader_or_follower
-                reply(Acknowledged(code))
-            else:
+            if outcome.code is ErrorCode.none:
+                reply(Acknowledged(ErrorCode.none))
+            elif outcome.is_appended:
                 reply(Refusal(outcome.code, "it may be in the log all the same"))
+            elif outcome.code in _LASTING:
+                reply(Refusal(outcome.code, outcome.detail))
+            else:
+                reply(Acknowledged(ErrorCode.not_leader_or_follower))
 
         partition = TopicPartition(METRICS_TOPIC, request.partition)
         self._internal.append(partition, memoryview(request.batch), on_outcome)
@@ -173,10 +218,16 @@ class MetricTopic:
             if outcome.code is ErrorCode.none:
                 self.flush()
                 return
-            if outcome.code is ErrorCode.kafka_storage_error and outcome.code is not former:
+            is_lasting = outcome.code in _LASTING
+            if outcome.code is not former and (
+                is_lasting or outcome.code is ErrorCode.kafka_storage_error
+            ):
                 log.warning("cannot write metric records: %s", outcome.detail)
             if outcome.is_appended:
                 self.dropped_count += count  # it may yet be committed: not again
+            elif is_lasting:
+                self.dropped_count += count
+                self.flush()
             else:
                 self._waiting.appendleft((batch, count))
 

@@ -36,7 +36,11 @@ def test_what_changes_in_use_is_what_changes_in_kafka(setting):
             expected = Update.READ_ONLY
         if setting is broker.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND:
             expected = Update.PER_BROKER  # `DynamicConfig.Broker`, of which Kafka states no mode
-        if setting in (broker.LOG_SCRUB_INTERVAL_MS, broker.LOG_SCRUB_MAX_BYTES_PER_SECOND):
+        if setting in (
+            broker.LOG_SCRUB_INTERVAL_MS,
+            broker.LOG_SCRUB_MAX_BYTES_PER_SECOND,
+            broker.METRICS_TOPIC_CLIENT_PRODUCE,
+        ):
             expected = Update.CLUSTER_WIDE  # not in Kafka
         assert is_changeable(name) is (expected is not Update.READ_ONLY)
         assert name != setting.name or setting.update is expected

@@ -70,15 +70,16 @@ class World:
         else:
             on_done(self.ends)
 
-    def _send(self, records, wall_ms):
+    def _send(self, records):
         self.batches += 1
-        assert wall_ms == WALL_MS
-        self.sent += map(json.loads, records)
+        for record in records:
+            self.sent.append(json.loads(record.value))
+            assert record.timestamp_ms == self.sent[-1]["ts"]
 
-    def tick(self, now_ms: int) -> list[dict[str, Any]]:
+    def tick(self, now_ms: int, wall_ms: int = WALL_MS) -> list[dict[str, Any]]:
         """The records of one interval."""
         self.sent.clear()
-        self.metrics.on_tick(MonotonicMs(now_ms), WallMs(WALL_MS))
+        self.metrics.on_tick(MonotonicMs(now_ms), WallMs(wall_ms))
         while self.jobs:
             for _ in self.jobs.pop(0):
                 pass
@@ -112,6 +113,17 @@ def test_many_offsets_are_looked_at_less_often():
     world.groups["g"] = world.groups["g"]._replace(generation=5)
     [group] = [each for each in world.tick(due_ms) if each["kind"] == "group"]
     assert (group["partitions"], group["interval_ms"]) == (40_000, due_ms - 5_000)
+
+
+def test_a_record_of_a_rest_has_the_time_at_which_that_ended():
+    """The timestamp of each is compared with its `ts` by the stage."""
+    world = World()
+    world.groups["g"] = a_group()
+    world.tick(5_000, WALL_MS)
+    assert world.tick(10_000, WALL_MS + 5_000) == []
+    world.groups["g"] = a_group(generation=5)
+    records = [each for each in world.tick(15_000, WALL_MS + 10_000) if each["kind"] == "group"]
+    assert [each["ts"] - WALL_MS for each in records] == [5_000, 10_000]
 
 
 def test_a_group_and_its_partitions_have_records():

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
+from cluster.config.dynamic import CLUSTER_WIDE, applied
 from cluster.model.errors import ErrorCode
+from cluster.model.topics import METRICS_TOPIC
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import read_records
@@ -438,6 +441,41 @@ def test_transactions_are_refused(stage: HandlerStage) -> None:
     answer = stage.connect().call(produce_to(("t", 0, a_batch()), transactional_id="tx"))
 
     assert codes(answer) == [ErrorCode.invalid_txn_state]
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("client_id", ["any", "__admin_client"])
+def test_clients_do_not_write_metric_records(
+    stage: HandlerStage, version: int, client_id: str
+) -> None:
+    topic = a_topic(METRICS_TOPIC, ALONE)
+    stage.update(topic, a_topic("t", ALONE))
+    name: Any = topic.topic_id if version >= 13 else METRICS_TOPIC
+    client = stage.connect()
+    client.client_id = client_id
+
+    (refused,) = produced_in(client.call(produce_to((name, 0, a_batch()), version=version)))
+
+    assert refused.error_code == ErrorCode.invalid_topic_exception
+    if version >= 8:
+        assert refused.error_message == (
+            "Only brokers append to __cluster_metrics, unless"
+            " milena.metrics.topic.client.produce=true"
+        )
+    assert stage.partition(METRICS_TOPIC).log.log_end_offset == 0
+
+
+def test_a_setting_lets_clients_write_metric_records(stage: HandlerStage) -> None:
+    stage.update(a_topic(METRICS_TOPIC, ALONE))
+    client = stage.connect()
+    asked = produce_to((METRICS_TOPIC, 0, a_batch()))
+    assert codes(client.call(asked)) == [ErrorCode.invalid_topic_exception]
+
+    live = stage.core.live
+    values = {METRICS_TOPIC_CLIENT_PRODUCE.name: "true"}
+    live.replace(applied(live.started, {CLUSTER_WIDE: values}).settings)
+
+    assert codes(client.call(asked)) == [0]
 
 
 # -- records that are refused ----------------------------------------------------------------------

@@ -8,6 +8,12 @@ from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import QuotaKind
 
 
+def read(record):
+    fields = json.loads(record.value)
+    assert record.timestamp_ms == fields["ts"]
+    return fields
+
+
 def test_a_quota_record_has_every_field_and_its_type():
     interval = QuotaUsage(
         quota=QuotaKind.PRODUCE,
@@ -23,7 +29,7 @@ def test_a_quota_record_has_every_field_and_its_type():
         throttle_ms_max=30,
         muted_ms=12,
     )
-    assert json.loads(quota_record(3, WallMs(1_700_000_000_000), 1001, interval)) == {
+    assert read(quota_record(3, WallMs(1_700_000_000_000), 1001, interval)) == {
         "v": 1,
         "kind": "quota",
         "ts": 1_700_000_000_000,
@@ -42,20 +48,20 @@ def test_a_quota_record_has_every_field_and_its_type():
         "throttle_ms_max": 30,
         "muted_ms": 12,
     }
-    text = quota_record(3, WallMs(0), 1000, interval).decode()
+    text = quota_record(3, WallMs(0), 1000, interval).value.decode()
     assert '"limit":5.0' in text
     assert '"usage":7.0' in text
 
 
 def test_without_a_rule_rule_and_limit_are_null():
     a_usage = QuotaUsage(quota=QuotaKind.FETCH, user="ü", client_id="ключ")
-    record = json.loads(quota_record(0, WallMs(0), 1000, a_usage))
+    record = read(quota_record(0, WallMs(0), 1000, a_usage))
     assert (record["rule"], record["limit"]) == (None, None)
     assert (record["user"], record["client_id"]) == ("ü", "ключ")
 
 
 def test_a_broker_record():
-    record = json.loads(broker_record(1, WallMs(5), 1000, {"BytesInPerSec": 1.5, "LeaderCount": 3}))
+    record = read(broker_record(1, WallMs(5), 1000, {"BytesInPerSec": 1.5, "LeaderCount": 3}))
     assert record == {
         "v": 1,
         "kind": "broker",
