@@ -65,7 +65,7 @@ def test_other_kinds_are_counted_and_not_rejected():
 
 
 def test_records_of_brokers_are_counted_as_other_kinds_in_whatever_form():
-    written = broker_record(0, WallMs(START_MS), 1000, {"BytesInPerSec": 1.0})
+    written = broker_record(0, WallMs(START_MS), 1000, {"BytesInPerSec": 1.0}).value
     spaced = json.dumps(json.loads(written)).encode()
     assert counts(rows_of([written, spaced, *encoded(quota_record())])) == {"quota": 1, "other": 2}
     assert _OF_BROKER in written, "the way of brokers is known by its beginning"

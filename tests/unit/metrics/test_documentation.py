@@ -37,5 +37,5 @@ def test_every_field_is_described():
         group_record(0, WallMs(0), 0, GroupFigures("g", "", "", "", 0, 0, 0, 0, 0, 0, {})),
         *lag_records(0, WallMs(0), 0, "g", "t", [PartitionLag(0, 0, 0)]),
     )
-    fields = {field for record in records for field in json.loads(record)}
+    fields = {field for record in records for field in json.loads(record.value)}
     assert [name for name in (*fields, *RULES) if f"`{name}`" not in TEXT] == []

@@ -64,8 +64,8 @@ def a_group(
     for (topic, number), lag in lags.items():
         end = None if lag is None else 100 + lag
         one = PartitionLag(number, end, 100)
-        rows += lag_records(0, WallMs(ts), 5_000, name, topic, [one])
-    return group_record(0, WallMs(ts), 5_000, figures), rows
+        rows += [each.value for each in lag_records(0, WallMs(ts), 5_000, name, topic, [one])]
+    return group_record(0, WallMs(ts), 5_000, figures).value, rows
 
 
 def write(stats: MmapStats, *groups: tuple[bytes, list[bytes]]) -> None:
