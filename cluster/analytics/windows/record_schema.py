@@ -158,7 +158,8 @@ RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
 _SCHEMAS: Final = {
     kind: pa.schema([(each.name, each.type) for each in fields]) for kind, fields in RECORDS.items()
 }
-_HEAD_SCHEMA: Final = pa.schema([(each.name, each.type) for each in _head(0)])
+_OTHER_SCHEMA: Final = pa.schema([("kind", pa.string()), ("v", pa.int64())])
+"""What is looked at in records of other kinds."""
 _ALL: Final = pa.unify_schemas([*_SCHEMAS.values()])
 _AT: Final = "@"
 """A field put into values to be parsed, so that rows can be told to belong to them."""
@@ -317,7 +318,7 @@ def _row(value: bytes) -> dict[str, Any] | str:
     if not isinstance(found, dict):
         return "not a JSON object"
     kind = found.get("kind")
-    schema = _SCHEMAS.get(kind, _HEAD_SCHEMA) if isinstance(kind, str) else _HEAD_SCHEMA
+    schema = _SCHEMAS.get(kind, _OTHER_SCHEMA) if isinstance(kind, str) else _OTHER_SCHEMA
     row = {each.name: found.get(each.name) for each in schema}
     for each in schema:
         if not _fits(row[each.name], each.type):
@@ -370,10 +371,10 @@ def _kept(table: pa.Table, kind: str, found: Values, now_ms: int, result: Checke
             result.rejected.append((at, failures[first][0]))
         table = table.filter(is_kept)
     start_us = pc.multiply(pc.subtract(table["ts"], table["interval_ms"]), 1000)
-    # -0.0 is another key than 0.0 to a hash table.
-    if kind == "quota":
-        at = table.schema.get_field_index("limit")
-        table = table.set_column(at, "limit", pc.add(table["limit"], 0.0))
+    for each in RECORDS[kind]:
+        if each.type == pa.float64():  # -0.0 is another key than 0.0, and another bucket
+            at = table.schema.get_field_index(each.name)
+            table = table.set_column(at, each.name, pc.add(table[each.name], 0.0))
     for name in ("broker", "partition"):
         if name in table.column_names and name in KIND_OF[kind].keys:
             at = table.schema.get_field_index(name)
