@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cluster.analytics.rollup.kafka_stream import MetricStreamReader
 
-SHORT_NAME: Final = "milena-metrics"
+SHORT_NAME: Final = "milena-rollup"
 TOPIC: Final = "subscribe"
 RANGES: Final = "milena.offsetRanges"
 FAIL_ON_DATA_LOSS: Final = "failOnDataLoss"
@@ -70,7 +70,7 @@ class MetricRangeReader(DataSourceReader):
 
 
 class MetricSource(DataSource):
-    """`spark.read.format("milena-metrics")`. Options: see the constants of this module."""
+    """`spark.read.format("milena-rollup")`. Options: see the constants of this module."""
 
     @classmethod
     def name(cls) -> str:
