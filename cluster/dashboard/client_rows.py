@@ -25,17 +25,6 @@ def client_row(key: Key, states: Sequence[ClientState]) -> Json:
     }
 
 
-def finite(value: Any) -> Any:
-    """The value with None for every number that JSON cannot express, at any depth."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    return value
-
-
 def _of_broker(state: ClientState) -> dict[str, Any]:
     row = state.row
     utilisation = row.utilisation

@@ -8,7 +8,7 @@ from typing import Final
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.dashboard.broker_actions import ACTIONS, SIGNALS, action_command, action_request
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
-from cluster.dashboard.client_rows import client_row, finite, ranked
+from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
@@ -24,6 +24,7 @@ from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import Refused, UserError
+from cluster.model.finite_json import finite
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.runtime.installation import launcher

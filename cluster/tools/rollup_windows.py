@@ -3,9 +3,10 @@
 import argparse
 import contextlib
 import shlex
-from datetime import UTC, datetime, timedelta
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
@@ -14,14 +15,16 @@ from cluster.tools.extra_packages import need_extra
 from cluster.tools.rollup import EXTRA, output_dir
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    from cluster.analytics.reports.usage_history import Span
-    from cluster.analytics.window_files import WindowKind
+    from cluster.analytics.reports.periods import Days, Period, Read
+    from cluster.analytics.windows.kinds import WindowKind
 
-WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600}
-_LONG: Final = timedelta(hours=2)
-"""Longer periods are shown in windows of one minute, unless an option says otherwise."""
+_WIDTHS = ("10s", "1m", "1h", "1d")
+"""Those of `windows/kinds.py`, which needs PyArrow."""
 
 
 def add_window_options(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +32,8 @@ def add_window_options(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument(
         "--width",
-        choices=tuple(WIDTHS_S),
-        help="of the windows (default: 10s for up to two hours, else 1m)",
+        choices=_WIDTHS,
+        help="of the windows (default: 10s for up to 2 hours, 1m for 2 days, 1h for 60 days)",
     )
     parser.add_argument(
         "--last",
@@ -63,13 +66,14 @@ def add_period(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def windows_place(args: argparse.Namespace) -> Path:
-    """The folder of the windows, once the packages that read them are there. Raises UserError."""
+def windows_place(args: argparse.Namespace) -> str:
+    """Where the windows are, for people, once the packages that read them are there. Raises
+    UserError."""
     output = output_dir(args)
     if not output.is_dir():
         raise no_windows(args)
     need_extra(EXTRA, "pyarrow")
-    return output
+    return shown(output)
 
 
 def no_windows(args: argparse.Namespace) -> UserError:
@@ -86,78 +90,85 @@ def no_windows(args: argparse.Namespace) -> UserError:
     return UserError(f"there are no windows in {shown(output_dir(args))}: {hint}")
 
 
-def chosen_windows(args: argparse.Namespace, kind: "WindowKind") -> "tuple[str, pa.Table]":
-    """The windows within the period, and their width: the chosen one, or one that suits the period.
+def chosen_period(
+    args: argparse.Namespace, kind: "WindowKind", width: str | None = None
+) -> "Period | None":
+    """The windows of a kind that the options choose, of this width if one is given; None if there
+    are none.
 
-    Raises UserError if a file is broken.
+    Says on stderr if windows of impossible times are left out. To be called within
+    `readable_windows`.
     """
-    import pyarrow as pa
+    from cluster.analytics.reports.periods import AHEAD, EARLIEST, impossible_windows, period_of
 
-    output = output_dir(args)
-    width = args.width or "1m"
-    try:
-        windows = _read(output, width, kind, args)
-        starts = windows["window_start"]
-        is_short = not windows.num_rows or starts[-1].as_py() - starts[0].as_py() <= _LONG
-        if is_short and args.width is None:
-            width = "10s"
-            windows = _read(output, width, kind, args)
-    except (OSError, pa.ArrowException) as problem:
-        reason = str(problem).partition("\n")[0]
-        raise UserError(f"cannot read the windows in {shown(output)}: {reason}") from None
-    return width, windows
-
-
-def span_of(windows: "pa.Table", width: str) -> "Span":
-    """From the first of the windows, of which there are some, to the end of the last."""
-    from cluster.analytics.reports.usage_history import Span
-
-    starts = windows["window_start"]
-    width_s = WIDTHS_S[width]
-    return Span(
-        int(starts[0].as_py().timestamp()), int(starts[-1].as_py().timestamp()) + width_s, width_s
+    read, days = _reader(args, kind)
+    now = datetime.now(UTC)
+    left_out = impossible_windows(read, days, args.since, args.until, now)
+    if left_out and width is None:  # else of another kind, after one of which it was said
+        print(_impossible(args, left_out), file=sys.stderr)
+    return period_of(
+        read,
+        days,
+        width or args.width,
+        max(args.since or EARLIEST, EARLIEST),
+        min(args.until or now + AHEAD, now + AHEAD),
+        args.last,
     )
 
 
-def _read(output: Path, width: str, kind: "WindowKind", args: argparse.Namespace) -> "pa.Table":
-    """The windows within the period. Files of other days are not opened."""
-    from cluster.analytics.window_files import days_there, read_windows
-
-    days = days_there(output, kind, width)
-    if args.since is not None:
-        days = [day for day in days if day >= args.since.date()]
-    if args.until is not None:
-        days = [day for day in days if day <= args.until.date()]
-    if args.last is None:
-        return _within(read_windows(output, width, days, kind), args)
-    windows = kind.schema.empty_table()
-    while days and not windows.num_rows:  # of the latest day there may be none before --until
-        latest = days.pop()
-        windows = _within(read_windows(output, width, [latest], kind), args)
-    if not windows.num_rows:
-        return windows
-    with contextlib.suppress(OverflowError):  # before the year 1: everything
-        first = (windows["window_start"][-1].as_py() - args.last).date()
-        days = [day for day in days if day >= first]
-    return _within(read_windows(output, width, [*days, latest], kind), args)
-
-
-def _within(windows: "pa.Table", args: argparse.Namespace) -> "pa.Table":
+@contextlib.contextmanager
+def readable_windows(args: argparse.Namespace) -> "Iterator[None]":
+    """Within the block, windows are read. Raises UserError for a file that is broken."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    kind = windows["window_start"].type
-    for time, is_within in ((args.since, pc.greater_equal), (args.until, pc.less)):
-        if time is not None:
-            windows = windows.filter(is_within(windows["window_start"], pa.scalar(time, kind)))
-    if args.last is None or not windows.num_rows:
-        return windows
-    starts = windows["window_start"]
     try:
-        first = starts[-1].as_py() - args.last
-    except OverflowError:  # before the year 1: everything
-        return windows
-    return windows.filter(pc.greater(starts, pa.scalar(first, kind)))
+        yield
+    except (OSError, pa.ArrowException) as problem:
+        reason = str(problem).partition("\n")[0]
+        place = shown(output_dir(args))
+        raise UserError(f"cannot read the windows in {place}: {reason}") from None
+
+
+def _impossible(args: argparse.Namespace, count: int) -> str:
+    place = "" if args.output is None else f" --output {shlex.quote(str(args.output))}"
+    windows = "1 window that begins" if count == 1 else f"{count:,} windows that begin"
+    return (
+        f"{windows} before 2020 or later than now left out:"
+        f" `{launcher(data_dir(args).path)} rollup{place} --repair` removes such"
+    )
+
+
+def _reader(args: argparse.Namespace, kind: "WindowKind") -> "tuple[Read, Days]":
+    from cluster.analytics import window_files
+    from cluster.analytics.windows.kinds import WIDTHS_S
+
+    output = output_dir(args)
+    (old,) = [each for each in window_files.WINDOW_KINDS if each.name == kind.name]
+    days = {width: window_files.days_there(output, old, width) for width in WIDTHS_S}
+
+    def read(
+        width: str,
+        since: datetime | None,
+        until: datetime | None,
+        columns: "Sequence[str]",
+        where: "pc.Expression | None",
+    ) -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        chosen = [
+            day
+            for day in days[width]
+            if (since is None or day >= since.date()) and (until is None or day <= until.date())
+        ]
+        table = window_files.read_windows(output, width, chosen, old)
+        for time, is_within in ((since, pc.greater_equal), (until, pc.less)):
+            if time is not None:
+                starts = table["window_start"]
+                table = table.filter(is_within(starts, pa.scalar(time, starts.type)))
+        return (table if where is None else table.filter(where)).select(columns)
+
+    return read, days
 
 
 def _time(text: str) -> datetime:

@@ -11,61 +11,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.analytics.reports import svg_plot
-from cluster.analytics.reports.usage_history import Span, Usage
+from cluster.analytics.reports.usage_history import Span, Summary, Usage
+from cluster.analytics.reports.usage_report import UsageReport
+from cluster.analytics.reports.usage_table import (
+    FULLY_LIMITED_PERCENT,
+    OF_LIMIT,
+    level,
+    usage_table,
+)
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock, duration, percent, rate
-
-PLOTS_MAX: Final = 24
-"""Limits the length of the page, as does ROWS_MAX."""
-ROWS_MAX: Final = 100
-"""Rows of the table, unless an option says how many."""
-
-COLUMNS: Final = (
-    ("client id", "text"),
-    ("user", "text"),
-    ("quota", "text"),
-    ("rule", "text"),
-    ("limit", ""),
-    ("avg rate", ""),
-    ("max rate", ""),
-    ("of limit", ""),
-    ("throttled", ""),
-    ("throttle time", ""),
-    ("worst second", ""),
-)
-"""What the table shows, and how a column is aligned."""
 
 _FRAME_HEIGHT: Final = 400
 _ROW_HEIGHT: Final = 34
 _CARD_HEIGHT: Final = 560
 _FOLDER: Final = "cluster.analytics.reports"
-_FULL_PERCENT: Final = 100.0
-_NEAR_PERCENT: Final = 80.0
-
-
-def cells(usage: Usage) -> tuple[str, ...]:
-    """One row of the table, for the page and for the terminal."""
-    return (
-        usage.name,
-        one_line(usage.user or "-"),
-        usage.quota,
-        usage.rule or "-",
-        rate(usage.quota, usage.limit),
-        rate(usage.quota, usage.rate_avg),
-        rate(usage.quota, usage.rate_max),
-        percent(usage.percent_of_limit),
-        percent(usage.throttled_percent),
-        duration(usage.throttle_ms),
-        duration(usage.throttle_ms_max),
-    )
-
-
-def level(usage: Usage) -> str:
-    """How near the use is to its limit: `over`, `near`, or an empty text for neither."""
-    share = usage.percent_of_limit
-    if share is None:
-        return ""
-    return "over" if share > _FULL_PERCENT else "near" if share >= _NEAR_PERCENT else ""
 
 
 class Cell(NamedTuple):
@@ -85,9 +45,9 @@ class Card(NamedTuple):
     plot: svg_plot.Plot
 
 
-def page(found: Sequence[Usage], span: Span, source: str, most: int = ROWS_MAX) -> str:
-    """The whole document. `source` says where the windows came from; the table has so many rows
-    at most."""
+def page(report: UsageReport) -> str:
+    """The whole document."""
+    span, table = report.span, usage_table(report.shown)
     return (
         _templates()
         .get_template("report.html")
@@ -97,25 +57,25 @@ def page(found: Sequence[Usage], span: Span, source: str, most: int = ROWS_MAX) 
                 f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC"
                 f" in windows of {_width(span.width_s)}"
             ),
-            source=source,
-            tiles=_tiles(found),
-            columns=COLUMNS,
-            rows=[_row(usage) for usage in found[:most]],
-            more=max(0, len(found) - most),
-            cards=[_card(usage, span) for usage in _plotted(found)],
+            source=report.source,
+            tiles=_tiles(report.summary),
+            columns=table.columns,
+            rows=[
+                _row(usage, table.columns, cells)
+                for usage, cells in zip(report.shown, table.rows, strict=True)
+            ],
+            more=report.more,
+            own_clients=report.own_clients,
+            notes=table.notes,
+            cards=[_card(usage, span) for usage in report.page_plots if usage.series],
         )
     )
 
 
-def height(found: Sequence[Usage], most: int = ROWS_MAX) -> int:
+def height(report: UsageReport) -> int:
     """Pixels in which `page` fits that a desktop shows, for a picture of all of it."""
-    rows, cards = min(most, len(found)), len(_plotted(found))
+    rows, cards = len(report.shown), len(report.page_plots)
     return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
-
-
-def _plotted(found: Sequence[Usage]) -> Sequence[Usage]:
-    plotted = [usage for usage in found if usage.limit is not None or usage.throttle_ms]
-    return (plotted or list(found))[:PLOTS_MAX]
 
 
 def _templates() -> Environment:
@@ -129,28 +89,31 @@ def _templates() -> Environment:
     )
 
 
-def _tiles(found: Sequence[Usage]) -> Sequence[tuple[str, str]]:
-    throttled = {usage.name for usage in found if usage.throttled}
-    worst = max(found, key=lambda usage: usage.throttle_ms)
+def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:
+    worst = summary.most_throttled
     return (
-        ("clients", f"{len({(usage.user, usage.client_id) for usage in found}):,}"),
-        ("throttled clients", f"{len(throttled):,}"),
-        ("throttle time, all", duration(sum(usage.throttle_ms for usage in found))),
-        ("most throttled", f"{worst.name} ({worst.quota})" if worst.throttle_ms else "nobody"),
+        ("clients", f"{summary.clients:,}"),
+        ("throttled clients", f"{summary.throttled_clients:,}"),
+        ("throttle time, all", duration(summary.throttle_ms)),
+        ("most throttled", f"{worst.name} ({one_line(worst.quota)})" if worst else "nobody"),
     )
 
 
-def _row(usage: Usage) -> Sequence[Cell]:
+def _row(usage: Usage, columns: Sequence[tuple[str, str]], cells: Sequence[str]) -> Sequence[Cell]:
     return [
-        Cell(text, f"{kind} {level(usage)}".strip() if name == "of limit" else kind)
-        for (name, kind), text in zip(COLUMNS, cells(usage), strict=True)
+        Cell(text, f"{kind} {level(usage)}".strip() if name == OF_LIMIT else kind)
+        for (name, kind), text in zip(columns, cells, strict=True)
     ]
 
 
 def _card(usage: Usage, span: Span) -> Card:
-    facts = [f"limit {rate(usage.quota, usage.limit)} per broker ({usage.rule})"]
+    rule = one_line(usage.rule or "-")
+    facts = [f"limit {rate(usage.quota, usage.limit)} per broker ({rule})"]
     if usage.limit is None:
         facts = ["no limit"]
+    held = usage.limited_percent
+    if held is not None and held < FULLY_LIMITED_PERCENT:
+        facts.append(f"a limit held in {percent(held)} of the active time")
     facts += [
         f"average {rate(usage.quota, usage.rate_avg)}",
         f"{percent(usage.throttled_percent)} of requests throttled",
@@ -160,7 +123,7 @@ def _card(usage: Usage, span: Span) -> Card:
     if usage.limit is not None:
         legend.append(("limit", "limit per broker"))
     return Card(
-        title=f"{usage.name} · {usage.quota}",
+        title=f"{usage.name} · {one_line(usage.quota)}",
         user=one_line(usage.user or ""),
         facts=" · ".join(facts),
         legend=legend,

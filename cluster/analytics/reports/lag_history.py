@@ -5,20 +5,30 @@ gaps: there it is taken to be as it was before.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cluster.analytics.metric_rows import STATES
 from cluster.analytics.reports.usage_history import Span
+from cluster.analytics.windows.kinds import STATES
 from cluster.model.printable import one_line
 
 _CARRIED_S: Final = 60
 """A partition that says nothing for longer has no committed offset any more."""
 _LATE_S: Final = 30
 """By so much a record may be later than a minute after the one before."""
+_PARTITION: Final = ("group", "topic", "partition")
+GROUP_COLUMNS: Final = (
+    *("window_start", "group", "members_max", "lag_max", "lag_last"),
+    *STATES.values(),
+)
+"""What `group_times` reads of the windows."""
+LAG_COLUMNS: Final = ("window_start", *_PARTITION, "lag_last", "log_end_max", "committed_max")
+"""What `lag_series` reads of the windows."""
+_CHANGE: Final = ("index", "lag", "known")
+_MILLION: Final = 1_000_000
 REBALANCING: Final = (
     *("preparing_rebalance_ms", "completing_rebalance_ms"),
     *("assigning_ms", "reconciling_ms"),
@@ -124,73 +134,147 @@ class GroupTimes:
 
 
 def group_times(windows: pa.Table, span: Span) -> list[GroupTimes]:
-    """The groups in a table of GROUP_SCHEMA in order of time, the furthest behind first.
+    """The groups in a table of their windows in order of time, the furthest behind first.
 
     One that is silent for a minute before the end of the span has ended.
     """
-    found: dict[str, GroupTimes] = {}
-    for row in windows.to_pylist():
-        times = found.setdefault(row["group"], GroupTimes(row["group"]))
-        times.members_max = max(times.members_max, row["members_max"])
-        times.lag_max = max(times.lag_max, row["lag_max"])
-        times.lag_last = row["lag_last"]
-        is_there = _start_s(row) + span.width_s + _CARRIED_S >= span.end_s
-        times.lag_now = row["lag_last"] if is_there else None
-        for column in STATES.values():
-            times.states_ms[column] += row[column]
+    sums = list(STATES.values())
+    found = windows.group_by("group", use_threads=False).aggregate(
+        [
+            *((name, "max") for name in ("members_max", "lag_max", "window_start")),
+            ("lag_last", "last"),
+            *((name, "sum") for name in sums),
+        ]
+    )
     return sorted(
-        found.values(), key=lambda each: (-(each.lag_now or 0), -each.lag_max, each.group)
+        (_times(row, span) for row in found.to_pylist()),
+        key=lambda each: (-(each.lag_now or 0), -each.lag_max, each.group),
+    )
+
+
+def _times(row: dict[str, Any], span: Span) -> GroupTimes:
+    last_s = int(row["window_start_max"].timestamp())
+    is_there = last_s + span.width_s + _CARRIED_S >= span.end_s
+    return GroupTimes(
+        row["group"],
+        members_max=row["members_max_max"],
+        lag_max=row["lag_max_max"],
+        lag_last=row["lag_last_last"],
+        lag_now=row["lag_last_last"] if is_there else None,
+        states_ms={column: row[f"{column}_sum"] for column in STATES.values()},
     )
 
 
 def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> list[LagSeries]:
-    """The groups and topics, or partitions, in a table of LAG_SCHEMA in order of time.
+    """The groups and topics, or partitions, in a table of their windows in order of time.
 
     The furthest behind come first.
     """
-    rows_of: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
-    for row in windows.to_pylist():
-        rows_of[row["group"], row["topic"], row["partition"]].append(row)
-    members: dict[tuple[Any, ...], list[tuple[int, list[dict[str, Any]]]]] = defaultdict(list)
-    for (group, topic, partition), rows in rows_of.items():
-        key = (group, topic, partition) if by_partition else (group, topic)
-        members[key].append((partition, rows))
-    found = [_series(key[0], key[1], parts, span) for key, parts in members.items()]
+    whose = ["group", "topic", "partition"] if by_partition else ["group", "topic"]
+    changes = _changes(windows, span, whose)
+    found = [
+        _series(row, changes[tuple(row[name] for name in whose)], span)
+        for row in _moves(windows, whose).to_pylist()
+    ]
     return sorted(
         found, key=lambda each: (-(each.now or 0), each.group, each.topic, min(each.partitions))
     )
 
 
-def _series(
-    group: str, topic: str, parts: list[tuple[int, list[dict[str, Any]]]], span: Span
-) -> LagSeries:
+def _moves(windows: pa.Table, whose: list[str]) -> pa.Table:
+    """By series its partitions, the first and last window, and how far log ends and committed
+    offsets have moved on."""
+    names = ("log_end_max", "committed_max")
+    by_partition = windows.group_by(list(_PARTITION), use_threads=False).aggregate(
+        [(name, how) for name in ("window_start", *names) for how in ("first", "last")]
+    )
+    moved = {
+        name: pc.max_element_wise(
+            pc.subtract(by_partition[f"{name}_last"], by_partition[f"{name}_first"]), 0
+        )
+        for name in names
+    }
+    for name, amounts in moved.items():
+        by_partition = by_partition.append_column(name, amounts)
+    return (
+        by_partition.append_column("number", by_partition["partition"])
+        .group_by(whose, use_threads=False)
+        .aggregate(
+            [
+                ("number", "list"),
+                ("window_start_first", "min"),
+                ("window_start_last", "max"),
+                *((name, "sum") for name in names),
+            ]
+        )
+    )
+
+
+def _changes(
+    windows: pa.Table, span: Span, whose: list[str]
+) -> dict[tuple[Any, ...], list[tuple[int, int, int]]]:
+    """By series in order of time: the number of a window, by how much the lag differs from that of
+    the window before, and by how many more partitions are known.
+
+    What a partition's row says holds for its window and those without a row after it, but not for
+    longer than a partition may be silent.
+    """
+    if not windows.num_rows:
+        return {}
+    order = [(name, "ascending") for name in (*_PARTITION, "window_start")]
+    ordered = windows.sort_by(order).combine_chunks()
+    seconds = pc.divide(pc.cast(ordered["window_start"], pa.int64()), _MILLION)
+    index = pc.divide(pc.subtract(seconds, span.first_s), span.width_s)
+    count = (span.end_s - span.first_s) // span.width_s
+    is_followed = _is_same_partition_as_next(ordered)
+    following = pa.chunked_array([index.slice(1).combine_chunks(), pa.array([count], index.type)])
+    end = pc.min_element_wise(
+        pc.if_else(is_followed, following.combine_chunks(), count),
+        pc.min_element_wise(pc.add(index, 1 + _CARRIED_S // span.width_s), count),
+    )
+    lag = ordered["lag_last"]
+    keys = [ordered[name] for name in whose]
+    begins = pa.table([*keys, index, lag, pa.repeat(1, len(lag))], [*whose, *_CHANGE])
+    ends = pa.table([*keys, end, pc.negate(lag), pa.repeat(-1, len(lag))], [*whose, *_CHANGE])
+    added = (
+        pa.concat_tables([begins, ends])
+        .group_by([*whose, "index"], use_threads=False)
+        .aggregate([("lag", "sum"), ("known", "sum")])
+        .sort_by("index")
+    )
+    found = defaultdict(list)
+    for row in added.to_pylist():
+        key = tuple(row[name] for name in whose)
+        found[key].append((row["index"], row["lag_sum"], row["known_sum"]))
+    return found
+
+
+def _is_same_partition_as_next(ordered: pa.Table) -> pa.Array:
+    """Whether the row after each row is of the same partition."""
+    same = [
+        pc.equal(ordered[name].slice(0, len(ordered) - 1), ordered[name].slice(1))
+        for name in _PARTITION
+    ]
+    all_same = pc.and_(pc.and_(same[0], same[1]), same[2])
+    return pa.chunked_array([*all_same.chunks, pa.array([False])]).combine_chunks()
+
+
+def _series(row: dict[str, Any], changes: list[tuple[int, int, int]], span: Span) -> LagSeries:
     count = (span.end_s - span.first_s) // span.width_s
     lags: list[int | None] = [None] * count
-    firsts, lasts = [], []
-    produced = consumed = 0
-    for _, rows in parts:
-        for index, lag in _carried(rows, span, count):
-            lags[index] = (lags[index] or 0) + lag
-        produced += max(0, rows[-1]["log_end_max"] - rows[0]["log_end_max"])
-        consumed += max(0, rows[-1]["committed_max"] - rows[0]["committed_max"])
-        firsts.append(_start_s(rows[0]))
-        lasts.append(_start_s(rows[-1]))
-    numbers = frozenset(partition for partition, _ in parts)
+    lag = known = 0
+    for (index, more, more_known), following in zip(changes, [*changes[1:], (count,)], strict=True):
+        lag, known = lag + more, known + more_known
+        if known:
+            lags[index : following[0]] = [lag] * (following[0] - index)
     late = lags[-1 - _LATE_S // span.width_s :]
-    now = next((lag for lag in reversed(late) if lag is not None), None)
-    seconds = max(lasts) - min(firsts)
-    return LagSeries(group, topic, numbers, lags, produced, consumed, seconds, now)
-
-
-def _carried(rows: list[dict[str, Any]], span: Span, count: int) -> Iterable[tuple[int, int]]:
-    """Index of the window and lag: of each row, and of the windows without one after it."""
-    ends = [(_start_s(row) - span.first_s) // span.width_s for row in rows[1:]]
-    for row, next_index in zip(rows, [*ends, count], strict=True):
-        index = (_start_s(row) - span.first_s) // span.width_s
-        carried = index + 1 + _CARRIED_S // span.width_s
-        for each in range(index, min(next_index, carried, count)):
-            yield each, row["lag_last"]
-
-
-def _start_s(row: dict[str, Any]) -> int:
-    return int(row["window_start"].timestamp())
+    return LagSeries(
+        row["group"],
+        row["topic"],
+        frozenset(row["number_list"]),
+        lags,
+        produced=row["log_end_max_sum"],
+        consumed=row["committed_max_sum"],
+        seconds=int((row["window_start_last_max"] - row["window_start_first_min"]).total_seconds()),
+        now=next((each for each in reversed(late) if each is not None), None),
+    )

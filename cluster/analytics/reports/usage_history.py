@@ -1,18 +1,33 @@
 """What each client used of each quota over time, from the rollup's windows; needs no Spark.
 
-Rates are those of one broker, as Kafka's limits are.
+Rates are those of one broker, as Kafka's limits are. Windows are added up piece by piece in Arrow;
+Python objects are made of the clients that a report shows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from cluster.model.own_clients import OWN_PREFIX, is_own
 from cluster.model.printable import one_line
 
 _QUOTA_ORDER: Final = ("produce", "fetch", "request", "mutation")
+_WHOSE: Final = ("user", "client_id", "quota")
+_PARTS: Final = (*_WHOSE, "broker", "rule", "limit")
+"""What windows are first added up by: the most that is in memory, beside one piece."""
+_COUNTS: Final = ("requests", "throttled", "seconds_over_limit", "records")
+_SUMS: Final = ("usage_sum", "throttle_ms_sum", "muted_ms_sum", *_COUNTS)
+_HIGHEST: Final = ("rate_max", "throttle_ms_max")
+_TIMES: Final = (("first_start", "min"), ("last_start", "max"))
+TOTALS_COLUMNS: Final = ("window_start", *_PARTS, *_SUMS, *_HIGHEST)
+"""What `totals` reads of the windows."""
+SERIES_COLUMNS: Final = ("window_start", *_PARTS[:4], "limit", "rate_avg", "throttle_ms_sum")
+"""What `add_series` reads of the windows."""
+_ROWS_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +58,32 @@ class Usage:
     user: str | None
     client_id: str | None
     quota: str
-    series: dict[int, list[Point]] = field(default_factory=dict)
-    """The points of each broker, in order of time."""
-    rule: str | None = None
-    limit: float | None = None
+    rule: str | None
+    limit: float | None
     """Rule and limit are the latest ones; a limit holds on every broker by itself."""
-    rate_max: float = 0.0
+    limits: int
+    """How many different limits held in the period."""
+    brokers: list[int]
+    rate_max: float
     """The highest rate of a broker, in bytes/s or percent of one thread."""
-    requests: int = 0
-    throttled: int = 0
-    throttle_ms: float = 0.0
-    throttle_ms_max: float = 0.0
+    requests: int
+    throttled: int
+    throttle_ms: float
+    throttle_ms_max: float
     """The longest throttle time of one broker in one interval, in ms."""
-    muted_ms: float = 0.0
-    seconds_over_limit: int = 0
-    usage: float = 0.0
-    active_seconds: int = 0
+    muted_ms: float
+    seconds_over_limit: int
+    usage: float
+    active_seconds: int
     """Seconds in which the client was active, added up over brokers."""
-    allowed: float = 0.0
-    """The usage that limits allowed in the time they held; `limited_usage` is the actual usage."""
-    limited_usage: float = 0.0
+    limited_seconds: int
+    """Those of them in which a limit held."""
+    limited_usage: float
+    """The usage in the limited seconds."""
+    allowed: float
+    """The usage that the limits allowed in the limited seconds."""
+    series: dict[int, list[Point]] = field(default_factory=dict)
+    """The points of each broker, in order of time; only after `add_series`."""
 
     @property
     def rate_avg(self) -> float:
@@ -70,9 +91,21 @@ class Usage:
         return self.usage / self.active_seconds if self.active_seconds else 0.0
 
     @property
+    def limited_rate_avg(self) -> float | None:
+        """The average rate at a broker while a limit held; None without one."""
+        return self.limited_usage / self.limited_seconds if self.limited_seconds else None
+
+    @property
     def percent_of_limit(self) -> float | None:
-        """Usage as percent of what the limits allowed meanwhile; None without a limit."""
+        """The usage of the limited seconds as percent of what the limits allowed in them."""
         return 100 * self.limited_usage / self.allowed if self.allowed else None
+
+    @property
+    def limited_percent(self) -> float | None:
+        """Percentage of the active seconds in which a limit held; None without one."""
+        if not self.limited_seconds:
+            return None
+        return 100 * self.limited_seconds / self.active_seconds
 
     @property
     def throttled_percent(self) -> float:
@@ -89,13 +122,17 @@ class Usage:
         return {
             "user": self.user,
             "client_id": self.client_id,
+            "own_client": is_own(self.client_id),
             "quota": self.quota,
             "rule": self.rule,
             "limit": self.limit,
-            "brokers": sorted(self.series),
+            "limits": self.limits,
+            "brokers": self.brokers,
             "rate_avg": self.rate_avg,
             "rate_max": self.rate_max,
             "percent_of_limit": self.percent_of_limit,
+            "limited_seconds": self.limited_seconds,
+            "limited_rate_avg": self.limited_rate_avg,
             "requests": self.requests,
             "throttled": self.throttled,
             "throttled_percent": self.throttled_percent,
@@ -107,37 +144,191 @@ class Usage:
         }
 
 
-def usages(windows: pa.Table) -> list[Usage]:
-    """The usages in a table of WINDOW_SCHEMA, whose rows are in order of time.
+class Summary(NamedTuple):
+    """What a report says of everybody."""
 
-    The most throttled come first, then those with a limit.
+    clients: int
+    """Users and client ids."""
+    throttled_clients: int
+    throttle_ms: float
+    most_throttled: Usage | None
+    """None if nobody was."""
+
+
+def totals(pieces: Iterable[pa.Table]) -> pa.Table:
+    """What windows with TOTALS_COLUMNS add up to: a row for each user, client id and quota.
+
+    The most throttled come first, then those with a limit. Pieces may come in any order of time.
     """
-    found: dict[tuple[str | None, str | None, str], Usage] = {}
-    for row in windows.to_pylist():
-        key = (row["user"], row["client_id"], row["quota"])
-        usage = found.setdefault(key, Usage(*key))
-        _add(usage, row)
-    return sorted(found.values(), key=_order)
+    parts = None
+    for piece in pieces:
+        starts = [piece["window_start"]] * len(_TIMES)
+        added = _added_up(
+            pa.table(
+                [*(_finite(piece[name]) for name in TOTALS_COLUMNS[1:]), *starts],
+                names=[*TOTALS_COLUMNS[1:], *(name for name, _ in _TIMES)],
+            )
+        )
+        parts = added if parts is None else _added_up(pa.concat_tables([parts, added]))
+    return pa.table({}) if parts is None else _in_order(_by_client(parts))
 
 
-def _add(usage: Usage, row: dict[str, Any]) -> None:
-    limit = row["limit"]
-    usage.rule, usage.limit = row["rule"], limit
-    usage.rate_max = max(usage.rate_max, row["rate_max"])
-    usage.requests += row["requests"]
-    usage.throttled += row["throttled"]
-    usage.throttle_ms += row["throttle_ms_sum"]
-    usage.throttle_ms_max = max(usage.throttle_ms_max, row["throttle_ms_max"])
-    usage.muted_ms += row["muted_ms_sum"]
-    usage.seconds_over_limit += row["seconds_over_limit"]
-    usage.usage += row["usage_sum"]
-    usage.active_seconds += row["records"]
-    if limit is not None:
-        usage.allowed += limit * row["records"]
-        usage.limited_usage += row["usage_sum"]
-    points = usage.series.setdefault(row["broker"], [])
+def _added_up(table: pa.Table) -> pa.Table:
+    """The rows of each of _PARTS as one; in one thread, so that sums of floats are reproducible."""
+    how = [
+        *((name, "sum") for name in _SUMS),
+        *((name, "max") for name in _HIGHEST),
+        *_TIMES,
+    ]
+    found = table.group_by(list(_PARTS), use_threads=False).aggregate(how)
+    names = [*_PARTS, *(f"{name}_{function}" for name, function in how)]
+    return found.select(names).rename_columns([*_PARTS, *(name for name, _ in how)])
+
+
+def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with null for what is no finite number."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_finite(column), column, None)
+
+
+def _by_client(parts: pa.Table) -> pa.Table:
+    """The rows of each of _WHOSE as one, with the rule and limit of the latest window."""
+    limit = parts["limit"]
+    is_limited = pc.is_valid(limit)
+    parts = (
+        parts.append_column("limited_seconds", pc.if_else(is_limited, parts["records"], 0))
+        .append_column("limited_usage", pc.if_else(is_limited, parts["usage_sum"], 0.0))
+        .append_column("allowed", pc.fill_null(pc.multiply(limit, parts["records"]), 0.0))
+        .append_column("limits", limit)
+        .sort_by([(name, "ascending") for name in ("last_start", "broker", "rule", "limit")])
+    )
+    last = pc.ScalarAggregateOptions(skip_nulls=False)
+    how: list[tuple[Any, ...]] = [
+        *((name, "sum") for name in (*_SUMS, "limited_seconds", "limited_usage", "allowed")),
+        *((name, "max") for name in _HIGHEST),
+        *_TIMES,
+        ("rule", "last", last),
+        ("limit", "last", last),
+        ("limits", "count_distinct"),
+        ("broker", "distinct"),
+    ]
+    found = parts.group_by(list(_WHOSE), use_threads=False).aggregate(how)
+    names = [*_WHOSE, *(f"{each[0]}_{each[1]}" for each in how)]
+    return found.select(names).rename_columns([*_WHOSE, *(each[0] for each in how)])
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    places = {
+        "is_free": pc.is_null(table["limit"]),
+        "place": pc.index_in(table["quota"], pa.array(_QUOTA_ORDER)),
+    }
+    for name, values in places.items():
+        table = table.append_column(name, values)
+    order = [("throttle_ms_sum", "descending")]
+    order += [(name, "ascending") for name in ("is_free", "client_id", "user", "place", "quota")]
+    return table.sort_by(order).drop_columns(list(places))
+
+
+def without_own(found: pa.Table) -> pa.Table:
+    """The rows of `totals` without Milena's own clients."""
+    return found.filter(pc.invert(_is_own(found["client_id"])))
+
+
+def own_clients(found: pa.Table) -> int:
+    """How many of Milena's own client ids are in rows of `totals`."""
+    ids = found["client_id"]
+    return len(pc.unique(ids.filter(_is_own(ids))))
+
+
+def _is_own(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.starts_with(ids, OWN_PREFIX), False)
+
+
+def span_of(found: pa.Table, width_s: int) -> Span:
+    """Of the windows in rows of `totals`, of which there are some."""
+    ends = pa.chunked_array([*found["first_start"].chunks, *found["last_start"].chunks])
+    return span_of_starts(ends, width_s)
+
+
+def span_of_starts(starts: pa.ChunkedArray, width_s: int) -> Span:
+    """From the first window to the end of the last, from when windows begin; there are some."""
+    found = pc.min_max(starts)
+    first, last = (int(found[name].as_py().timestamp()) for name in ("min", "max"))
+    return Span(first, last + width_s, width_s)
+
+
+def summary(found: pa.Table) -> Summary:
+    """Of all rows of `totals`, of which there are some."""
+    throttled = found.filter(pc.greater(found["throttled"], 0))
+    (first,) = usages(found.slice(0, 1))
+    return Summary(
+        clients=_clients(found),
+        throttled_clients=_clients(throttled),
+        throttle_ms=pc.sum(found["throttle_ms_sum"]).as_py() or 0.0,
+        most_throttled=first if first.throttle_ms else None,
+    )
+
+
+def _clients(found: pa.Table) -> int:
+    rows: int = found.group_by(["user", "client_id"]).aggregate([]).num_rows
+    return rows
+
+
+def usages(found: pa.Table) -> Iterator[Usage]:
+    """The rows of `totals`, one by one and without series."""
+    for batch in found.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            yield Usage(
+                user=row["user"],
+                client_id=row["client_id"],
+                quota=row["quota"],
+                rule=row["rule"],
+                limit=row["limit"],
+                limits=row["limits"],
+                brokers=sorted(row["broker"]),
+                rate_max=row["rate_max"] or 0.0,
+                requests=row["requests"] or 0,
+                throttled=row["throttled"] or 0,
+                throttle_ms=row["throttle_ms_sum"] or 0.0,
+                throttle_ms_max=row["throttle_ms_max"] or 0.0,
+                muted_ms=row["muted_ms_sum"] or 0.0,
+                seconds_over_limit=row["seconds_over_limit"] or 0,
+                usage=row["usage_sum"] or 0.0,
+                active_seconds=row["records"] or 0,
+                limited_seconds=row["limited_seconds"] or 0,
+                limited_usage=row["limited_usage"] or 0.0,
+                allowed=row["allowed"] or 0.0,
+            )
+
+
+def of_usages(found: Sequence[Usage]) -> pc.Expression:
+    """Which windows `add_series` needs of these; some more may match."""
+    return pc.field("client_id").isin(_ids(found))
+
+
+def _ids(found: Sequence[Usage]) -> pa.Array:
+    return pa.array({usage.client_id for usage in found}, pa.string())
+
+
+def add_series(found: Sequence[Usage], pieces: Iterable[pa.Table]) -> None:
+    """Give each usage its series, from windows with SERIES_COLUMNS in order of time."""
+    usage_of = {(usage.user, usage.client_id, usage.quota): usage for usage in found}
+    ids = _ids(found)
+    for piece in pieces:
+        chosen = piece.filter(pc.is_in(piece["client_id"], ids)).select(SERIES_COLUMNS)
+        columns = [_finite(column) for column in chosen.columns]
+        for row in pa.table(columns, names=SERIES_COLUMNS).to_pylist():
+            usage = usage_of.get((row["user"], row["client_id"], row["quota"]))
+            if usage is not None:
+                _add_point(usage.series.setdefault(row["broker"], []), row)
+
+
+def _add_point(points: list[Point], row: dict[str, Any]) -> None:
     start: datetime = row["window_start"]
-    point = Point(int(start.timestamp()), row["rate_avg"], limit, row["throttle_ms_sum"])
+    limit = row["limit"]
+    rate, throttle_ms = row["rate_avg"] or 0.0, row["throttle_ms_sum"] or 0.0
+    point = Point(int(start.timestamp()), rate, limit, throttle_ms)
     if points and points[-1].start_s == point.start_s:  # a limit that changed divides a window
         before = points.pop()
         point = Point(
@@ -149,15 +340,10 @@ def _add(usage: Usage, row: dict[str, Any]) -> None:
     points.append(point)
 
 
-def _order(usage: Usage) -> tuple[Any, ...]:
-    quota = _QUOTA_ORDER.index(usage.quota) if usage.quota in _QUOTA_ORDER else len(_QUOTA_ORDER)
-    return (-usage.throttle_ms, usage.limit is None, usage.name, usage.user or "", quota)
-
-
 def busiest(usage: Usage) -> dict[int, Point]:
     """By window: the highest rate of a broker, its limit, and the throttle time of all of them."""
     merged: dict[int, Point] = {}
-    for point in _points(usage.series.values()):
+    for point in (point for points in usage.series.values() for point in points):
         before = merged.get(point.start_s)
         if before is not None:
             higher = max(before, point, key=lambda each: each.rate)
@@ -165,7 +351,3 @@ def busiest(usage: Usage) -> dict[int, Point]:
             point = Point(point.start_s, higher.rate, higher.limit, throttle_ms)
         merged[point.start_s] = point
     return merged
-
-
-def _points(series: Iterable[list[Point]]) -> Iterable[Point]:
-    return (point for points in series for point in points)

@@ -1,20 +1,20 @@
 """`groups report`: lag over time and time in each state, from the rollup's windows."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
+from cluster.model.finite_json import json_text
 from cluster.model.printable import one_line
 from cluster.tools import terminal
 from cluster.tools.arguments import add_parser_of
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.rollup_windows import (
     add_window_options,
-    chosen_windows,
+    chosen_period,
     no_windows,
-    span_of,
+    readable_windows,
     windows_place,
 )
 
@@ -60,22 +60,30 @@ def run(args: argparse.Namespace) -> int:
 
     import pyarrow as pa
 
-    from cluster.analytics.reports.lag_history import group_times, lag_series
-    from cluster.analytics.window_files import GROUP_WINDOWS, LAG_WINDOWS
+    from cluster.analytics.reports.lag_history import (
+        GROUP_COLUMNS,
+        LAG_COLUMNS,
+        group_times,
+        lag_series,
+    )
+    from cluster.analytics.reports.usage_history import span_of_starts
+    from cluster.analytics.windows.kinds import GROUP, LAG
 
-    width, groups = chosen_windows(args, GROUP_WINDOWS)
-    if not groups.num_rows:
-        raise no_windows(args)
-    args.width = width
-    _, lags = chosen_windows(args, LAG_WINDOWS)
+    with readable_windows(args):
+        period = chosen_period(args, GROUP)
+        if period is None:
+            raise no_windows(args)
+        groups = period.table(GROUP_COLUMNS)
+        of_lags = chosen_period(args, LAG, period.width)
+        lags = of_lags.table(LAG_COLUMNS) if of_lags else LAG.schema.empty_table()
     groups, lags = (_of_groups(each, args.group) for each in (groups, lags))
     # A group at rest has a record every 20 s, its partitions one a minute: neither tells the end.
-    starts = pa.concat_tables(each.select(["window_start"]) for each in (groups, lags))
-    span = span_of(starts.sort_by("window_start"), width)
+    starts = pa.chunked_array([*groups["window_start"].chunks, *lags["window_start"].chunks])
+    span = span_of_starts(starts, period.width_s)
     times = group_times(groups, span)
     series = lag_series(lags, span, by_partition=bool(args.group))
     if args.json:
-        print(json.dumps(_to_json(times, series, span), indent=2))
+        print(json_text(_to_json(times, series, span), indent=2))
     else:
         _print(times, series, span)
     return 0
@@ -88,7 +96,7 @@ def _of_groups(windows: "pa.Table", names: list[str] | None) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = sorted(set(windows["group"].to_pylist()))
+    known = sorted(pc.unique(windows["group"]).to_pylist())
     found = windows.filter(pc.is_in(windows["group"], pa.array(names)))
     if known and not found.num_rows and not set(names) & set(known):
         raise UserError(

@@ -16,7 +16,7 @@ from cluster.tools.options import at_least_one
 from cluster.tools.quotas.options import AMOUNTS
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.quotas.what_if import Supposed, supposed
-from cluster.tools.rollup import EXTRA, need_java, phase
+from cluster.tools.rollup import EXTRA, need_java, output_dir, phase
 from cluster.tools.rollup_windows import add_period, add_place, no_windows, windows_place
 from cluster.views.quantities import clock, duration, percent, rate
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask Spark, and print what limits would fit. Returns the exit status."""
     if args.json and args.top is not None:
         raise UsageError("--top is for the table: --json has everybody")
-    output = windows_place(args)
+    windows_place(args)
     limits = _limits(args.suppositions)
     need_extra(EXTRA, "pyspark", "pyarrow")
     need_java()
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     from cluster.analytics.reports.recommendations import Question, look_back
     from cluster.analytics.rollup.spark_session import LOCAL_MASTER
 
-    question = Question(output, args.since, args.until, args.level or _LEVELS, limits)
+    question = Question(output_dir(args), args.since, args.until, args.level or _LEVELS, limits)
     found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)
     if found is None:
         raise no_windows(args)
@@ -202,7 +202,7 @@ def _text(
 ) -> "Iterator[str]":
     first, last = (clock(time.timestamp(), with_day=True) for time in (found.first, found.last))
     yield (
-        f"Windows of 10 s that began from {first} to {last} UTC in {shown(windows_place(args))};"
+        f"Windows of 10 s that began from {first} to {last} UTC in {shown(output_dir(args))};"
         " rates and limits are per broker"
     )
     if not demands:

@@ -3,13 +3,13 @@
 import argparse
 import csv
 import io
-import json
 import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
+from cluster.model.finite_json import finite, json_text
 from cluster.model.kept_names import spellings
 from cluster.model.printable import one_line
 from cluster.runtime.installation import shown
@@ -20,21 +20,25 @@ from cluster.tools.options import at_least_one
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.rollup_windows import (
     add_window_options,
-    chosen_windows,
+    chosen_period,
     no_windows,
-    span_of,
+    readable_windows,
     windows_place,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     import pyarrow as pa
     from rich.text import Text
 
-    from cluster.analytics.reports.usage_history import Span, Usage
+    from cluster.analytics.reports.periods import Period
+    from cluster.analytics.reports.usage_history import Usage
+    from cluster.analytics.reports.usage_report import UsageReport
     from cluster.tools.arguments import Subparsers
 
 _PLOT_COLUMNS: Final = 72
-_PLOTS_MAX: Final = 6
+_ROWS_MAX: Final = 100
 _NAMES_MAX: Final = 20
 _STYLES: Final = {"over": "bold red", "near": "yellow", "": ""}
 _MARGIN: Final = 40
@@ -70,6 +74,9 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="N",
         help="rows of the table here and in the page; --csv has all (default: 100)",
     )
+    parser.add_argument(
+        "--all-clients", action="store_true", help="show Milena's own tools and page, too"
+    )
     parser.add_argument("--json", action="store_true", help="a list of all, for scripts")
 
 
@@ -81,101 +88,129 @@ def run(args: argparse.Namespace) -> int:
         from cluster.analytics.reports.browser_process import find_browser
 
         find_browser()
-    output = windows_place(args)
+    place = windows_place(args)
 
-    from cluster.analytics.reports.usage_history import usages
-    from cluster.analytics.window_files import QUOTA_WINDOWS
+    from cluster.analytics.reports.usage_history import TOTALS_COLUMNS, totals, usages
+    from cluster.analytics.windows.kinds import QUOTA
 
-    width, windows = chosen_windows(args, QUOTA_WINDOWS)
-    if not windows.num_rows:
-        raise no_windows(args)
-    windows = _of(windows, "client_id", "client", args.client_id)
-    windows = _of(windows, "user", "user", args.user)
-    found = usages(windows)
-    span = span_of(windows, width)
-    files = _write_files(args, found, span, shown(output))
+    report = None
+    with readable_windows(args):
+        period = chosen_period(args, QUOTA)
+        if period is None:
+            raise no_windows(args)
+        found = totals(period.pieces(TOTALS_COLUMNS))
+        found = _of(found, "client_id", "client", args.client_id)
+        found = _of(found, "user", "user", args.user)
+        if not args.json or args.html is not None or args.png is not None:
+            report = _report(args, period, found, place)
+    files = _write_files(args, found, report)
     if args.json:
-        print(json.dumps([usage.as_json() for usage in found], indent=2))
-    else:
-        _print(found, span, _top(args))
+        _print_json(usages(found))
+    elif report is not None:
+        _print(report)
     for what, path in files:
         print(f"{what} written to {shown(path.absolute())}", file=sys.stderr)
     return 0
 
 
-def _of(windows: "pa.Table", column: str, what: str, names: list[str] | None) -> "pa.Table":
-    """The windows with one of these names in a column. Raises UserError if there are none."""
+def _of(found: "pa.Table", column: str, what: str, names: list[str] | None) -> "pa.Table":
+    """The rows with one of these names in a column. Raises UserError if there are none."""
     if not names:
-        return windows
+        return found
     import pyarrow as pa
     import pyarrow.compute as pc
 
     wanted = [spelling for name in names for spelling in spellings(name)]
-    chosen = windows.filter(pc.is_in(windows[column], pa.array(wanted)))
+    chosen = found.filter(pc.is_in(found[column], pa.array(wanted)))
     if not chosen.num_rows:
-        known = sorted(set(windows[column].to_pylist()) - {None})
+        known = sorted(set(pc.unique(found[column]).to_pylist()) - {None})
         named = [one_line(name) for name in known[:_NAMES_MAX]]
         more = [f"{len(known) - len(named):,} more"] if len(known) > len(named) else []
         raise UserError(
-            f"no windows of {what} {' or '.join(names)}; there are {', '.join([*named, *more])}"
+            f"no windows of {what} {' or '.join(map(one_line, names))};"
+            f" there are {', '.join([*named, *more])}"
         )
     return chosen
 
 
+def _report(
+    args: argparse.Namespace, period: "Period", found: "pa.Table", source: str
+) -> "UsageReport":
+    """What table and plots show of the rows of `totals`."""
+    from cluster.analytics.reports.usage_history import SERIES_COLUMNS, add_series, of_usages
+    from cluster.analytics.reports.usage_report import usage_report
+
+    with_own = args.all_clients or bool(args.client_id)
+    report = usage_report(found, period.width_s, args.top or _ROWS_MAX, source, with_own=with_own)
+    plotted = report.plotted
+    add_series(plotted, period.pieces(SERIES_COLUMNS, of_usages(plotted)))
+    return report
+
+
+def _print_json(found: "Iterable[Usage]") -> None:
+    """A list with a line for each, written as it is made."""
+    before = "["
+    for usage in found:
+        print(f"{before}\n{json_text(usage.as_json())}", end="")
+        before = ","
+    print("\n]")
+
+
 def _write_files(
-    args: argparse.Namespace, found: "list[Usage]", span: "Span", source: str
+    args: argparse.Namespace, found: "pa.Table", report: "UsageReport | None"
 ) -> list[tuple[str, Path]]:
     """Write the files that the options name; returns what each is, and where."""
     from cluster.analytics.reports import browser_process, html_report
+    from cluster.analytics.reports.usage_history import usages
 
     made: list[tuple[str, Path]] = []
-    if args.html is not None:
-        _write(args.html, html_report.page(found, span, source, _top(args)))
+    if args.html is not None and report is not None:
+        _write(args.html, [html_report.page(report)])
         made.append(("Page", args.html))
-    if args.png is not None:
-        page = html_report.page(found, span, source, _top(args))
-        browser_process.draw(page, html_report.height(found, _top(args)), args.png)
+    if args.png is not None and report is not None:
+        browser_process.draw(html_report.page(report), html_report.height(report), args.png)
         made.append(("Picture", args.png))
     if args.csv is not None:
-        _write(args.csv, _as_csv(found))
+        _write(args.csv, _as_csv(usages(found)))
         made.append(("Table", args.csv))
     return made
 
 
-def _as_csv(found: "list[Usage]") -> str:
+def _as_csv(found: "Iterable[Usage]") -> "Iterator[str]":
     """The values of `--json`, a line for each client and quota; brokers are separated by spaces."""
     text = io.StringIO()
-    rows = [usage.as_json() for usage in found]
-    table = csv.DictWriter(text, rows[0])
-    table.writeheader()
-    for row in rows:
+    table: csv.DictWriter[str] | None = None
+    for usage in found:
+        row = finite(usage.as_json())
+        if table is None:
+            table = csv.DictWriter(text, row)
+            table.writeheader()
         table.writerow({**row, "brokers": " ".join(map(str, row["brokers"]))})
-    return text.getvalue()
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, parts: "Iterable[str]") -> None:
     draft = path.with_name(path.name + ".new")
     try:
-        draft.write_text(text, "utf-8", newline="")
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(parts)
         draft.replace(path)
     except OSError as problem:
         draft.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {problem.strerror}") from None
 
 
-def _top(args: argparse.Namespace) -> int:
-    from cluster.analytics.reports.html_report import ROWS_MAX
-
-    return args.top or ROWS_MAX
-
-
-def _print(found: "list[Usage]", span: "Span", most: int) -> None:
+def _print(report: "UsageReport") -> None:
     """Print table and plots, with colours on terminals only."""
     from rich.text import Text
 
-    from cluster.analytics.reports import html_report, terminal_plot
+    from cluster.analytics.reports import terminal_plot
+    from cluster.analytics.reports.usage_table import usage_table
     from cluster.views.quantities import clock
 
+    span = report.span
     columns = shutil.get_terminal_size((120, 24)).columns
     console = terminal.console(width=max(columns, 40), highlight=False, soft_wrap=True)
     console.print(
@@ -183,30 +218,43 @@ def _print(found: "list[Usage]", span: "Span", most: int) -> None:
         f" windows of {span.width_s} s; limits and rates are per broker\n",
         style="dim",
     )
+    table = usage_table(report.shown)
+    names = [name for name, _ in table.columns]
     terminal.print_table(
-        [name.upper() for name, _ in html_report.COLUMNS],
-        [_cells(usage) for usage in found[:most]],
-        right=[name.upper() for name, kind in html_report.COLUMNS if kind != "text"],
+        [name.upper() for name in names],
+        [
+            _cells(usage, names, cells)
+            for usage, cells in zip(report.shown, table.rows, strict=True)
+        ],
+        right=[name.upper() for name, kind in table.columns if kind != "text"],
     )
-    if len(found) > most:
-        console.print(f"{len(found) - most:,} more: --top, --csv, --json", style="dim")
-    plotted = [usage for usage in found if usage.limit is not None]
-    for usage in plotted[:_PLOTS_MAX]:
+    notes = list(table.notes)
+    if report.more:
+        notes.append(f"{report.more:,} more: --top, --csv, --json")
+    if report.own_clients:
+        verb = "is" if report.own_clients == 1 else "are"
+        notes.append(
+            f"{report.own_clients} of Milena's own clients {verb} not shown: --all-clients"
+        )
+    for note in notes:
+        console.print(note, style="dim")
+    for usage in report.terminal_plots:
+        if not usage.series:  # the rollup removed its windows meanwhile
+            continue
         brokers = "broker" if len(usage.series) == 1 else "busiest broker"
-        console.print(Text.assemble("\n", (usage.name, "bold"), f": {usage.quota}, {brokers}"))
+        title = f": {one_line(usage.quota)}, {brokers}"
+        console.print(Text.assemble("\n", (usage.name, "bold"), title))
         for pieces in terminal_plot.plot(
             usage, span, max(10, min(_PLOT_COLUMNS, columns - _MARGIN))
         ):
             console.print(Text.assemble(*pieces))
-    if len(plotted) > _PLOTS_MAX:
-        console.print(f"\n{len(plotted) - _PLOTS_MAX} more plots: --client-id, --html", style="dim")
+    if report.more_terminal_plots:
+        more = f"\n{report.more_terminal_plots:,} more plots: --client-id, --html"
+        console.print(more, style="dim")
 
 
-def _cells(usage: "Usage") -> "list[str | Text]":
-    from cluster.analytics.reports import html_report
+def _cells(usage: "Usage", names: "Sequence[str]", cells: "Sequence[str]") -> "list[str | Text]":
+    from cluster.analytics.reports.usage_table import OF_LIMIT, level
 
-    names = [name for name, _ in html_report.COLUMNS]
-    cells: list[str | Text] = [*html_report.cells(usage)]
-    share = names.index("of limit")
-    cells[share] = styled(html_report.cells(usage)[share], _STYLES[html_report.level(usage)])
-    return cells
+    styles = {OF_LIMIT: _STYLES[level(usage)]}
+    return [styled(cell, styles.get(name, "")) for name, cell in zip(names, cells, strict=True)]

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
 from cluster.dashboard.broker_actions import ACTIONS, action_command, action_request
-from cluster.dashboard.client_rows import client_row, finite, ranked
+from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_view import (
     PARTITIONS_MAX,
     TOPICS_MAX,
@@ -61,11 +61,6 @@ def test_a_row_is_json_even_where_the_limit_is_0() -> None:
     assert row["brokers"][0]["utilisation"] is None
     assert row["brokers"][0]["limit"] == 0.0
     json.dumps(row, allow_nan=False)
-
-
-def test_what_json_cannot_express_becomes_null_at_any_depth() -> None:
-    given = {"a": [1, math.inf, {"b": math.nan, "c": "inf"}], "d": -math.inf, "e": 1.5}
-    assert finite(given) == {"a": [1, None, {"b": None, "c": "inf"}], "d": None, "e": 1.5}
 
 
 # ---------------------------------------------------------------------------- cluster

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import fcntl
 import json
+import math
 import os
 import pty
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import termios
 import xml.etree.ElementTree as ElementTree
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -28,7 +30,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cluster.analytics.reports import html_report, terminal_plot
-from cluster.analytics.reports.usage_history import Span, Usage, busiest, usages
+from cluster.analytics.reports.usage_history import (
+    SERIES_COLUMNS,
+    TOTALS_COLUMNS,
+    Span,
+    Usage,
+    add_series,
+    busiest,
+    totals,
+    usages,
+)
+from cluster.analytics.reports.usage_report import UsageReport, usage_report
+from cluster.analytics.reports.usage_table import usage_table
 from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows
 
 MIB = 1 << 20
@@ -54,14 +67,36 @@ def noisy(seconds: int = 40, **fields) -> list[dict[str, object]]:
     ]
 
 
+def found(records) -> list[Usage]:
+    """The usages in the order of a report, with their series."""
+    table = windows(records)
+    listed = list(usages(totals([table.select(TOTALS_COLUMNS)])))
+    add_series(listed, [table.select(SERIES_COLUMNS)])
+    return listed
+
+
 def only(records) -> Usage:
-    (usage,) = usages(windows(records))
+    (usage,) = found(records)
     return usage
 
 
-def drawing(usage: Usage) -> ElementTree.Element:
+def reported(records, source: str = "here") -> UsageReport:
+    table = windows(records)
+    report = usage_report(totals([table]), 10, 100, source, with_own=False)
+    add_series(report.plotted, [table])
+    return report
+
+
+def row(usage: Usage) -> dict[str, str]:
+    """The usage as a report of it alone shows it, by column."""
+    table = usage_table([usage])
+    (cells,) = table.rows
+    return {name: cell for (name, _), cell in zip(table.columns, cells, strict=True)}
+
+
+def drawing(records) -> ElementTree.Element:
     """The page's only plot."""
-    page = html_report.page([usage], SPAN, "here")
+    page = html_report.page(reported(records))
     return ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + len("</svg>")])
 
 
@@ -82,10 +117,61 @@ def test_a_changed_limit_counts_for_its_time_and_does_not_double_a_window():
     assert usage.series[0][1].rate == pytest.approx(0.95 * MIB)
 
 
+def test_a_limit_that_held_for_a_part_of_the_time_is_compared_with_the_usage_of_that_part():
+    free = noisy(30, limit=None, rule=None, usage=0.1 * MIB)
+    usage = only([*free, *noisy(40, usage=0.9 * MIB)[60:]])
+    assert usage.rate_avg == pytest.approx((30 * 0.1 + 10 * 0.9) / 40 * MIB)
+    assert (usage.active_seconds, usage.limited_seconds) == (80, 20)
+    assert usage.percent_of_limit == pytest.approx(90.0)
+    told = usage.as_json()
+    assert told["limited_seconds"] == 20
+    assert told["limited_rate_avg"] == pytest.approx(0.9 * MIB)
+    shown = row(usage)
+    assert (shown["avg rate"], shown["of limit"], shown["limited"]) == ("307 KiB/s", "90 %", "25 %")
+    (note,) = usage_table([usage]).notes
+    assert "AVG RATE is over all of the active time" in note
+
+
+def test_the_table_says_nothing_of_time_without_a_limit_where_it_always_held():
+    table = usage_table(found([*noisy(), *noisy(client_id="free", limit=None, rule=None)]))
+    assert "limited" not in [name for name, _ in table.columns]
+    assert table.notes == []
+    changed = usage_table([only([*noisy(15), *noisy(40, limit=0.5 * MIB)[30:]])])
+    assert changed.rows[0][4] == "512 KiB/s *"
+    assert "the latest of several limits" in changed.notes[0]
+
+
+def test_what_is_no_number_counts_as_nothing_and_json_is_valid():
+    table = windows(noisy())
+    broken = {
+        name: pa.array([math.nan, math.inf] + [1.0] * (table.num_rows - 2))
+        for name in ("usage_sum", "rate_avg", "rate_max", "throttle_ms_sum", "throttle_ms_max")
+    }
+    for name, values in broken.items():
+        table = table.set_column(table.schema.get_field_index(name), name, values)
+    report = usage_report(totals([table]), 10, 100, "here", with_own=False)
+    add_series(report.plotted, [table])
+    assert report.shown[0].rate_max == 1.0
+    assert "nan" not in html_report.page(report)
+    assert plain(report.terminal_plots[0])
+    json.dumps(report.shown[0].as_json(), allow_nan=False)
+
+
+def test_pieces_add_up_to_the_same_as_one_table():
+    table = windows([each for each in generated_records(5, seconds=120) if each["kind"] == "quota"])
+    pieces = [table.slice(start, 17) for start in range(0, table.num_rows, 17)]
+    at_once, in_pieces = (
+        [each.as_json() for each in usages(totals(how))] for how in ([table], pieces)
+    )
+    assert [each["client_id"] for each in in_pieces] == [each["client_id"] for each in at_once]
+    for one, other in zip(at_once, in_pieces, strict=True):
+        assert one == {name: pytest.approx(value) for name, value in other.items()}
+
+
 def test_without_a_limit_there_is_no_share_of_it():
     usage = only(noisy(limit=None, rule=None))
     assert usage.percent_of_limit is None
-    assert html_report.cells(usage)[3:5] == ("-", "-")
+    assert (row(usage)["rule"], row(usage)["limit"]) == ("-", "-")
 
 
 def test_the_most_throttled_come_first_then_the_limited():
@@ -95,7 +181,7 @@ def test_the_most_throttled_come_first_then_the_limited():
         quota_record(client_id="noisy", throttle_ms=50),
         quota_record(client_id="noisier", throttle_ms=90),
     ]
-    names = [usage.name for usage in usages(windows(records))]
+    names = [usage.name for usage in found(records)]
     assert names == ["noisier", "noisy", "quiet", "free"]
 
 
@@ -130,13 +216,12 @@ def test_many_windows_are_drawn_in_as_many_columns_as_there_are():
 
 @pytest.mark.parametrize("records", [noisy(1), noisy(limit=None), noisy(40, usage=0.0, rate=0.0)])
 def test_plots_of_odd_histories(records):
-    usage = only(records)
-    assert plain(usage)
-    assert drawing(usage).tag == "svg"
+    assert plain(only(records))
+    assert drawing(records).tag == "svg"
 
 
 def test_the_svg_has_a_line_per_broker_one_for_the_limit_and_bars():
-    svg = drawing(only(noisy()))
+    svg = drawing(noisy())
     classes = [element.get("class") for element in svg.iter()]
     assert classes.count("rate broker0") == classes.count("rate broker1") == 1
     assert classes.count("limit") == 1
@@ -154,7 +239,7 @@ EVIL = [
 def test_time_without_data_is_a_gap_in_every_line():
     records = noisy()
     with_gap = [each for each in records if not 10_000 < int(str(each["ts"])) - START_MS <= 30_000]
-    svg = drawing(only(with_gap))
+    svg = drawing(with_gap)
     lines = [
         each.attrib["d"]
         for each in svg.iter()
@@ -172,8 +257,7 @@ def test_time_without_data_is_a_gap_in_every_line():
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_the_page_needs_nothing_else_and_escapes_what_clients_chose(evil):
-    found = usages(windows(noisy(client_id=evil, user=evil)))
-    page = html_report.page(found, SPAN, evil)
+    page = html_report.page(reported(noisy(client_id=evil, user=evil), evil))
     seen = _Reader()
     seen.feed(page)
     assert seen.tags & {"script", "img", "link", "iframe"} == set()
@@ -227,6 +311,16 @@ def output(tmp_path) -> Path:
     }
     replace_windows(tmp_path / "rollup", tables)
     return tmp_path / "rollup"
+
+
+def written(folder: Path, records) -> Path:
+    place = folder / "rollup"
+    tables = {
+        width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
+        for width, seconds in (("10s", 10), ("1m", 60))
+    }
+    replace_windows(place, tables)
+    return place
 
 
 def report(output: Path, *words: str) -> int:
@@ -423,6 +517,44 @@ def test_of_many_clients_the_most_throttled_are_shown_and_all_are_in_the_data(tm
         assert len(data.read_text().splitlines()) == 1 + 150
     assert report(tmp_path / "rollup", "--json", "--top", "2") == 2
     assert "--json has everybody" in capsys.readouterr().err
+
+
+def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, capsys):
+    names = ("loader-1", "milena-dashboard", "milena-topics")
+    records = [record for name in names for record in noisy(client_id=name)]
+    place = written(tmp_path, records)
+    assert report(place) == 0
+    text = capsys.readouterr().out
+    assert "milena-" not in text
+    assert "2 of Milena's own clients are not shown: --all-clients" in text
+    for words in (("--all-clients",), ("--client-id", "milena-topics")):
+        assert report(place, *words) == 0
+        text = capsys.readouterr().out
+        assert "milena-topics" in text
+        assert "not shown" not in text
+    assert report(place, "--json") == 0
+    told = {each["client_id"]: each["own_client"] for each in json.loads(capsys.readouterr().out)}
+    assert told == {"loader-1": False, "milena-dashboard": True, "milena-topics": True}
+
+
+def test_windows_of_impossible_times_are_left_out_and_told_of(tmp_path, capsys):
+    years = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC))
+    records = [quota_record(ts=int(year.timestamp() * 1000) + 1000) for year in years]
+    place = written(tmp_path, [*records, *noisy()])
+    for words in ((), ("--last", "1h"), ("--width", "1m")):
+        assert report(place, *words) == 0
+        printed = capsys.readouterr()
+        assert printed.out.startswith("2026-09-21 14:13:")
+        assert "2 windows that begin before 2020 or later than now left out: `" in printed.err
+        assert "rollup --repair` removes such" in printed.err
+    assert report(place, "--until", "2026-09-22", "--since", "2026-09-21") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("top", ["1", "3", "99999999999"])
+def test_any_top_is_fine(output, capsys, top):
+    assert report(output, "--top", top) == 0
+    assert "client-" in capsys.readouterr().out
 
 
 def test_a_time_before_the_calendar_is_everything(output, capsys):

@@ -1,0 +1,199 @@
+"""The windows of a period, found without reading more than needed, and read piece by piece.
+
+Wide windows tell where narrow ones are, and how many.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
+
+EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC)
+"""No cluster has written metric records before: their clock was wrong."""
+AHEAD: Final = timedelta(minutes=10)
+"""Windows that begin so long after now were made of records of a wrong clock, too."""
+_DAY: Final = timedelta(days=1)
+_HOUR: Final = timedelta(hours=1)
+_SUITED: Final = (
+    ("10s", timedelta(hours=2)),
+    ("1m", timedelta(days=2)),
+    ("1h", timedelta(days=60)),
+)
+"""Which width suits a period that is not longer; longer ones are shown by the day."""
+_ROWS_AT_ONCE: Final = 1_000_000
+"""Of a piece, about: this bounds memory."""
+_START: Final = "window_start"
+
+Read = Callable[
+    [str, datetime | None, datetime | None, Sequence[str], "pc.Expression | None"], pa.Table
+]
+"""Reads windows of one kind in order of time: of a width, which begin at or after a time and before
+another, with these columns, and only those that a condition chooses."""
+Days = Mapping[str, Sequence[date]]
+"""By width the days of which there are windows, in order."""
+
+
+class Period(NamedTuple):
+    """Windows of one kind and width that begin from `begin` to before `end`; there are some."""
+
+    read: Read
+    days: Sequence[date]
+    width: str
+    begin: datetime
+    end: datetime
+
+    @property
+    def width_s(self) -> int:
+        """Seconds of a window."""
+        return WIDTHS_S[self.width]
+
+    def pieces(
+        self, columns: Sequence[str], where: "pc.Expression | None" = None
+    ) -> Iterator[pa.Table]:
+        """The windows in order of time, in tables of some million rows at most."""
+        for begin, end in self._parts():
+            yield self.read(self.width, begin, end, columns, where)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """All windows at once, in order of time."""
+        return pa.concat_tables(self.pieces(columns))
+
+    def _parts(self) -> Iterator[tuple[datetime, datetime]]:
+        """Spans that follow each other, from `begin` to `end`."""
+        begin, rows = self.begin, 0
+        for first, last, most in self._known():
+            if begin < first and rows + most > _ROWS_AT_ONCE:
+                yield begin, first
+                begin, rows = first, 0
+            rows += most
+            while rows > _ROWS_AT_ONCE and begin < last:
+                windows = max(1, (last - first) // self._size * _ROWS_AT_ONCE // most)
+                upto = min(begin + windows * self._size, last)
+                yield begin, upto
+                begin = upto
+            rows = rows if begin < last else 0
+        if begin < self.end:
+            yield begin, self.end
+
+    def _known(self) -> Iterator[tuple[datetime, datetime, int]]:
+        """Hours, or for wide windows days, with how many rows they have at most."""
+        per_hour = _HOUR // self._size
+        for day in self.days:
+            first, last = max(_start(day), self.begin), min(_start(day) + _DAY, self.end)
+            if first >= last:
+                continue
+            if per_hour <= 1:
+                yield first, last, _ROWS_AT_ONCE
+                continue
+            starts = self.read("1h", _floor(first, _HOUR), last, [_START], None)[_START]
+            counts = {
+                each["values"]: each["counts"] for each in pc.value_counts(starts).to_pylist()
+            }
+            for hour in sorted(counts):
+                inside = max(hour, first), min(hour + _HOUR, last)
+                yield *inside, counts[hour] * per_hour
+
+    @property
+    def _size(self) -> timedelta:
+        return timedelta(seconds=self.width_s)
+
+
+def period_of(
+    read: Read,
+    days: Days,
+    width: str | None,
+    begin: datetime,
+    end: datetime,
+    last: timedelta | None,
+) -> Period | None:
+    """The windows that a report is about; None if there are none.
+
+    Of those that begin from `begin` to before `end`, `last` leaves those that begin less than that
+    before the latest. Without a width one is taken that suits the period.
+    """
+    narrowest = width or NARROWEST
+    latest = _edge(read, days, narrowest, begin, end, from_end=True)
+    if latest is None:
+        return None
+    end = latest + timedelta(microseconds=1)
+    if last is not None and last < latest - begin:
+        begin = latest - last + timedelta(microseconds=1)
+    earliest = _edge(read, days, narrowest, begin, end, from_end=False) or latest
+    chosen = width or _suitable(days, earliest, latest)
+    begin = max(begin, _floor(earliest, timedelta(seconds=WIDTHS_S[chosen])))
+    return Period(read, days.get(chosen, ()), chosen, begin, end)
+
+
+def impossible_windows(
+    read: Read, days: Days, since: datetime | None, until: datetime | None, now: datetime
+) -> int:
+    """How many of the narrowest windows that were asked for begin before EARLIEST, or too long
+    after `now`."""
+    ahead = now + AHEAD
+    there = days.get(NARROWEST, ())
+    found = 0
+    if there and there[0] < EARLIEST.date() and (since is None or since < EARLIEST):
+        end = EARLIEST if until is None else min(until, EARLIEST)
+        found += read(NARROWEST, since, end, [_START], None).num_rows
+    if there and there[-1] >= ahead.date() and (until is None or until > ahead):
+        begin = ahead if since is None else max(since, ahead)
+        found += read(NARROWEST, begin, until, [_START], None).num_rows
+    return found
+
+
+def _edge(
+    read: Read, days: Days, narrowest: str, begin: datetime, end: datetime, *, from_end: bool
+) -> datetime | None:
+    """When the first or last of the windows begins; None if there are none."""
+    widths = list(WIDTHS_S)
+    widths = widths[widths.index(narrowest) : max(widths.index(narrowest), widths.index("1h")) + 1]
+    known = {day for name in widths for day in days.get(name, ())}
+    for day in sorted(known, reverse=from_end):
+        first, last = max(begin, _start(day)), min(end, _start(day) + _DAY)
+        if first < last:
+            found = _edge_within(read, widths, first, last, from_end=from_end)
+            if found is not None:
+                return found
+    return None
+
+
+def _edge_within(
+    read: Read, widths: Sequence[str], begin: datetime, end: datetime, *, from_end: bool
+) -> datetime | None:
+    """As `_edge`, within a day. The widths are the narrowest first; the widest is asked first."""
+    if not widths:
+        return None
+    *narrower, width = widths
+    size = timedelta(seconds=WIDTHS_S[width])
+    starts = pc.unique(read(width, _floor(begin, size), end, [_START], None)[_START]).to_pylist()
+    if not starts:
+        return _edge_within(read, narrower, begin, end, from_end=from_end)
+    for start in sorted(starts, reverse=from_end):
+        inside = max(begin, start), min(end, start + size)
+        found = _edge_within(read, narrower, *inside, from_end=from_end)
+        if found is None and start >= begin:
+            found = start  # narrower ones are kept no more
+        if found is not None:
+            return found
+    return None
+
+
+def _suitable(days: Days, earliest: datetime, latest: datetime) -> str:
+    """The width for a period, or a wider one where that is kept no more."""
+    widths = list(WIDTHS_S)
+    suited = next((name for name, most in _SUITED if latest - earliest <= most), widths[-1])
+    wider = widths[widths.index(suited) :]
+    kept = (name for name in wider if earliest.date() in days.get(name, ()))
+    return next(kept, NARROWEST)
+
+
+def _start(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _floor(time: datetime, size: timedelta) -> datetime:
+    return time - (time - EARLIEST) % size

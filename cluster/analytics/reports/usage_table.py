@@ -1,0 +1,91 @@
+"""The table of a report: its columns, a row for each client and quota, and notes. Pure."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from cluster.analytics.reports.usage_history import Usage
+from cluster.model.printable import one_line
+from cluster.views.quantities import duration, percent, rate
+
+_Cell = TypeVar("_Cell")
+
+OF_LIMIT: Final = "of limit"
+"""The column that tells by its colour how near a client is to its limit."""
+_COLUMNS: Final = (
+    ("client id", "text"),
+    ("user", "text"),
+    ("quota", "text"),
+    ("rule", "text"),
+    ("limit", ""),
+    ("avg rate", ""),
+    ("max rate", ""),
+    (OF_LIMIT, ""),
+    ("limited", ""),
+    ("throttled", ""),
+    ("throttle time", ""),
+    ("worst second", ""),
+)
+_LIMITED: Final = _COLUMNS.index(("limited", ""))
+_LIMITED_NOTE: Final = (
+    "LIMITED: the share of the active time in which a limit held. OF LIMIT compares the usage in"
+    " that time with the limit; AVG RATE is over all of the active time."
+)
+_CHANGED: Final = " *"
+_CHANGED_NOTE: Final = (
+    "* the latest of several limits: OF LIMIT compares the usage with the limit of its time."
+)
+_FULL_PERCENT: Final = 100.0
+_NEAR_PERCENT: Final = 80.0
+FULLY_LIMITED_PERCENT: Final = 99.5
+"""Of the active time; it is shown as 100."""
+
+
+class UsageTable(NamedTuple):
+    """What a report shows of each of some clients."""
+
+    columns: Sequence[tuple[str, str]]
+    """Headings, and how a column is aligned: `text`, or empty for numbers."""
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str]
+    """One line each; about what is in these rows."""
+
+
+def usage_table(found: Sequence[Usage]) -> UsageTable:
+    """The table of these usages. The column LIMITED is there if a limit did not hold all the time
+    in which one of them was active."""
+    is_partial = any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
+    is_changed = any(usage.limits > 1 for usage in found)
+    rows = []
+    for usage in found:
+        limit = rate(usage.quota, usage.limit)
+        if is_changed:
+            limit += _CHANGED if usage.limits > 1 else " " * len(_CHANGED)
+        cells = (
+            usage.name,
+            one_line(usage.user or "-"),
+            one_line(usage.quota),
+            one_line(usage.rule or "-"),
+            limit,
+            rate(usage.quota, usage.rate_avg),
+            rate(usage.quota, usage.rate_max),
+            percent(usage.percent_of_limit),
+            percent(usage.limited_percent),
+            percent(usage.throttled_percent),
+            duration(usage.throttle_ms),
+            duration(usage.throttle_ms_max),
+        )
+        rows.append(_chosen(cells, is_partial))
+    notes = [_LIMITED_NOTE] * is_partial + [_CHANGED_NOTE] * is_changed
+    return UsageTable(_chosen(_COLUMNS, is_partial), rows, notes)
+
+
+def _chosen(cells: Sequence[_Cell], with_limited: bool) -> list[_Cell]:
+    return [cell for index, cell in enumerate(cells) if with_limited or index != _LIMITED]
+
+
+def level(usage: Usage) -> str:
+    """How near the use is to its limit: `over`, `near`, or an empty text for neither."""
+    share = usage.percent_of_limit
+    if share is None:
+        return ""
+    return "over" if share > _FULL_PERCENT else "near" if share >= _NEAR_PERCENT else ""
