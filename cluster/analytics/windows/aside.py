@@ -1,0 +1,63 @@
+"""Lines about records that were put aside: files of bounded size that come with a change."""
+
+import bisect
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from cluster.analytics.windows.commits import Change
+from cluster.analytics.windows.layout import aside_path
+from cluster.analytics.windows.manifest import AsideFile
+from cluster.analytics.windows.parquet_files import MissingFile, in_words
+from cluster.analytics.windows.store import Store
+
+ASIDE_BYTES: Final = 64 << 20
+"""All files together never hold more; the oldest go."""
+_SMALL_BYTES: Final = 256 << 10
+
+
+def put_aside(
+    store: Store,
+    change: Change,
+    number: int,
+    lines: Sequence[str],
+    day: str,
+    most: int = ASIDE_BYTES,
+    small: int = _SMALL_BYTES,
+) -> None:
+    """Let the change of this number write lines to a file, as many as fit in `most`.
+
+    A file of the same day of at most `small` bytes is taken into the new one: a rollup that follows
+    may put something aside every second. Raises UnusableDirectory.
+    """
+    if not lines:
+        return
+    written = [f"{line}\n".encode() for line in lines]
+    ends = list(itertools.accumulate(map(len, written)))
+    content = b"".join(written[: bisect.bisect_right(ends, most)])
+    files = list(change.manifest.aside)
+    if files and files[-1].day == day and files[-1].bytes <= min(small, most - len(content)):
+        last = files.pop()
+        change.removals.append(last.path)
+        content = _content(store, last.path) + content
+    path = aside_path(number)
+    change.contents[path] = content
+    kept = [AsideFile(path, len(content), day)]
+    held = len(content)
+    for file in reversed(files):
+        held += file.bytes
+        if held > most:
+            change.removals.append(file.path)
+        else:
+            kept.append(file)
+    change.manifest = replace(change.manifest, aside=tuple(reversed(kept)))
+
+
+def _content(store: Store, path: str) -> bytes:
+    """What a file holds; nothing if somebody has removed it, which nothing depends on."""
+    try:
+        with in_words(store, path):
+            return store.read_bytes(path)
+    except MissingFile:
+        return b""

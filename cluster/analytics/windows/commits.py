@@ -1,0 +1,188 @@
+"""How a directory of windows changes: whole or not at all, whatever a crash comes between.
+
+New files are written where nobody looks: deltas in `_open`, drafts below `_meta`. Replacing the
+manifest decides the change. Then files that it removes go, and drafts are moved into place, each
+replacing one file. All that can be repeated: whoever opens the directory next does so, and removes
+what no manifest names.
+"""
+
+import secrets
+from dataclasses import dataclass, field, replace
+
+from cluster.analytics.windows.layout import (
+    ASIDE,
+    DAYS,
+    DRAFTS,
+    MANIFEST,
+    OPEN,
+    day_list_path,
+)
+from cluster.analytics.windows.manifest import (
+    Manifest,
+    UnusableDirectory,
+    VisibleFile,
+    day_list_as_bytes,
+    day_list_from_bytes,
+    manifest_as_bytes,
+    manifest_from_bytes,
+)
+from cluster.analytics.windows.parquet_files import MissingFile, in_words
+from cluster.analytics.windows.store import Store
+
+
+@dataclass(slots=True)
+class Change:
+    """A change that is being prepared."""
+
+    manifest: Manifest
+    """What the directory is to hold; the fields that follow complete it."""
+    moves: list[tuple[str, str]] = field(default_factory=list)
+    """Drafts, and where they go."""
+    removals: list[str] = field(default_factory=list)
+    days: dict[str, list[VisibleFile]] = field(default_factory=dict)
+    """All visible files of days in which any changes."""
+    contents: dict[str, bytes] = field(default_factory=dict)
+    """Small files to be written."""
+
+
+class Commits:
+    """The state of a directory, which changes by `commit`. Raises UnusableDirectory throughout.
+
+    Only one may be at work in a directory. A store that cannot lock shows another by the manifest:
+    it is read again before each change, and must be what was written last.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """See `begin`."""
+        self.store = store
+        self.manifest = Manifest()
+        self._writer = secrets.token_hex(8)
+        self._is_sure = False
+        """Whether `manifest` is what is stored, and carried out."""
+
+    def begin(self) -> None:
+        """Take over the directory from whoever wrote there last: finish what was decided, remove
+        what was not."""
+        self.manifest = read_manifest(self.store) or Manifest()
+        if not self.store.is_local:
+            self._write_manifest(replace(self.manifest, writer=self._writer))
+            self._check_writer()
+        self._finish()
+        self._clean()
+
+    def make_sure(self) -> None:
+        """Finish a change that failed on its way, so that the next one starts from what holds."""
+        if self._is_sure:
+            return
+        stored = read_manifest(self.store) or Manifest()
+        if not self.store.is_local and stored.writer != self._writer:
+            raise self._other_writer()
+        self.manifest = stored
+        self._finish()
+
+    def files_of(self, day: str) -> list[VisibleFile]:
+        """The visible files of a day; none if it has none."""
+        return read_day_list(self.store, self.manifest, day)
+
+    def commit(self, change: Change) -> None:
+        """Make the change; after an exception it has been made, or has not."""
+        self.make_sure()
+        before = self.manifest
+        number = before.change + 1
+        days = {day: before.days[day] for day in before.days if day not in change.days}
+        removals = list(change.removals)
+        for day, files in change.days.items():
+            if day in before.days:
+                removals.append(day_list_path(day, before.days[day]))
+            kept = {file.path for file in files}
+            removals += [file.path for file in self.files_of(day) if file.path not in kept]
+            if files:
+                days[day] = number
+                change.contents[day_list_path(day, number)] = day_list_as_bytes(files)
+        for path, content in change.contents.items():
+            with in_words(self.store, path):
+                self.store.write_bytes(path, content)
+        self._check_writer()
+        self._write_manifest(
+            replace(
+                change.manifest,
+                change=number,
+                writer=self._writer,
+                days=days,
+                moves=tuple(change.moves),
+                removals=tuple(dict.fromkeys(removals)),
+            )
+        )
+        self._finish()
+
+    def _write_manifest(self, manifest: Manifest) -> None:
+        self._is_sure = False
+        with in_words(self.store, MANIFEST):
+            self.store.write_bytes(MANIFEST, manifest_as_bytes(manifest))
+        self.manifest = manifest
+
+    def _check_writer(self) -> None:
+        if self.store.is_local:
+            return
+        stored = read_manifest(self.store)
+        if stored is None or (stored.change, stored.writer) != (
+            self.manifest.change,
+            self._writer,
+        ):
+            raise self._other_writer()
+
+    def _other_writer(self) -> UnusableDirectory:
+        return UnusableDirectory(f"another rollup is at work in {self.store.shown()}")
+
+    def _finish(self) -> None:
+        """Carry out the removals and moves of the manifest, as far as that has not been done."""
+        # Removals first: a plain reader may miss a window for a moment, but never sees one twice.
+        for path in self.manifest.removals:
+            with in_words(self.store, path):
+                self.store.remove(path)
+        for draft, final in self.manifest.moves:
+            try:
+                with in_words(self.store, draft):
+                    self.store.move(draft, final)
+            except MissingFile:
+                with in_words(self.store, final):
+                    if not self.store.exists(final):
+                        raise
+        self._is_sure = True
+
+    def _clean(self) -> None:
+        manifest = self.manifest
+        named = {
+            MANIFEST,
+            *(delta.path for delta in manifest.deltas),
+            *(each.path for each in manifest.aside),
+            *(day_list_path(day, change) for day, change in manifest.days.items()),
+        }
+        with in_words(self.store):
+            for folder in (OPEN, DRAFTS, DAYS, ASIDE):
+                for path in self.store.list(folder):
+                    if path not in named:
+                        self.store.remove(path)
+
+
+def read_manifest(store: Store) -> Manifest | None:
+    """The manifest of a directory; None if there is none. Raises UnusableDirectory."""
+    try:
+        with in_words(store, MANIFEST):
+            content = store.read_bytes(MANIFEST)
+    except MissingFile:
+        return None
+    return manifest_from_bytes(content, store.shown(MANIFEST))
+
+
+def read_day_list(store: Store, manifest: Manifest, day: str) -> list[VisibleFile]:
+    """The visible files of a day that a manifest names; none if it has none.
+
+    Raises UnusableDirectory, of which MissingFile if the list is not there.
+    """
+    if day not in manifest.days:
+        return []
+    path = day_list_path(day, manifest.days[day])
+    with in_words(store, path):
+        content = store.read_bytes(path)
+    return day_list_from_bytes(content, store.shown(path))

@@ -1,0 +1,452 @@
+"""The directory of windows as its only writer sees it: what it holds, and how that changes.
+
+Each method makes one change, whole or not at all (`commits.py`). What is read from a topic comes as
+deltas, which count with the progress that names them; merges turn them into files that any reader
+of Parquet understands.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from cluster.analytics.windows.aside import put_aside
+from cluster.analytics.windows.commits import Change, Commits
+from cluster.analytics.windows.deltas import PieceResult
+from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
+from cluster.analytics.windows.layout import (
+    DAY_WIDTHS,
+    HOUR_S,
+    HOUR_WIDTHS,
+    parsed,
+    start_of,
+    units_of,
+)
+from cluster.analytics.windows.manifest import DeltaFile, Manifest, Progress, VisibleFile
+from cluster.analytics.windows.merge import DayTask, HourTask, MergeResult, MergeTask
+from cluster.analytics.windows.parquet_files import in_words
+from cluster.analytics.windows.store import Store
+
+LATE_AFTER: Final = timedelta(minutes=1)
+"""A record is late if its window began so long before the newest window that is stored."""
+UNIT_ROWS: Final = 2_000_000
+"""An hour with more rows in deltas is merged in slices: this bounds the memory of a task."""
+_SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What one change added."""
+
+    counts: Mapping[str, int]
+    """Records by kind."""
+    rejected: Mapping[str, int]
+    """Records that are in no window, by reason."""
+    late: int
+    lost: int
+    rows: int
+    """Rows of deltas."""
+    first: datetime | None
+    """The start of the first window that records were added to."""
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What one change merged."""
+
+    units: int
+    """Hours, or slices of them."""
+    windows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Windows in the files that were written, by kind of record and width."""
+
+
+RunMerges = Callable[[Sequence[MergeTask]], Sequence[MergeResult]]
+"""Carries out tasks, each by `run_merge`, and returns the results in their order."""
+
+
+class WindowDirectory:
+    """The windows in a store. `open` makes it; only one process may have it open until `close`.
+
+    Methods raise UnusableDirectory, and then leave the windows as before the change or after it.
+    """
+
+    def __init__(self, commits: Commits, held: ExitStack) -> None:
+        """See `open`."""
+        self._commits = commits
+        self._held = held
+
+    @classmethod
+    def open(cls, store: Store) -> Self:
+        """Lock the directory and finish what a killed process began.
+
+        Raises UnusableDirectory, and InUse if another process has it open; where the store has no
+        locks, that shows later (`Commits`).
+        """
+        with ExitStack() as held:
+            with in_words(store):
+                held.enter_context(store.lock())
+            commits = Commits(store)
+            commits.begin()
+            return cls(commits, held.pop_all())
+
+    def close(self) -> None:
+        """Let others open the directory."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def store(self) -> Store:
+        """Where the windows are."""
+        return self._commits.store
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the directory holds."""
+        return self._commits.manifest
+
+    @property
+    def next_change(self) -> int:
+        """The change that deltas are to be named by (`layout.delta_path`)."""
+        return self.manifest.change + 1
+
+    def append(self, results: Sequence[PieceResult], progress: Progress) -> Added:
+        """Let deltas count, together with how far they reach. Without anything new, no change."""
+        self._commits.make_sure()
+        before = self.manifest
+        deltas = [delta for result in results for delta in result.deltas]
+        lines = [line for result in results for line in result.aside]
+        last = max((delta.last_s for delta in deltas), default=None)
+        if deltas or lines or progress != before.progress:
+            change = Change(
+                replace(
+                    before,
+                    progress=progress,
+                    newest_s=_highest(before.newest_s, last),
+                    deltas=(*before.deltas, *deltas),
+                )
+            )
+            self._drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
+            self._put_aside(change, lines)
+            self._commits.commit(change)
+        return Added(
+            _total(result.counts for result in results),
+            _total(result.rejected for result in results),
+            sum(result.late for result in results),
+            sum(result.lost for result in results),
+            sum(delta.rows for delta in deltas),
+            _time(min((delta.first_s for delta in deltas), default=None)),
+            _time(last),
+        )
+
+    def merges(
+        self,
+        everything: bool = False,
+        *,
+        watermark: timedelta = LATE_AFTER,
+        with_late: bool = True,
+    ) -> list[HourTask]:
+        """What is to be done so that deltas become visible: of hours that the watermark closes, or
+        of all hours with `everything`.
+
+        `with_late` is whether hours that have been merged before are due again.
+        """
+        self._commits.make_sure()
+        rows = _rows_by_hour(self.manifest.deltas)
+        closed = closed_until(self.manifest.newest_s, watermark)
+        tasks: list[HourTask] = []
+        for hour in sorted(rows):
+            is_closed = closed is not None and start_of(hour) + HOUR_S <= closed.timestamp()
+            if everything or is_closed:
+                visible = self._commits.files_of(hour[:10])
+                if everything or with_late or not _has_hour(visible, hour):
+                    tasks += self._hour_tasks(hour, rows[hour], visible)
+        return tasks
+
+    def merges_anew(self, results: Sequence[PieceResult]) -> list[HourTask]:
+        """What is to be done with deltas of all that the topic holds, which do not count yet: of
+        each window the version made of more records is kept. See `merged`."""
+        self._commits.make_sure()
+        anew = [delta for result in results for delta in result.deltas]
+        rows = _rows_by_hour([*self.manifest.deltas, *anew])
+        return [
+            task._replace(anew=tuple(delta.path for delta in anew if hour in delta.hours))
+            for hour in sorted({hour for delta in anew for hour in delta.hours})
+            if self.manifest.keeps(NARROWEST, hour[:10])
+            for task in self._hour_tasks(hour, rows[hour], self._commits.files_of(hour[:10]))
+        ]
+
+    def day_merges(
+        self, tasks: Sequence[HourTask], results: Sequence[MergeResult]
+    ) -> list[DayTask]:
+        """The second step of merges: what is to be done for the days of hours that are written."""
+        by_day: dict[str, dict[str, list[str]]] = {}
+        for task, result in zip(tasks, results, strict=True):
+            sums = by_day.setdefault(task.unit.day, {}).setdefault(task.unit.hour, [])
+            sums += [result.sums] if result.sums else []
+        found = []
+        for day, hours in sorted(by_day.items()):
+            widths = self._widths(day, DAY_WIDTHS)
+            found.append(
+                DayTask(
+                    self.next_change,
+                    self._cluster_id,
+                    day,
+                    hours=tuple(sorted(hours)),
+                    is_added=not self.manifest.keeps(NARROWEST, day),
+                    sums={hour: tuple(paths) for hour, paths in sorted(hours.items()) if paths},
+                    widths=widths,
+                    visible=_paths(self._commits.files_of(day), widths[:1]),
+                )
+            )
+        return found
+
+    def merged(
+        self,
+        tasks: Sequence[MergeTask],
+        results: Sequence[MergeResult],
+        *,
+        progress: Progress | None = None,
+        read: Sequence[PieceResult] = (),
+    ) -> Merged:
+        """Put in place what both steps of merges wrote.
+
+        After `merges_anew`, `read` is its argument, and `progress` how far the topic was read.
+        """
+        self._commits.make_sure()
+        before = self.manifest
+        units = [task for task in tasks if isinstance(task, HourTask)]
+        taken = {(path, task.unit.hour) for task in units for path in task.deltas}
+        new = [file for result in results for file in result.files]
+        anew = [delta for result in read for delta in result.deltas]
+        newest_s = max((delta.last_s for delta in anew), default=None)
+        sliced = {each.unit.hour: 60 // each.unit.minutes for each in units}
+        change = Change(
+            replace(
+                before,
+                progress=progress or before.progress,
+                newest_s=_highest(before.newest_s, newest_s),
+                hours={
+                    hour: slices
+                    for hour, slices in {**before.hours, **sliced}.items()
+                    if slices > 1
+                },
+            ),
+            moves=[(file.draft, file.final) for file in new],
+            removals=[result.sums for result in results if result.sums]
+            + [delta.path for delta in anew],
+        )
+        self._drop_hours(change, lambda path, hour: (path, hour) in taken)
+        written = [VisibleFile(file.final, file.rows, file.bytes) for file in new]
+        for day in sorted({_day_of(task) for task in tasks}):
+            of_day = [task for task in tasks if _day_of(task) == day]
+            change.days[day] = [
+                *(file for file in self._commits.files_of(day) if not _is_replaced(file, of_day)),
+                *(file for file in written if f"/day={day}/" in file.path),
+            ]
+        self._put_aside(change, [line for result in read for line in result.aside])
+        self._commits.commit(change)
+        return Merged(len(units), _windows_in(written))
+
+    def merge(
+        self,
+        run: RunMerges,
+        everything: bool = False,
+        *,
+        watermark: timedelta = LATE_AFTER,
+        with_late: bool = True,
+    ) -> list[Merged]:
+        """Carry out both steps of `merges`: one change for each day."""
+        due = self.merges(everything, watermark=watermark, with_late=with_late)
+        found = []
+        for _, of_day in itertools.groupby(due, lambda task: task.unit.day):
+            hours = list(of_day)
+            results = run(hours)
+            days = self.day_merges(hours, results)
+            found.append(self.merged([*hours, *days], [*results, *run(days)]))
+        return found
+
+    def forget(self, keep: Mapping[str, timedelta], today: date) -> int:
+        """Remove the windows of days that ended longer ago than they are to be kept, by width, and
+        files of records put aside as those of the narrowest. Returns how many files went.
+
+        Raises ValueError if windows are to be kept for a shorter time than narrower ones.
+        """
+        self._commits.make_sure()
+        spans = [keep.get(width, timedelta.max) for width in WIDTHS_S]
+        if spans != sorted(spans):
+            raise ValueError("windows must be kept at least as long as narrower ones")
+        before = self.manifest
+        limits = {
+            width: max(_day_before(today, span), before.forgotten.get(width, ""))
+            for width, span in keep.items()
+        }
+        change = Change(replace(before, forgotten={**before.forgotten, **limits}))
+        oldest = limits.get(NARROWEST, "")
+        aside = [each for each in before.aside if each.day < oldest]
+        gone = len(aside)
+        for day in before.days:
+            files = self._commits.files_of(day)
+            kept = [file for file in files if _is_kept(file, change.manifest)]
+            gone += len(files) - len(kept)
+            if kept != files:
+                change.days[day] = kept
+        self._drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
+        change.removals += [each.path for each in aside]
+        change.manifest = replace(
+            change.manifest,
+            aside=tuple(each for each in before.aside if each not in aside),
+            hours={
+                hour: slices
+                for hour, slices in before.hours.items()
+                if any(change.manifest.keeps(width, hour[:10]) for width in HOUR_WIDTHS)
+            },
+        )
+        if gone or change.manifest.deltas != before.deltas:
+            self._commits.commit(change)
+        return gone
+
+    def _hour_tasks(self, hour: str, rows: int, visible: Sequence[VisibleFile]) -> list[HourTask]:
+        slices = self.manifest.hours.get(hour, 1)
+        if not _has_hour(visible, hour):
+            slices = next((n for n in _SLICES if rows <= n * UNIT_ROWS), _SLICES[-1])
+        widths = self._widths(hour[:10], HOUR_WIDTHS)
+        return [
+            HourTask(
+                self.next_change,
+                self._cluster_id,
+                unit,
+                widths,
+                visible=_paths(visible, widths[:1], unit.name),
+                deltas=tuple(delta.path for delta in self.manifest.deltas if hour in delta.hours),
+            )
+            for unit in units_of(hour, slices)
+        ]
+
+    def _widths(self, day: str, among: Iterable[str]) -> tuple[str, ...]:
+        return tuple(width for width in among if self.manifest.keeps(width, day))
+
+    @property
+    def _cluster_id(self) -> str | None:
+        return self.manifest.progress.cluster_id if self.manifest.progress else None
+
+    def _is_forgotten(self, manifest: Manifest, hour: str) -> bool:
+        return not any(manifest.keeps(width, hour[:10]) for width in WIDTHS_S)
+
+    def _drop_hours(self, change: Change, is_dropped: Callable[[str, str], bool]) -> None:
+        """Let hours of deltas, by path and hour, count no more; deltas without hours go."""
+        kept = []
+        for delta in change.manifest.deltas:
+            hours = {
+                hour: rows for hour, rows in delta.hours.items() if not is_dropped(delta.path, hour)
+            }
+            if hours:
+                kept.append(delta._replace(hours=hours))
+            else:
+                change.removals.append(delta.path)
+        change.manifest = replace(change.manifest, deltas=tuple(kept))
+
+    def _put_aside(self, change: Change, lines: Sequence[str]) -> None:
+        today = datetime.now(UTC).date().isoformat()
+        put_aside(self.store, change, self.next_change, lines, today)
+
+
+def closed_until(newest_s: int | None, watermark: timedelta) -> datetime | None:
+    """Windows of the narrowest width that began before this are closed, because they began longer
+    than the watermark before the newest. None if there are no windows."""
+    if newest_s is None:
+        return None
+    width_s = WIDTHS_S[NARROWEST]
+    spans = -((int(watermark.total_seconds()) - newest_s) // width_s)
+    return datetime.fromtimestamp(spans * width_s, UTC)
+
+
+def _rows_by_hour(deltas: Iterable[DeltaFile]) -> Counter[str]:
+    rows: Counter[str] = Counter()
+    for delta in deltas:
+        rows.update(delta.hours)
+    return rows
+
+
+def _has_hour(files: Iterable[VisibleFile], hour: str) -> bool:
+    places = [parsed(file.path) for file in files]
+    return any(
+        place is not None and place.width in HOUR_WIDTHS and place.unit[:2] == hour[11:]
+        for place in places
+    )
+
+
+def _paths(
+    files: Iterable[VisibleFile], widths: Sequence[str], unit: str | None = None
+) -> tuple[str, ...]:
+    """The paths of those of these widths, and of this unit."""
+    found = []
+    for file in files:
+        place = parsed(file.path)
+        if place is not None and place.width in widths and unit in (None, place.unit):
+            found.append(file.path)
+    return tuple(sorted(found))
+
+
+def _day_of(task: MergeTask) -> str:
+    return task.day if isinstance(task, DayTask) else task.unit.day
+
+
+def _is_replaced(file: VisibleFile, tasks: Iterable[MergeTask]) -> bool:
+    """Whether one of these tasks of its day wrote a file anew, or found that it has no rows."""
+    place = parsed(file.path)
+    return place is not None and any(
+        place.width in task.widths and (isinstance(task, DayTask) or place.unit == task.unit.name)
+        for task in tasks
+    )
+
+
+def _is_kept(file: VisibleFile, manifest: Manifest) -> bool:
+    place = parsed(file.path)
+    return place is None or manifest.keeps(place.width, place.day)
+
+
+def _windows_in(files: Iterable[VisibleFile]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for file in files:
+        place = parsed(file.path)
+        if place is not None:
+            of_kind = found.setdefault(place.kind, {})
+            of_kind[place.width] = of_kind.get(place.width, 0) + file.rows
+    return found
+
+
+def _day_before(today: date, span: timedelta) -> str:
+    try:
+        return (today - span).isoformat()
+    except OverflowError:
+        return date.min.isoformat()
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+def _highest(*times: int | None) -> int | None:
+    return max((each for each in times if each is not None), default=None)
+
+
+def _time(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

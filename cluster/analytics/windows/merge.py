@@ -1,0 +1,336 @@
+"""Merges deltas into visible files: plain functions of plain values, which any process may run.
+
+First hours, then the days they lie in: an hour's windows of 10 s and 1 min are made of the stored
+ones and the deltas, those of 1 h and 1 d of what the hours pass on. All that is written is a draft.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from cluster.analytics.windows.deltas import read_delta, write_delta
+from cluster.analytics.windows.kinds import (
+    NARROWEST,
+    WINDOW_KINDS,
+    WINDOW_SCHEMA,
+    WindowKind,
+)
+from cluster.analytics.windows.layout import (
+    DAY_WIDTHS,
+    HOUR_S,
+    WHOLE_DAY,
+    Unit,
+    VisiblePath,
+    draft_path,
+    hours_of_day,
+    parsed,
+    start_of,
+)
+from cluster.analytics.windows.parquet_files import FileWriter, opened, written_file
+from cluster.analytics.windows.store import Store, open_store
+from cluster.analytics.windows.window_sums import (
+    Sums,
+    added_up,
+    coarser,
+    joined,
+    sums_of,
+    wide,
+    windows_of,
+)
+
+_HOUR: Final = "1h"
+_DAY: Final = "1d"
+
+
+class HourTask(NamedTuple):
+    """To write the windows of one unit anew."""
+
+    change: int
+    """In whose folder the drafts go."""
+    cluster_id: str | None
+    unit: Unit
+    widths: tuple[str, ...]
+    """Of HOUR_WIDTHS those to write, which have not been removed for their age."""
+    visible: tuple[str, ...]
+    """The files of the unit of the first of these widths."""
+    deltas: tuple[str, ...]
+    """Those that have rows of the hour."""
+    anew: tuple[str, ...] = ()
+    """Deltas of all that the topic holds: of a window in these and in the files, the one made of
+    more records is kept."""
+    until_s: int | None = None
+    """Windows that begin there or later are left out."""
+
+
+class DayTask(NamedTuple):
+    """To write the windows of 1 h and 1 d of a day, once its hours are written."""
+
+    change: int
+    cluster_id: str | None
+    day: str
+    hours: tuple[str, ...]
+    """Those that were written."""
+    is_added: bool
+    """Whether `sums` are to be added to the windows that are there, and do not replace them: the
+    narrowest have been removed for their age, so `sums` hold what is new alone."""
+    sums: Mapping[str, tuple[str, ...]]
+    """By hour, files of the sums of its units."""
+    widths: tuple[str, ...]
+    """Of DAY_WIDTHS those to write."""
+    visible: tuple[str, ...]
+    """The files of the first of these widths."""
+
+
+MergeTask = HourTask | DayTask
+
+
+class NewFile(NamedTuple):
+    """A file that was written."""
+
+    draft: str
+    final: str
+    rows: int
+    bytes: int
+
+
+class MergeResult(NamedTuple):
+    """What a task wrote; small, to be passed on as JSON."""
+
+    files: tuple[NewFile, ...]
+    sums: str | None = None
+    """A file of what an hour passes on to its day: sums of windows of 1 h; None without any."""
+
+    def as_json(self) -> str:
+        """The result as text."""
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def from_json(cls, text: str) -> "MergeResult":
+        """The result in a text of `as_json`."""
+        found = json.loads(text)
+        return cls(tuple(NewFile(*each) for each in found["files"]), found["sums"])
+
+
+def run_merge(store_place: str, task: MergeTask) -> MergeResult:
+    """Carry out one task. Raises UnusableDirectory, UnknownStore."""
+    return merge_in(open_store(store_place), task)
+
+
+def merge_in(store: Store, task: MergeTask) -> MergeResult:
+    """Carry out one task in a store that is open. Raises UnusableDirectory."""
+    if isinstance(task, HourTask):
+        return _merge_hour(store, task)
+    return _merge_day(store, task)
+
+
+def fuller(stored: pa.Table, computed: pa.Table, kind: WindowKind) -> pa.Table:
+    """For each window the sums made of more metric records; if they have as many, the computed.
+
+    Both are added up. Retention can only remove records from a window, so the version with more
+    records is right.
+    """
+    both = pa.concat_tables(
+        [
+            stored.append_column("is_new", pa.repeat(0, stored.num_rows)),
+            computed.append_column("is_new", pa.repeat(1, computed.num_rows)),
+        ]
+    ).sort_by([("records", "ascending"), ("is_new", "ascending")])
+    rows = both.select(kind.key_names).append_column("row", pa.array(range(both.num_rows)))
+    best = rows.group_by(kind.key_names, use_threads=False).aggregate([("row", "last")])
+    return both.take(best["row_last"]).select(kind.sum_names)
+
+
+class UnitDrafts:
+    """Writes the windows of one unit, and what it passes on to its day."""
+
+    def __init__(self, store: Store, change: int, cluster_id: str | None, unit: Unit) -> None:
+        self._store = store
+        self._change = change
+        self._notes = {"cluster": cluster_id or "", "units": [unit.hour, unit.minute, unit.minutes]}
+        self._unit = unit
+        self._files: list[NewFile] = []
+        self._passed_on: dict[str, pa.Table] = {}
+
+    def write(self, kind: WindowKind, sums: pa.Table, widths: tuple[str, ...]) -> None:
+        """Write windows of a kind of sums that are added up for the first of the widths."""
+        for width in widths:
+            if width != widths[0]:
+                sums = coarser(sums, kind, width)
+            if sums.num_rows:
+                final = VisiblePath(kind.name, width, self._unit.day, self._unit.name)
+                with _window_file(
+                    self._store, self._change, final, self._notes, self._files
+                ) as file:
+                    file.write(wide(windows_of(sums, kind, width), WINDOW_SCHEMA))
+
+    def pass_on(self, kind: WindowKind, sums: pa.Table) -> None:
+        """Keep sums of any width below 1 h for the day."""
+        if sums.num_rows:
+            self._passed_on[kind.name] = coarser(sums, kind, _HOUR)
+
+    def done(self) -> MergeResult:
+        """All that was written."""
+        place = draft_path(self._change, f"sums/{self._unit.hour}-{self._unit.minute:02}.parquet")
+        written = write_delta(self._store, place, self._passed_on)
+        return MergeResult(tuple(self._files), place if written else None)
+
+
+def _merge_hour(store: Store, task: HourTask) -> MergeResult:
+    begin_s, end_s = task.unit.begin_s, task.unit.end_s
+    if task.until_s is not None:
+        end_s = max(begin_s, min(end_s, task.until_s))
+    new = joined(read_delta(store, path, begin_s, end_s) for path in task.deltas)
+    anew = joined(read_delta(store, path, begin_s, end_s) for path in task.anew)
+    drafts = UnitDrafts(store, task.change, task.cluster_id, task.unit)
+    for kind in WINDOW_KINDS:
+        stored = _stored(store, task.visible, kind, begin_s, end_s)
+        _write_kind(drafts, task.widths, kind, stored, new.get(kind.name), anew.get(kind.name))
+    return drafts.done()
+
+
+def _write_kind(
+    drafts: UnitDrafts,
+    widths: tuple[str, ...],
+    kind: WindowKind,
+    stored: pa.Table | None,
+    new: pa.Table | None,
+    anew: pa.Table | None,
+) -> None:
+    if not widths or widths[0] != NARROWEST:  # the narrowest have been removed for their age
+        if new is not None:
+            if widths:
+                drafts.write(kind, _together(kind, stored, coarser(new, kind, widths[0])), widths)
+            drafts.pass_on(kind, new)
+        elif widths and stored is not None:
+            drafts.write(kind, stored, widths)
+        return
+    sums = _together(kind, stored, new)
+    if anew is not None:
+        sums = fuller(sums, anew, kind)
+    drafts.write(kind, sums, widths)
+    drafts.pass_on(kind, sums)
+
+
+def _merge_day(store: Store, task: DayTask) -> MergeResult:
+    files: list[NewFile] = []
+    for kind in WINDOW_KINDS:
+        if task.widths == DAY_WIDTHS:
+            _write_hours(store, task, kind, files)
+        elif task.widths:
+            stored = _stored(store, task.visible, kind)
+            new = [coarser(sums, kind, _DAY) for sums in _hourly(store, task, kind).values()]
+            _write_days(store, task, kind, _together(kind, stored, *new), files)
+    return MergeResult(tuple(files))
+
+
+def _write_hours(store: Store, task: DayTask, kind: WindowKind, files: list[NewFile]) -> None:
+    """Write a day's windows of 1 h, one hour after the other, and of 1 d, to which they add up."""
+    final = VisiblePath(kind.name, _HOUR, task.day, WHOLE_DAY)
+    days: pa.Table | None = None
+    with ExitStack() as open_files:
+        file: FileWriter | None = None
+        for sums in _hours_of(store, task, kind):
+            if file is None:
+                file = open_files.enter_context(
+                    _window_file(store, task.change, final, _day_notes(task), files)
+                )
+            file.write(wide(windows_of(sums, kind, _HOUR), WINDOW_SCHEMA))
+            days = _together(kind, days, coarser(sums, kind, _DAY))
+    if days is not None:
+        _write_days(store, task, kind, days, files)
+
+
+def _hours_of(store: Store, task: DayTask, kind: WindowKind) -> Iterator[pa.Table]:
+    """The sums of each hour of a day that has any."""
+    for hour in hours_of_day(task.day):
+        stored = None
+        if task.is_added or hour not in task.hours:
+            begin_s = start_of(hour)
+            stored = _stored(store, task.visible, kind, begin_s, begin_s + HOUR_S)
+        sums = _together(kind, stored, _hourly(store, task, kind, hour).get(hour))
+        if sums.num_rows:
+            yield sums
+
+
+def _write_days(
+    store: Store, task: DayTask, kind: WindowKind, sums: pa.Table, files: list[NewFile]
+) -> None:
+    if sums.num_rows:
+        final = VisiblePath(kind.name, _DAY, task.day, WHOLE_DAY)
+        with _window_file(store, task.change, final, _day_notes(task), files) as file:
+            file.write(wide(windows_of(sums, kind, _DAY), WINDOW_SCHEMA))
+
+
+def _hourly(
+    store: Store, task: DayTask, kind: WindowKind, hour: str | None = None
+) -> dict[str, pa.Table]:
+    """What hours, or one, pass on of a kind, added up."""
+    found = {}
+    for each in task.sums if hour is None else (hour,):
+        parts: list[Sums] = [
+            read_delta(store, path, kinds=[kind]) for path in task.sums.get(each, ())
+        ]
+        sums = joined(parts).get(kind.name)
+        if sums is not None:
+            found[each] = sums
+    return found
+
+
+def _day_notes(task: DayTask) -> dict[str, object]:
+    return {"cluster": task.cluster_id or "", "units": [task.day]}
+
+
+@contextmanager
+def _window_file(
+    store: Store,
+    change: int,
+    final: VisiblePath,
+    notes: Mapping[str, object],
+    files: list[NewFile],
+) -> Iterator[FileWriter]:
+    """A draft of a visible file, which is noted in `files`."""
+    draft = draft_path(change, str(final))
+    with written_file(store, draft, WINDOW_SCHEMA, notes) as (writer, size):
+        yield writer
+    files.append(NewFile(draft, str(final), writer.rows, size.bytes))
+
+
+def _together(kind: WindowKind, *parts: pa.Table | None) -> pa.Table:
+    found = [part for part in parts if part is not None]
+    if not found:
+        return _sums_schema(kind).empty_table()
+    if len(found) == 1:
+        return found[0]  # each part is added up
+    return added_up(pa.concat_tables(found), kind)
+
+
+def _sums_schema(kind: WindowKind) -> pa.Schema:
+    """The schema of a table of sums of a kind."""
+    return pa.schema([WINDOW_SCHEMA.field(name) for name in kind.sum_names])
+
+
+def _is_of(path: str, kind: WindowKind) -> bool:
+    found = parsed(path)
+    return found is not None and found.kind == kind.name
+
+
+def _stored(
+    store: Store,
+    paths: tuple[str, ...],
+    kind: WindowKind,
+    begin_s: int | None = None,
+    end_s: int | None = None,
+) -> pa.Table | None:
+    """The sums of the file of a kind; None if there is none."""
+    path = next((each for each in paths if _is_of(each, kind)), None)
+    return None if path is None else _read(store, path, kind, begin_s, end_s)
+
+
+def _read(
+    store: Store, path: str, kind: WindowKind, begin_s: int | None, end_s: int | None
+) -> pa.Table:
+    with opened(store, path) as file:
+        return sums_of(file.read(kind.sum_names, begin_s, end_s), kind)

@@ -1,0 +1,291 @@
+"""Where windows are kept: a folder of this machine, or one of an object store.
+
+Paths are relative to it, with `/`. Files are written as a whole: whoever reads one sees it as it
+was before or after, never a part. Errors are OSErrors.
+"""
+
+import contextlib
+import fcntl
+import io
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.fs
+
+_URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_ATOMIC: Final = ("s3", "gcs", "abfs")
+"""File systems of PyArrow on which a file appears, or replaces another, when it is closed."""
+_LOCK_FOLDER: Final = "_meta"
+
+
+class InUse(Exception):
+    """Another process is writing windows to this directory."""
+
+
+class UnknownStore(Exception):
+    """A place that names no directory or object store; the message says why."""
+
+
+class Store(Protocol):
+    """Files below one place."""
+
+    place: str
+    """What `open_store` makes the same store of."""
+    is_local: bool
+
+    def shown(self, path: str = "") -> str:
+        """A path as people are told it: without credentials."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Raises FileNotFoundError, OSError."""
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """Write or replace a file in one step, which lasts once this returns."""
+
+    def open_output(self, path: str) -> AbstractContextManager[IO[bytes]]:
+        """A file that is there, replacing another, at the end of the block unless that raises."""
+
+    def open_input(self, path: str) -> AbstractContextManager[Any]:
+        """A file for PyArrow to read. Raises FileNotFoundError, OSError."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file."""
+
+    def list(self, prefix: str = "") -> list[str]:
+        """The files in a folder and in those below, sorted; none if there is no such folder."""
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file, replacing another. Raises FileNotFoundError."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it is there, and folders that are empty then."""
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other writers out within the block, if the store can. Raises InUse."""
+
+
+def open_store(place: str | os.PathLike[str]) -> Store:
+    """The store at a local path or a URI (`s3://BUCKET/PREFIX?region=...`, as
+    `pyarrow.fs.FileSystem.from_uri` takes them). Raises UnknownStore, OSError."""
+    text = os.fspath(place)
+    scheme = text.partition("://")[0].lower() if _URI.match(text) else ""
+    if scheme in ("", "file"):
+        return LocalStore(Path(text.removeprefix("file://")))
+    uri = f"s3://{text.partition('://')[2]}" if scheme == "s3a" else text
+    try:
+        files, base = pyarrow.fs.FileSystem.from_uri(uri)
+    except (pa.ArrowException, OSError, TypeError) as problem:
+        reason = str(problem).partition("\n")[0]
+        raise UnknownStore(f"cannot use {_without_secrets(text)}: {reason}") from None
+    if files.type_name not in _ATOMIC:
+        raise UnknownStore(
+            f"cannot keep windows at {_without_secrets(text)}: {scheme} does not replace a file"
+            " in one step; use a local path, s3://, gs:// or abfs://"
+        )
+    return RemoteStore(files, base, text)
+
+
+class LocalStore:
+    """A folder of this machine. What a method has written lasts through a crash of the machine."""
+
+    is_local = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.place = str(root)
+
+    def shown(self, path: str = "") -> str:
+        """See Store."""
+        return str(self.root / path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See Store."""
+        return (self.root / path).read_bytes()
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """See Store."""
+        with self.open_output(path) as file:
+            file.write(content)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[IO[bytes]]:
+        """See Store. Several processes may write the same file: the last one wins."""
+        final = self.root / path
+        _make_folder(final.parent)
+        draft = final.with_name(f".{final.name}.{secrets.token_hex(4)}")
+        try:
+            with draft.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(final)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+        _sync(final.parent)
+
+    @contextlib.contextmanager
+    def open_input(self, path: str) -> Iterator[IO[bytes]]:
+        """See Store."""
+        with (self.root / path).open("rb") as file:
+            yield file
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        return (self.root / path).is_file()
+
+    def list(self, prefix: str = "") -> list[str]:
+        """See Store."""
+        found = []
+        for folder, _, names in os.walk(self.root / prefix):
+            place = Path(folder).relative_to(self.root)
+            found += [(place / name).as_posix() for name in names]
+        return sorted(found)
+
+    def move(self, source: str, target: str) -> None:
+        """See Store."""
+        final = self.root / target
+        _make_folder(final.parent)
+        (self.root / source).replace(final)
+        _sync(final.parent)
+        self._prune((self.root / source).parent)
+
+    def remove(self, path: str) -> None:
+        """See Store."""
+        file = self.root / path
+        try:
+            file.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if file.parent.exists():
+            self._prune(file.parent)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """See Store. The lock is on a folder, so it leaves no file, and ends with the process."""
+        folder = self.root / _LOCK_FOLDER
+        _make_folder(folder)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InUse from None
+            yield
+        finally:
+            os.close(place)
+
+    def _prune(self, folder: Path) -> None:
+        kept = {self.root, self.root / _LOCK_FOLDER}
+        with contextlib.suppress(OSError):  # not empty
+            while folder not in kept:
+                folder.rmdir()
+                folder = folder.parent
+
+
+class RemoteStore:
+    """A folder of an object store, through PyArrow. It cannot lock."""
+
+    is_local = False
+
+    def __init__(self, files: pyarrow.fs.FileSystem, base: str, place: str) -> None:
+        self.place = place
+        self._files = files
+        self._base = base.rstrip("/")
+
+    def shown(self, path: str = "") -> str:
+        """See Store."""
+        known = _without_secrets(self.place).rstrip("/")
+        return f"{known}/{path}" if path else known
+
+    def read_bytes(self, path: str) -> bytes:
+        """See Store."""
+        with self._files.open_input_stream(self._full(path)) as stream:
+            content: bytes = stream.read()
+            return content
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """See Store."""
+        with self._files.open_output_stream(self._full(path)) as stream:
+            stream.write(content)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[IO[bytes]]:
+        """See Store. The file is kept in memory until then: closing a stream of an object store
+        puts in place whatever was written."""
+        content = io.BytesIO()
+        yield content
+        self.write_bytes(path, content.getvalue())
+
+    @contextlib.contextmanager
+    def open_input(self, path: str) -> Iterator[Any]:
+        """See Store."""
+        with self._files.open_input_file(self._full(path)) as file:
+            yield file
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        found = self._files.get_file_info(self._full(path))
+        return bool(found.type == pyarrow.fs.FileType.File)
+
+    def list(self, prefix: str = "") -> list[str]:
+        """See Store."""
+        place = self._full(prefix).rstrip("/")
+        chosen = pyarrow.fs.FileSelector(place, allow_not_found=True, recursive=True)
+        return sorted(
+            each.path.removeprefix(f"{self._base}/")
+            for each in self._files.get_file_info(chosen)
+            if each.type == pyarrow.fs.FileType.File
+        )
+
+    def move(self, source: str, target: str) -> None:
+        """See Store. A crash may leave both, with the same content."""
+        if not self.exists(source):
+            raise FileNotFoundError(2, "No such file", self.shown(source))
+        self._files.copy_file(self._full(source), self._full(target))
+        self.remove(source)
+
+    def remove(self, path: str) -> None:
+        """See Store."""
+        with contextlib.suppress(FileNotFoundError):
+            self._files.delete_file(self._full(path))
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """See Store. `WindowDirectory` notices another writer by the manifest."""
+        yield
+
+    def _full(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
+
+def _without_secrets(place: str) -> str:
+    """A URI without its user and its query, in which there may be keys."""
+    scheme, separator, rest = place.partition("?")[0].partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else place
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above that are missing, each to last."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        _sync(each.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,182 @@
+"""Directories of windows for tests: records go in, and what any reader sees is compared."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from cluster.analytics.windows.deltas import PieceResult, write_delta
+from cluster.analytics.windows.directory import WindowDirectory
+from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S, WINDOW_KINDS, WindowKind
+from cluster.analytics.windows.layout import delta_path
+from cluster.analytics.windows.manifest import Progress
+from cluster.analytics.windows.merge import MergeResult, MergeTask, merge_in, run_merge
+from cluster.analytics.windows.reading import read_windows
+from cluster.analytics.windows.record_schema import Values, checked
+from cluster.analytics.windows.store import LocalStore, Store
+from cluster.analytics.windows.window_sums import first_sums, joined
+from tests.support.metric_records import Record, as_written
+from tests.support.reference_windows import assert_windows
+
+FAR_MS = 10**13
+
+
+def sums_of(records: Sequence[Record]) -> dict[str, pa.Table]:
+    """The sums of records, by kind."""
+    found = checked(
+        Values(
+            [as_written(each) for each in records],
+            [str(each["broker"]).encode() for each in records],
+            [each["ts"] for each in records],
+        ),
+        FAR_MS,
+    )
+    assert found.rejected == []
+    first = {kind: first_sums(table, KIND_OF[kind]) for kind, table in found.tables.items()}
+    return joined([first])
+
+
+def piece(
+    directory: WindowDirectory,
+    records: Sequence[Record],
+    name: str = "0",
+    aside: Sequence[str] = (),
+) -> PieceResult:
+    """A piece of a topic that holds these records, its delta written."""
+    path = delta_path(directory.next_change, name)
+    delta = write_delta(directory.store, path, sums_of(records))
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record["kind"]] = counts.get(record["kind"], 0) + 1
+    return PieceResult([delta] if delta else [], counts, {}, aside=tuple(aside))
+
+
+def reached(offset: int) -> Progress:
+    """A progress of one partition."""
+    return Progress("metrics", "topic-id", {0: offset}, "cluster-id")
+
+
+def runner(store: Store) -> Callable[[Sequence[MergeTask]], list[MergeResult]]:
+    """Carries out merges here, and takes their results through JSON as executors do."""
+
+    def run(tasks: Sequence[MergeTask]) -> list[MergeResult]:
+        return [
+            MergeResult.from_json(
+                (
+                    run_merge(store.place, task)
+                    if type(store) is LocalStore
+                    else merge_in(store, task)
+                ).as_json()
+            )
+            for task in tasks
+        ]
+
+    return run
+
+
+def merge_all(directory: WindowDirectory) -> None:
+    """Make everything visible."""
+    directory.merge(runner(directory.store), everything=True)
+
+
+def assert_read(place: Any, records: Sequence[Record]) -> None:
+    """Our reader finds the windows of these records, of every kind and width, and no others."""
+    for kind in WINDOW_KINDS:
+        for width, width_s in WIDTHS_S.items():
+            assert_windows(read_windows(place, kind, width), records, kind, width_s)
+
+
+def plain_windows(place: Path, kind: WindowKind, width: str) -> pa.Table:
+    """What PyArrow's own reader of a folder finds."""
+    if not any(place.glob("kind=*")):
+        return kind.schema.empty_table()
+    found = pyarrow.dataset.dataset(place, partitioning="hive", format="parquet")
+    if not {"kind", "width"} <= set(found.schema.names):
+        return kind.schema.empty_table()
+    field = pyarrow.dataset.field
+    table = found.to_table(filter=(field("kind") == kind.name) & (field("width") == width))
+    order = [(name, "ascending") for name in kind.key_names]
+    return table.select(kind.names).sort_by(order).cast(kind.schema)
+
+
+def assert_plain(place: Path, records: Sequence[Record]) -> None:
+    """Any reader of Parquet finds the windows of these records, and no others."""
+    for kind in WINDOW_KINDS:
+        for width, width_s in WIDTHS_S.items():
+            assert_windows(plain_windows(place, kind, width), records, kind, width_s)
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing in the product catches it to go on."""
+
+
+class FailingStore(LocalStore):
+    """Calls a function before each operation, which may raise or do something meanwhile."""
+
+    def __init__(self, root: Path, before: Callable[[str, str], None]) -> None:
+        super().__init__(root)
+        self._before = before
+
+    def read_bytes(self, path: str) -> bytes:
+        """See Store."""
+        self._before("read_bytes", path)
+        return super().read_bytes(path)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[Any]:
+        """See Store. The function is called before the file is begun and before it is in place."""
+        self._before("open_output", path)
+        with super().open_output(path) as file:
+            yield file
+            self._before("close", path)
+
+    @contextlib.contextmanager
+    def open_input(self, path: str) -> Iterator[Any]:
+        """See Store."""
+        self._before("open_input", path)
+        with super().open_input(path) as file:
+            yield file
+
+    def exists(self, path: str) -> bool:
+        """See Store."""
+        self._before("exists", path)
+        return super().exists(path)
+
+    def list(self, prefix: str = "") -> list[str]:
+        """See Store."""
+        self._before("list", prefix)
+        return super().list(prefix)
+
+    def move(self, source: str, target: str) -> None:
+        """See Store."""
+        self._before("move", target)
+        super().move(source, target)
+
+    def remove(self, path: str) -> None:
+        """See Store."""
+        self._before("remove", path)
+        super().remove(path)
+
+
+class NthOperation:
+    """Raises before the operation of this number, and before all that follow it if it is a kill."""
+
+    def __init__(self, number: int, problem: Callable[[], BaseException]) -> None:
+        self.number = number
+        self.calls = 0
+        self._problem = problem
+
+    def __call__(self, operation: str, path: str) -> None:
+        """Count an operation."""
+        self.calls += 1
+        problem = self._problem()
+        if self.calls == self.number or (self.calls > self.number and isinstance(problem, Killed)):
+            raise problem
+
+    @property
+    def has_come(self) -> bool:
+        """Whether there were so many operations."""
+        return self.calls >= self.number
