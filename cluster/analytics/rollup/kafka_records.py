@@ -25,6 +25,8 @@ from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000
 """How many values are parsed at once: enough to make the parser's start-up cost vanish."""
+BLOCK_BYTES: Final = 32 << 20
+"""A block with so many bytes of values is parsed although it has fewer."""
 STALL_S: Final = 30.0
 """Reading fails after so long without progress; an election of a leader is much shorter."""
 
@@ -32,6 +34,10 @@ _ANSWER_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.2
 _AT_ONCE: Final = 500
 """So few messages that none of them is there for a garbage collection, a fifth of reading."""
+_AT_FIRST: Final = 16
+"""Until it is known how large they are."""
+_TAKEN_BYTES: Final = 4 << 20
+"""So many messages are taken at once that they come to this, if they are as large as the last."""
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """Of a topic of a cluster that does not know ids."""
 _TRANSIENT: Final = frozenset(
@@ -50,9 +56,12 @@ _TRANSIENT: Final = frozenset(
 
 
 class Block(NamedTuple):
-    """Values of successive records, and their offsets."""
+    """Successive records."""
 
     values: list[bytes | None]
+    keys: list[bytes | None]
+    timestamps_ms: list[int]
+    """As Kafka has them; -1 without one."""
     offsets: list[int]
 
 
@@ -100,7 +109,7 @@ def topic_id(connection: Mapping[str, str], topic: str) -> str | None:
 def read_range(
     connection: Mapping[str, str], topic: str, wanted: OffsetRange, *, fail_on_data_loss: bool
 ) -> Iterator[Block | int]:
-    """The values of a range in blocks; in between, as a number, how many records were lost.
+    """The records of a range in blocks; in between, as a number, how many records were lost.
 
     Raises RecordsLost for these with `fail_on_data_loss`, ReadFailed after STALL_S without
     progress, and KafkaException.
@@ -129,51 +138,96 @@ def read_range(
 
 
 def _blocks(consumer: Consumer, wanted: OffsetRange, position: int) -> Iterator[tuple[Block, int]]:
-    """Values from a position to the range's end, and after each block the next position.
+    """Records from a position to the range's end in blocks, and after each the next position.
 
     The last block may be empty: a range may end, or consist of, offsets without a record.
     """
-    block = Block([], [])
+    filling = _Filling(wanted, position)
     deadline = time.monotonic() + STALL_S
-    while position < wanted.end:
-        messages = consumer.consume(min(_AT_ONCE, BLOCK_RECORDS - len(block.values)), _POLL_S)
-        before = position
-        position = _take_all(messages, wanted, position, block)
-        if position > before:
+    while filling.position < wanted.end:
+        before = filling.position
+        # What has arrived, without a wait for more: so the client's queue bounds what is taken.
+        messages = consumer.consume(filling.room(), 0) or consumer.consume(1, _POLL_S)
+        filling.take_all(messages)
+        if filling.position > before:
             deadline = time.monotonic() + STALL_S
         elif time.monotonic() > deadline:
             raise ReadFailed(
                 f"partition {wanted.partition} gave nothing for {STALL_S:g} s"
-                f" at offset {position} of {wanted.end}"
+                f" at offset {filling.position} of {wanted.end}"
             )
-        if len(block.values) >= BLOCK_RECORDS or position >= wanted.end:
-            yield block, position
-            block = Block([], [])
+        if filling.is_full() or filling.position >= wanted.end:
+            yield filling.block, filling.position
+            filling.begin_another()
 
 
-def _take_all(messages: Sequence[Message], wanted: OffsetRange, position: int, block: Block) -> int:
-    """Append the values of messages to the block. Returns the next position."""
-    if messages and all(message.error() is None for message in messages):
+class _Filling:
+    """A block that fills up, from messages of one range."""
+
+    def __init__(self, wanted: OffsetRange, position: int) -> None:
+        self.position = position
+        """The next offset."""
+        self.block = Block([], [], [], [])
+        self._wanted = wanted
+        self._bytes = 0
+        self._at_once = _AT_FIRST
+
+    def room(self) -> int:
+        """How many messages to ask for."""
+        return min(self._at_once, BLOCK_RECORDS - len(self.block.values))
+
+    def is_full(self) -> bool:
+        return self._bytes >= BLOCK_BYTES or len(self.block.values) >= BLOCK_RECORDS
+
+    def begin_another(self) -> None:
+        self.block = Block([], [], [], [])
+        self._bytes = 0
+
+    def take_all(self, messages: Sequence[Message]) -> None:
+        """Add the records of messages; handle errors among them. See `_after_error`."""
+        had = self._bytes
+        if not self._take_gapless(messages):
+            for message in messages:
+                self._take(message)
+        if messages:
+            size = max(1, (self._bytes - had) // len(messages))
+            self._at_once = max(1, min(_AT_ONCE, 2 * self._at_once, _TAKEN_BYTES // size))
+
+    def _take_gapless(self, messages: Sequence[Message]) -> bool:
+        """Add messages at once that are records without a gap within the range, as most are."""
+        if not messages or any(message.error() is not None for message in messages):
+            return False
         first, last = messages[0].offset() or 0, messages[-1].offset() or 0
         is_gapless = last - first + 1 == len(messages)
-        if is_gapless and position <= first and last < wanted.end:
-            block.offsets.extend(range(first, last + 1))
-            block.values.extend([message.value() for message in messages])
-            return last + 1
-    for message in messages:
-        position = _take(message, wanted, position, block)
-    return position
+        if not is_gapless or first < self.position or last >= self._wanted.end:
+            return False
+        values = [message.value() for message in messages]
+        self.block.values.extend(values)
+        self.block.keys.extend([message.key() for message in messages])
+        self.block.timestamps_ms.extend([message.timestamp()[1] for message in messages])
+        self.block.offsets.extend(range(first, last + 1))
+        self._bytes += sum([len(value) for value in values if value])
+        self.position = last + 1
+        return True
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        offset = message.offset() or 0  # None for an event without an offset
+        if error is not None:
+            self.position = _after_error(error, offset, self.position, self._wanted)
+            return
+        if self.position <= offset < self._wanted.end:
+            value = message.value()
+            self.block.values.append(value)
+            self.block.keys.append(message.key())
+            self.block.timestamps_ms.append(message.timestamp()[1])
+            self.block.offsets.append(offset)
+            self._bytes += len(value or b"")
+        self.position = max(self.position, min(offset + 1, self._wanted.end))
 
 
-def _take(message: Message, wanted: OffsetRange, position: int, block: Block) -> int:
-    """Append a message's value to the block, or handle its error. Returns the next position."""
-    error = message.error()
-    offset = message.offset() or 0  # None for an event without an offset
-    if error is None:
-        if position <= offset < wanted.end:
-            block.values.append(message.value())
-            block.offsets.append(offset)
-        return max(position, min(offset + 1, wanted.end))
+def _after_error(error: KafkaError, offset: int, position: int, wanted: OffsetRange) -> int:
+    """The next position after an event. Raises RecordsLost, and KafkaException if it stays."""
     if error.code() == KafkaError._PARTITION_EOF:
         # Markers or compaction may leave the end without a record of its own.
         return wanted.end if offset >= wanted.end else position

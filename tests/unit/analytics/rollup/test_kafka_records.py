@@ -106,6 +106,12 @@ class Event:
     def value(self) -> bytes | None:
         return self._value
 
+    def key(self) -> bytes:
+        return b"7"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1000 + self._offset
+
     def error(self) -> KafkaError | None:
         return KafkaError(KafkaError._PARTITION_EOF) if self._value is None else None
 
@@ -154,3 +160,58 @@ def test_offsets_without_records_end_a_range_all_the_same(monkeypatch, present, 
     assert [at for block in found for at in block.offsets] == [int(value) for value in values]
     assert values == [b"%d" % each for each in present if start <= each < end]
     assert log.assigned == [start]
+
+
+class LargeRecords:
+    """A consumer that has any number of records of a size at hand, and remembers the most that a
+    reader took of them before it had handed on a block."""
+
+    def __init__(self, size_bytes: int, count: int) -> None:
+        self._size_bytes = size_bytes
+        self._count = count
+        self._given = 0
+        self.most_at_once = 0
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self._given = partitions[0].offset
+
+    def consume(self, count: int, _timeout: float) -> list[Event]:
+        end = min(self._given + count, self._count)
+        page = [Event(at, bytes(self._size_bytes)) for at in range(self._given, end)]
+        self.most_at_once = max(self.most_at_once, len(page))
+        self._given = end
+        return page
+
+
+@pytest.mark.parametrize("size_bytes", [1 << 20, 100_000, 1000])
+def test_blocks_of_large_records_are_bounded_in_bytes(monkeypatch, size_bytes):
+    count = min(30_000, (256 << 20) // size_bytes)
+    log = LargeRecords(size_bytes, count)
+    monkeypatch.setattr(kafka_records, "open_consumer", lambda _connection: nullcontext(log))
+    most = 0
+    seen = 0
+    for block in read_range({}, TOPIC, OffsetRange(PARTITION, 0, count), fail_on_data_loss=False):
+        assert not isinstance(block, int)
+        most = max(most, sum(map(len, block.values)))
+        seen += len(block.values)
+    assert seen == count
+    assert most < kafka_records.BLOCK_BYTES + (16 << 20)
+    assert log.most_at_once * size_bytes <= 16 << 20
+
+
+def test_keys_and_timestamps_come_with_the_values(producer):
+    for number in range(50):
+        producer.produce(
+            TOPIC,
+            b"value",
+            b"%d" % number,
+            partition=PARTITION,
+            timestamp=1_700_000_000_000 + number,
+        )
+    assert producer.flush(20) == 0
+    (block,) = read_range(
+        connection(producer), TOPIC, OffsetRange(PARTITION, 0, 50), fail_on_data_loss=True
+    )
+    assert not isinstance(block, int)
+    assert block.keys == [b"%d" % number for number in range(50)]
+    assert block.timestamps_ms == [1_700_000_000_000 + number for number in range(50)]
