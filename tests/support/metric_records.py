@@ -280,7 +280,10 @@ def as_written(record: Record) -> bytes:
 
 
 def produce(bootstrap: str, topic: str, values: Iterable[bytes | Record]) -> None:
-    """Into an existing topic, spread over its partitions by broker; returns when all are there."""
+    """Into an existing topic, spread over its partitions by broker, each record at its time.
+
+    Returns when all are there.
+    """
     refused: list[object] = []
     producer = Producer(
         {"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 50}
@@ -288,12 +291,14 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes | Record]) -> Non
     for value in values:
         key = None if isinstance(value, bytes) else str(value["broker"])
         text = value if isinstance(value, bytes) else as_written(value)
+        at_ms = 0 if isinstance(value, bytes) else value["ts"]  # 0 for now
         while True:
             try:
                 producer.produce(
                     topic,
                     text,
                     key,
+                    timestamp=at_ms,
                     on_delivery=lambda error, _: refused.append(error) if error else None,
                 )
                 break
