@@ -46,6 +46,7 @@ from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.brokers.quotas.connection_rates import ConnectionRates
 from cluster.brokers.quotas.mutation_quota import admit_of
 from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.quotas.quota_events import quota_noter
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.registration import Registration
 from cluster.brokers.replica_moves import ReplicaMoves
@@ -66,6 +67,7 @@ from cluster.config.topic import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_EN
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.metrics.events import EventLog
 from cluster.model.cluster import BrokerRegistration, Endpoint
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
@@ -98,6 +100,7 @@ class BrokerCore:
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
         self.slices = Slices(clock.monotonic_us, loop.next_turn)
+        self.event_log = EventLog()
         self.setting_changes = SettingChanges(self.id, ports.store, loop, clock, self.live)
         self.setting_changes.load_at_start()
         self._maker = ports.background("log-maker", _SHARE_OF_DIRECTORIES)
@@ -217,6 +220,7 @@ class BrokerCore:
             lambda: str(UUID(int=ports.random.getrandbits(128), version=4)),
             self.topics,
             self.group_configs.timings,
+            self.event_log,
         )
         self.histories = HistoryHandover(
             self.id, self.groups.former, self.metadata, ports.control_link, ports.clock
@@ -283,13 +287,15 @@ class BrokerCore:
             lambda overrides: self._of_topic(overrides)[UNCLEAN_LEADER_ELECTION_ENABLE],
             ports.random,
             options.leader_returns(settings.now),
+            lambda: self.metadata.brokers,
+            self.event_log,
         )
         self.controller_requests = ControllerRequests(
             self.controller,
             lambda name: options.automatic_topic(settings.now, name),
             lambda client: admit_of(self.quotas, client, lambda: loop.now_ms),
         )
-        self.live.listeners.append(self._on_election_rules_changed)
+        self.live.listeners.append(self.controller.on_settings_changed)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         self.log_ends = LeaderLogEnds(self.table, self.metadata, link)
         link.serve(AskLogEnds, self.log_ends.on_request)
@@ -307,8 +313,9 @@ class BrokerCore:
         )
         self.connected = ConnectedClients()
         throttle = QuotaThrottle(ports.loop, self.connected, self.slices.start)
+        on_quotas = quota_noter(self.event_log, lambda: self.controller.is_active)
         self.quota_changes = QuotaChanges(
-            ports.store, ports.loop, ports.clock, self.quotas, throttle, self.slices
+            ports.store, ports.loop, ports.clock, self.quotas, throttle, self.slices, on_quotas
         )
         self.authentication = Authentication(
             ports.store,
@@ -398,10 +405,6 @@ class BrokerCore:
         names = self.topics.reshaped_by(update)
         if names:
             self._ports.loop.defer(lambda: self.groups.on_topics_changed(names))
-
-    def _on_election_rules_changed(self, settings: Settings) -> None:
-        if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
-            self.controller.elect_unclean()
 
     # -- start -------------------------------------------------------------------------------------
 

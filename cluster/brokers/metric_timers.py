@@ -47,10 +47,12 @@ def start_metrics(
             core.controller.elections,
             core.flusher,
             core.integrity.counts,
+            core.event_log,
         ),
         topic,
         settings[keys.METRICS_INTERVAL_MS],
         loop.now_ms,
+        clock.wall_ms(),
         core.slices,
     )
     group_metrics = GroupMetrics(

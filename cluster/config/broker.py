@@ -1415,7 +1415,7 @@ METRICS_TOPIC_CLIENT_PRODUCE: Final = broker_setting(
 )
 METRICS_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.interval.ms",
-    integer(at_least=250, at_most=DAY_MS),
+    integer(at_least=250, at_most=HOUR_MS),
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
 )

@@ -357,6 +357,20 @@ BROKER_METRICS: Final = (
         "log directories that are full: they take no records",
     ),
     Metric(
+        "LogDirectoryTotalBytes",
+        "milena.log:type=LogManager,name=LogDirectoryTotalBytes",
+        _GAUGE,
+        Unit.BYTES,
+        "size of the file systems that hold its working log directories, each counted once",
+    ),
+    Metric(
+        "LogDirectoryUsableBytes",
+        "milena.log:type=LogManager,name=LogDirectoryUsableBytes",
+        _GAUGE,
+        Unit.BYTES,
+        "of these: free for the broker's user, as last looked",
+    ),
+    Metric(
         "MaxDirtyPercent",
         "kafka.log:type=LogCleaner,name=max-dirty-percent",
         _GAUGE,

@@ -22,11 +22,11 @@ from cluster.metrics.kafka_names import requests_of
 from cluster.metrics.stats_reader import read_stats
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
+from tests.support.metric_topic import METRICS, MetricRecords
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, describe, leader
 from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
-METRICS = "__cluster_metrics"
 THROTTLE = "ThrottleTimeMs"
 ROOT = Path(__file__).parents[2]
 
@@ -60,36 +60,6 @@ def stats_of(cluster, broker):
 def batch(size_bytes, count=1):
     record = NewRecord(b"x" * size_bytes, timestamp_ms=time.time_ns() // 1_000_000)
     return bytes(build_batch([record] * count))
-
-
-class MetricRecords:
-    """Everything in the metrics topic so far, read on by each call."""
-
-    def __init__(self, cluster):
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap,
-                "group.id": "none",
-                "enable.auto.commit": False,
-            }
-        )
-        self._consumer.assign([TopicPartition(METRICS, p, 0) for p in range(cluster.size)])
-        self.records = []
-
-    def poll(self):
-        for message in self._consumer.consume(10_000, timeout=0.05):
-            assert message.error() is None
-            record = json.loads(message.value())
-            assert message.key() == str(record["broker"]).encode()
-            assert message.partition() == record["broker"] % 3
-            self.records.append(record)
-        return self.records
-
-    def of_kind(self, kind):
-        return [record for record in self.poll() if record["kind"] == kind]
-
-    def close(self):
-        self._consumer.close()
 
 
 @pytest.fixture

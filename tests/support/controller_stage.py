@@ -8,7 +8,9 @@ from cluster.coordinator.controller.controller_requests import ControllerRequest
 from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.metrics.events import EventLog
 from cluster.model.clocks import WallMs
+from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.topics import NewTopic
@@ -30,6 +32,9 @@ class Member:
         self.id = BrokerId(number)
         self.session = FakeSession(stage.tree, stage.loop.call_from_thread)
         self.link = FakeControlLink()
+        self.known_brokers: dict[BrokerId, BrokerRegistration] = {}
+        """By its metadata cache."""
+        self.events = EventLog()
         self.driver = ControllerDriver(
             self.id,
             self.session,  # type: ignore[arg-type]  # stands in for it
@@ -40,6 +45,8 @@ class Member:
             lambda configs: configs.get("unclean") == "true" or stage.is_unclean,
             Random(number),
             stage.returns,
+            lambda: self.known_brokers,
+            self.events,
         )
         self.requests = ControllerRequests(self.driver)
         self.register()

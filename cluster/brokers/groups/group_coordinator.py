@@ -22,6 +22,7 @@ from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.groups.topics import Topics
+from cluster.metrics.events import EventLog
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
@@ -68,8 +69,9 @@ class GroupCoordinator:
         new_uuid: Callable[[], str],
         topics: Topics,
         timings: Callable[[str], ConsumerTimings],
+        events: EventLog,
     ) -> None:
-        """`topics` and `timings`: see `GroupShard`."""
+        """`topics` and `timings`: see `GroupShard`. `events` is told of rebalances."""
         self._options = options
         self._internal_topics = internal_topics
         self._metadata = metadata
@@ -84,7 +86,7 @@ class GroupCoordinator:
         self.on_unloaded: OnUnloaded = lambda _partition, _since_ms, _histories: None
         """Told of a partition that is led by another from now on, since when it was loaded here,
         and the last rebalances of its groups."""
-        self.counts = GroupCounts()
+        self.counts = GroupCounts(events)
         """Of all partitions since the broker began."""
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)

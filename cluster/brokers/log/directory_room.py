@@ -8,7 +8,8 @@ before, also where all replicas are on one disk.
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -71,6 +72,14 @@ class DirectoryRoom:
     def space(self) -> DiskSpace:
         """As it was when somebody last looked."""
         return self._space
+
+    @cached_property
+    def device(self) -> int | None:
+        """Which file system it is on; None where that could not be found out."""
+        try:
+            return self.path.stat().st_dev
+        except OSError:
+            return None
 
     @property
     def reserve_bytes(self) -> int:
@@ -163,3 +172,12 @@ class DirectoryRoom:
         if written == _PROBE_BYTES:
             self._refusal = None
         return self._refusal is None
+
+
+def common_space(rooms: Iterable[DirectoryRoom]) -> DiskSpace:
+    """The space of the file systems of several directories together, each counted once; as it was
+    when somebody last looked.
+    """
+    by_device = {room.device: room.space for room in rooms}
+    free_bytes = sum(space.free_bytes for space in by_device.values())
+    return DiskSpace(free_bytes, sum(space.total_bytes for space in by_device.values()))

@@ -7,15 +7,25 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
 
+from cluster.brokers.log.directory_room import common_space
 from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.log_scrubber import ScrubCounts
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.records import MetricRecord, broker_record, quota_record
+from cluster.brokers.metrics.latency_intervals import LatencyIntervals
+from cluster.brokers.metrics.records import (
+    MetricRecord,
+    broker_record,
+    event_record,
+    latency_record,
+    quota_record,
+    topic_record,
+)
 from cluster.brokers.metrics.replica_figures import ClusterFigures, ReplicaFigures
 from cluster.brokers.metrics.topic import MetricTopic
+from cluster.brokers.metrics.topic_intervals import TopicIntervals
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -27,6 +37,7 @@ from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.counts import GroupCounts
 from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.events import EventLog
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
@@ -43,7 +54,7 @@ _DRAINED_PER_STEP: Final = 16
 _REFRESHED_PER_TICK: Final = 64
 """Clients without requests whose falling rate is followed, so that a tick stays short."""
 _RECORDS_PER_STEP: Final = 50
-_RECORDS_PER_BATCH: Final = 4 * _RECORDS_PER_STEP
+_RECORDS_PER_BATCH: Final = 200
 """A batch is built in one step."""
 
 
@@ -82,6 +93,7 @@ class Watched:
     elections: ElectionCounts
     flusher: LogFlusher
     scrub_counts: ScrubCounts
+    events: EventLog
 
 
 class MetricPublisher:
@@ -95,6 +107,7 @@ class MetricPublisher:
         topic: MetricTopic | None,
         interval_ms: int,
         now_ms: MonotonicMs,
+        wall_ms: WallMs,
         slices: Slices,
     ) -> None:
         """`topic` None: no records are written. The first interval begins now."""
@@ -109,6 +122,8 @@ class MetricPublisher:
         self._quotas_version = -1
         self._is_written = True
         """All of the last tick's rows are in the file."""
+        self._latencies = LatencyIntervals(counters.times)
+        self._topics = TopicIntervals(counters.topics, now_ms, wall_ms)
         self._is_publishing = False
         """The work of the last interval is not over: the next one waits for it."""
         self._heap_trim = HeapTrim()
@@ -135,7 +150,7 @@ class MetricPublisher:
     def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         self._look_at_idle_time(elapsed_ms)
         yield from self._look_at_broker()
-        yield from self._publish(elapsed_ms, wall_ms)
+        yield from self._publish(now_ms, elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
         self._heap_trim.look(held_bytes, held_bytes)
@@ -197,6 +212,9 @@ class MetricPublisher:
         counters.set("OfflineLogDirectoryCount", failed)
         full = sum(directory.room.is_full for directory in directories.working)
         counters.set("FullLogDirectoryCount", full)
+        space = common_space(directory.room for directory in directories.working)
+        counters.set("LogDirectoryTotalBytes", space.total_bytes)
+        counters.set("LogDirectoryUsableBytes", space.free_bytes)
         counters.set("LeaderElectionRateAndTimeMs", watched.elections.count)
         counters.set("UncleanLeaderElectionsPerSec", watched.elections.unclean_count)
         counters.set("LogFlushRateAndTimeMs", watched.flusher.flush_count)
@@ -250,7 +268,7 @@ class MetricPublisher:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _publish(self, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
+    def _publish(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         intervals = self._client_rows.take_intervals()
         values = self._values(elapsed_ms)
         if self._topic is None:
@@ -258,17 +276,29 @@ class MetricPublisher:
         head = (self._local_id, wall_ms, elapsed_ms)
         records = chain(
             [broker_record(*head, values)],
+            (event_record(*head, event) for event in self._watched.events.take()),
+            (latency_record(*head, figures) for figures in self._latencies.take()),
             (quota_record(*head, interval) for interval in intervals),
+            self._topic_records(now_ms, wall_ms),
         )
         batch: list[MetricRecord] = []
         for count, record in enumerate(records, 1):
-            batch.append(record)
-            if count % _RECORDS_PER_BATCH == 0:
+            if record is not None:
+                batch.append(record)
+            if len(batch) >= _RECORDS_PER_BATCH:
                 self._topic.send(batch)
                 batch = []
             if count % _RECORDS_PER_STEP == 0:
                 yield
         self._topic.send(batch)
+
+    def _topic_records(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Iterator[MetricRecord | None]:
+        """Those that are due; None for each topic of which none is, as that was work too."""
+        for due in self._topics.look(now_ms, wall_ms):
+            if due is None:
+                yield None
+            else:
+                yield topic_record(self._local_id, due.wall_ms, due.interval_ms, due.figures)
 
     def _values(self, elapsed_ms: int) -> dict[str, float]:
         changes = self._count_changes()

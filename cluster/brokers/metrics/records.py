@@ -1,13 +1,14 @@
-"""The JSON records of `__cluster_metrics`: of brokers, of active clients' quotas, of groups.
+"""The JSON records of `__cluster_metrics`: of brokers, clients' quotas, groups, topics, events.
 
 Pure. The fields are described in docs/metrics.md, which names this module as their source.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
+from cluster.metrics.events import Event
 from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
 
@@ -27,18 +28,11 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> MetricRecord:
     """A record of kind `quota`; `wall_ms` is the end of the interval."""
-    head = {
-        "v": VERSION,
-        "kind": "quota",
-        "ts": wall_ms,
-        "interval_ms": interval_ms,
-        "broker": broker,
-    }
     values = {name: getattr(usage, name) for name in _USAGE_FIELDS}
     for name in ("limit", "usage", "rate"):  # readers take a column's type from any of its values
         if values[name] is not None:
             values[name] = float(values[name])
-    return _record(head | values)
+    return _record(_head("quota", broker, wall_ms, interval_ms) | values)
 
 
 class PartitionLag(NamedTuple):
@@ -65,17 +59,8 @@ def lag_records(
     partitions: Iterable[PartitionLag],
 ) -> list[MetricRecord]:
     """Records of kind `lag`, one for each partition of the topic: a microsecond each."""
-    head = _encode(
-        {
-            "v": VERSION,
-            "kind": "lag",
-            "ts": wall_ms,
-            "interval_ms": interval_ms,
-            "broker": broker,
-            "group": group,
-            "topic": topic,
-        }
-    )[:-1]
+    names = {"group": group, "topic": topic}
+    head = _encode(_head("lag", broker, wall_ms, interval_ms) | names)[:-1]
     rows = [
         f'{head},"partition":{each.partition},"log_end":{_number(each.log_end)},'
         f'"committed":{each.committed},"lag":{_number(each.lag)}}}'
@@ -86,6 +71,31 @@ def lag_records(
 
 def _number(value: int | None) -> str:
     return "null" if value is None else str(value)
+
+
+class TopicFigures(NamedTuple):
+    """The fields of a record of kind `topic`, with their names there (docs/metrics.md)."""
+
+    topic: str
+    bytes_in: int
+    bytes_out: int
+    messages_in: int
+    produces: int
+    failed_produces: int
+    fetches: int
+    failed_fetches: int
+    size: int
+    partitions: int
+    leaders: int
+
+
+class LatencyFigures(NamedTuple):
+    """The fields of a record of kind `latency`, with their names there (docs/metrics.md)."""
+
+    api: str
+    requests: int
+    total_us: int
+    buckets: Sequence[int]
 
 
 class GroupFigures(NamedTuple):
@@ -108,30 +118,51 @@ def group_record(
     broker: int, wall_ms: WallMs, interval_ms: int, figures: GroupFigures
 ) -> MetricRecord:
     """A record of kind `group`."""
-    head = {
-        "v": VERSION,
-        "kind": "group",
-        "ts": wall_ms,
-        "interval_ms": interval_ms,
-        "broker": broker,
-    }
-    return _record(head | figures._asdict())
+    return _record(_head("group", broker, wall_ms, interval_ms) | figures._asdict())
+
+
+def topic_record(
+    broker: int, wall_ms: WallMs, interval_ms: int, figures: TopicFigures
+) -> MetricRecord:
+    """A record of kind `topic`."""
+    return _record(_head("topic", broker, wall_ms, interval_ms) | figures._asdict())
+
+
+def latency_record(
+    broker: int, wall_ms: WallMs, interval_ms: int, figures: LatencyFigures
+) -> MetricRecord:
+    """A record of kind `latency`."""
+    return _record(_head("latency", broker, wall_ms, interval_ms) | figures._asdict())
+
+
+def event_record(broker: int, wall_ms: WallMs, interval_ms: int, event: Event) -> MetricRecord:
+    """A record of kind `event`."""
+    return _record(
+        _head("event", broker, wall_ms, interval_ms)
+        | {
+            "event": event.kind.value,
+            "subject": event.subject,
+            "detail": event.detail,
+            "count": event.count,
+        }
+    )
 
 
 def broker_record(
     broker: int, wall_ms: WallMs, interval_ms: int, values: Mapping[str, float]
 ) -> MetricRecord:
     """A record of kind `broker`: rates are per second, gauges are present values."""
-    return _record(
-        {
-            "v": VERSION,
-            "kind": "broker",
-            "ts": wall_ms,
-            "interval_ms": interval_ms,
-            "broker": broker,
-            "values": dict(values),
-        }
-    )
+    return _record(_head("broker", broker, wall_ms, interval_ms) | {"values": dict(values)})
+
+
+def _head(kind: str, broker: int, wall_ms: WallMs, interval_ms: int) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "kind": kind,
+        "ts": wall_ms,
+        "interval_ms": interval_ms,
+        "broker": broker,
+    }
 
 
 def _record(fields: Mapping[str, Any]) -> MetricRecord:

@@ -87,9 +87,12 @@ class RequestTimes:
 
     def __init__(self, stats: MmapStats, apis: Iterable[ApiKey | OwnApiKey]) -> None:
         self._stats = stats
-        self._rows = {int(api): stats.request_row(kafka_api_name(api.name)) for api in apis}
+        self._names = {int(api): kafka_api_name(api.name) for api in apis}
+        self._rows = {api: stats.request_row(name) for api, name in self._names.items()}
         self._numbers = {api: [0] * (PARTS * HISTOGRAM_NUMBERS) for api in self._rows}
         self._changed: set[int] = set()
+        self._grown: set[int] = set()
+        """Those that have changed since `take_grown`."""
 
     def note(
         self,
@@ -132,4 +135,14 @@ class RequestTimes:
         """Write what has changed into the stats file; at the end of each tick."""
         for api in self._changed:
             self._stats.write_times(self._rows[api], self._numbers[api])
+        self._grown |= self._changed
         self._changed.clear()
+
+    def take_grown(self) -> list[tuple[int, str, list[int]]]:
+        """Key, name and the numbers of the total time of APIs with timed requests since the last
+        call, as of the last `store`: the sum in us, then how many requests fell into each bucket.
+        """
+        grown, self._grown = self._grown, set()
+        return [
+            (api, self._names[api], self._numbers[api][:HISTOGRAM_NUMBERS]) for api in sorted(grown)
+        ]

@@ -17,7 +17,7 @@ from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
 GAUGES: Final = tuple(m.key for m in TOPIC_METRICS if m.kind is MetricKind.GAUGE)
 """Keys of what is looked at, in the order in which `set_gauges` takes them."""
 _NOTHING: Final = (0,) * len(GAUGES)
-_OWN: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
+OWN_TOPICS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
 """What brokers append to themselves, which is no client's traffic."""
 
 
@@ -132,7 +132,7 @@ class TopicTable(dict[str | None, TopicCounters]):
 
     def on_appended(self, topic: str, leader: LeaderReplica | None) -> None:
         """A partition of the topic is appended to, or was."""
-        if leader is not None and topic not in _OWN:
+        if leader is not None and topic not in OWN_TOPICS:
             self._grown[leader] = topic
 
     def sum_up(self) -> None:
@@ -145,6 +145,10 @@ class TopicTable(dict[str | None, TopicCounters]):
         self._grown.clear()
         for counters in (self.other, self._unknown, *self._placed.values()):
             self.bytes_out += counters.take_fetched()
+
+    def with_place(self) -> list[TopicCounters]:
+        """All topics that are counted by themselves, and the others as one."""
+        return [self.other, *self._placed.values()]
 
     def set_gauges(self, gauges: Mapping[str, Sequence[int]]) -> None:
         """What was seen of the replicas here, by topic. Topics without any that the cluster does
@@ -181,7 +185,7 @@ class TopicTable(dict[str | None, TopicCounters]):
 
     def store(self) -> None:
         """Write what has changed into the stats file."""
-        for counters in (self.other, *self._placed.values()):
+        for counters in self.with_place():
             if counters.is_changed:
                 counters.is_changed = False
                 self._stats.write_topic(counters.index, counters.name, counters.values())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from cluster.brokers.quotas.alteration import by_address, host_names
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.quota_events import OnQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.coordinator.cluster_store import ClusterStore, Quotas, StoreSession
 from cluster.coordinator.stored_copy import StoredCopy
@@ -39,8 +40,10 @@ class QuotaChanges:
         quotas: ClientQuotas,
         throttle: QuotaThrottle,
         slices: Slices,
+        on_changed: OnQuotas = lambda _entity, _before, _now: None,
     ) -> None:
         self._slices = slices
+        self._on_changed = on_changed
         self._store = store
         self._loop = loop
         self._clock = clock
@@ -70,9 +73,11 @@ class QuotaChanges:
         if quotas == before:
             return
         for entity in sorted(before.keys() | quotas.keys(), key=str):
-            if before.get(entity) != quotas.get(entity):
-                limits = {kind.value: limit for kind, limit in quotas.get(entity, {}).items()}
+            old, new = before.get(entity, {}), quotas.get(entity, {})
+            if old != new:
+                limits = {kind.value: limit for kind, limit in new.items()}
                 log.info("quotas of %s: %s", entity, limits or "none")
+                self._on_changed(entity, old, new)
         self._quotas.replace_quotas(quotas, self._loop.now_ms)
         self._slices.start(self._throttle.on_limits_changed(self._quotas.refreshed), 1)
         for host, address in loaded.addresses.items():

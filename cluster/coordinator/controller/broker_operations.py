@@ -1,16 +1,18 @@
 """What follows for the cluster when brokers come, go and are about to stop, as operations."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cluster.coordinator.cluster_store import LoadedCluster
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.control_link import Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.operation import tell
+from cluster.coordinator.controller.plan_events import note_changed_brokers
+from cluster.metrics.events import EventLog
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from cluster.model.plan import Plan
 from cluster.protocol.peer.control import (
     Acknowledged,
@@ -33,11 +35,16 @@ class TakeOver:
         updates: BrokerUpdates,
         brokers: list[BrokerRegistration],
         loaded: LoadedCluster,
+        known: Mapping[BrokerId, BrokerEpoch],
+        events: EventLog,
     ) -> None:
-        """The live brokers, and what was loaded before them."""
+        """The live brokers, what was loaded before them, and which brokers were live as far as this
+        one knew before it was the controller."""
         self._updates = updates
         self._brokers = brokers
         self._loaded = loaded
+        self._known = known
+        self._events = events
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
@@ -46,6 +53,12 @@ class TakeOver:
 
     def finish(self, plan: Plan) -> None:
         """See `Operation`."""
+        # An earlier controller has told of registrations that it has taken into account.
+        recorded = self._loaded.recorded
+        told = {
+            each.id: each.epoch for each in self._brokers if each.epoch < recorded.get(each.id, 0)
+        }
+        note_changed_brokers(self._events, {**told, **self._known}, self._brokers)
         self._updates.tell_everyone(plan, full_to={broker.id for broker in self._brokers})
 
     def refuse(self) -> None:
@@ -60,26 +73,30 @@ class ChangeOfBrokers:
         updates: BrokerUpdates,
         brokers: list[BrokerRegistration],
         forget_all_but: Callable[[set[str]], None],
+        events: EventLog,
     ) -> None:
         """`forget_all_but` is given the control endpoints that are left."""
         self._updates = updates
         self._brokers = brokers
         self._forget_all_but = forget_all_but
+        self._events = events
+        self._before: dict[BrokerId, BrokerEpoch] = {}
         self._joined: set[BrokerId] = set()
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
-        before = set(controller.state.brokers)
+        self._before = {each.id: each.epoch for each in controller.state.brokers.values()}
         plan, joined = controller.on_brokers_changed(self._brokers)
         self._joined = set(joined)
         after = set(controller.state.brokers)
-        if before != after or joined:
+        if self._before.keys() != after or joined:
             log.info("live brokers: %s (new: %s)", sorted(after), sorted(joined))
         self._forget_all_but({broker.control_endpoint for broker in self._brokers})
         return plan
 
     def finish(self, plan: Plan) -> None:
         """See `Operation`."""
+        note_changed_brokers(self._events, self._before, self._brokers)
         self._updates.tell_everyone(plan, full_to=self._joined)
 
     def refuse(self) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Final
 
+from cluster.config.broker import UNCLEAN_LEADER_ELECTION_ENABLE
+from cluster.config.snapshot import Settings
 from cluster.coordinator.cluster_store import (
     NO_VERSION,
     ChangedTopics,
@@ -31,13 +33,15 @@ from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.controller.leader_returns import LeaderReturns, ReturnOptions
 from cluster.coordinator.controller.leaderless import report_leaderless
 from cluster.coordinator.controller.operation import HasClient, Operation
+from cluster.coordinator.controller.plan_events import note_changed_partitions
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
+from cluster.metrics.events import EventKind, EventLog
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId
+from cluster.model.ids import BrokerId, ControllerEpoch
 from cluster.model.plan import Outcome, Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.collector import Growth
@@ -70,7 +74,11 @@ class ControllerDriver:
         is_unclean: Callable[[Mapping[str, str]], bool],
         random: Random,
         returns: ReturnOptions = _NO_RETURNS,
+        known_brokers: Callable[[], Mapping[BrokerId, BrokerRegistration]] = dict,
+        events: EventLog | None = None,
     ) -> None:
+        """`known_brokers`: which are live, as far as this broker knows while it is not the
+        controller. `events` is told what the controller decides."""
         self._local_id = local_id
         self._store = store
         self._link = link
@@ -91,6 +99,10 @@ class ControllerDriver:
         """Grows whenever this broker becomes the controller, ceases to be it, or tries to."""
         self._growth = Growth()
         self.elections = ElectionCounts()
+        self._known_brokers = known_brokers
+        self._events = events or EventLog()
+        self._told_epoch = ControllerEpoch(0)
+        """The last one that `events` was told of: a state may be loaded again in the same."""
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
             local_id,
@@ -217,7 +229,12 @@ class ControllerDriver:
         self._is_busy = False
 
         self.returns.begin()
-        self.enqueue(TakeOver(self.updates, brokers, loaded))
+        if self._told_epoch != election.epoch:
+            self._told_epoch = election.epoch
+            detail = f"epoch {election.epoch}, {len(brokers)} brokers"
+            self._events.note(EventKind.CONTROLLER, str(self._local_id), detail)
+        known = {each.id: each.epoch for each in self._known_brokers().values()}
+        self.enqueue(TakeOver(self.updates, brokers, loaded, known, self._events))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
         configs.begin(changed)
@@ -240,7 +257,14 @@ class ControllerDriver:
     def _on_registrations(self, term: int, brokers: list[BrokerRegistration]) -> None:
         if term != self._term:
             return
-        self.enqueue(ChangeOfBrokers(self.updates, brokers, self._link.forget_all_but))
+        self.enqueue(
+            ChangeOfBrokers(self.updates, brokers, self._link.forget_all_but, self._events)
+        )
+
+    def on_settings_changed(self, settings: Settings) -> None:
+        """This broker has these settings now."""
+        if settings[UNCLEAN_LEADER_ELECTION_ENABLE]:
+            self.elect_unclean()
 
     def elect_unclean(self) -> None:
         """The settings of brokers may allow unclean elections now: lead what nobody leads."""
@@ -296,6 +320,7 @@ class ControllerDriver:
                 return
             self._is_busy = False
             self.elections.add(plan.changed, controller.state)
+            note_changed_partitions(self._events, plan.changed, controller.state)
             plan.apply(controller.state)
             report_leaderless(plan.changed)
             self._growth.add(plan.partition_count)

@@ -465,7 +465,10 @@ class Burst:
         for cause in self._causes:
             group.history.begin_or_note(cause, self.now, epoch, self._members_before)
         self.journal.epoch(GroupEpoch(epoch + 1, found))
-        self.journal.when_stored.append(self.around.counts.note_consumer_rebalance)
+        note = self.around.counts.note_consumer_rebalance
+        self.journal.when_stored.append(
+            lambda _now: note(group.group_id, epoch + 1, len(group.members))
+        )
         log.info(
             "[GroupId %s] Bumped group epoch to %d with metadata hash %d.",
             group.group_id,

@@ -140,7 +140,7 @@ class _AssignmentStored:
             member.assignment = self.assignments.get(member.member_id, b"")
         self.rebalancing.answer_syncs(group, ErrorCode.none, now)
         group.transition(GroupState.STABLE, now)
-        self.counts.completed_rebalances += 1
+        self.counts.note_rebalance(group.group_id, group.generation_id, len(group.members))
         group.history.over(
             now, group.generation_id, len(group.members), self.leader.who, group.protocol_name
         )

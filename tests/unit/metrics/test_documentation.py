@@ -5,13 +5,19 @@ from pathlib import Path
 
 from cluster.brokers.metrics.records import (
     GroupFigures,
+    LatencyFigures,
     PartitionLag,
+    TopicFigures,
     broker_record,
+    event_record,
     group_record,
     lag_records,
+    latency_record,
     quota_record,
+    topic_record,
 )
 from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.events import Event, EventKind
 from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
@@ -36,6 +42,12 @@ def test_every_field_is_described():
         broker_record(0, WallMs(0), 0, {}),
         group_record(0, WallMs(0), 0, GroupFigures("g", "", "", "", 0, 0, 0, 0, 0, 0, {})),
         *lag_records(0, WallMs(0), 0, "g", "t", [PartitionLag(0, 0, 0)]),
+        topic_record(0, WallMs(0), 0, TopicFigures("t", *[0] * 10)),
+        latency_record(0, WallMs(0), 0, LatencyFigures("Produce", 0, 0, [])),
+        event_record(0, WallMs(0), 0, Event(EventKind.QUOTA, "s", "d", 1)),
     )
     fields = {field for record in records for field in json.loads(record.value)}
-    assert [name for name in (*fields, *RULES) if f"`{name}`" not in TEXT] == []
+    kinds = [f"Kind `{json.loads(record.value)['kind']}`" for record in records]
+    assert [kind for kind in kinds if kind not in TEXT] == []
+    names = (*fields, *RULES, *EventKind)
+    assert [name for name in names if f"`{name}`" not in TEXT] == []

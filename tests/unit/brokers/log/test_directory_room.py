@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log.directory_room import DirectoryRoom, reserve_of
+from cluster.brokers.log.directory_room import (
+    DirectoryRoom,
+    DiskSpace,
+    common_space,
+    reserve_of,
+)
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.model.errors import StorageFailed
 from cluster.model.sizes import size_text
@@ -133,3 +138,15 @@ def test_a_directory_that_the_system_refuses_is_tried_again(
 )
 def test_sizes_have_the_largest_unit_below_them(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_a_file_system_of_several_directories_counts_once(tmp_path: Path) -> None:
+    rooms = [DirectoryRoom(tmp_path), DirectoryRoom(tmp_path / "b"), DirectoryRoom(Path("/proc"))]
+    (tmp_path / "b").mkdir()
+    for room in rooms:
+        room.look()
+    first, _, other = (room.space for room in rooms)
+    assert common_space(rooms[:2]).total_bytes == first.total_bytes > 0
+    both = common_space(rooms)
+    assert both.total_bytes == first.total_bytes + other.total_bytes
+    assert common_space([]) == DiskSpace(0, 0)

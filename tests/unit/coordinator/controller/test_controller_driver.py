@@ -957,3 +957,58 @@ def leader_of(member: Member, number: int) -> int:
     state = controller.state.partition(TopicPartition("orders", number))
     assert state is not None
     return int(state.leader)
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def told(member: Member) -> list[tuple[str, str, int]]:
+    """Kind, subject and count of the events since the last call."""
+    return [(event.kind.value, event.subject, event.count) for event in member.events.take()]
+
+
+def test_a_controller_tells_that_it_is_one_and_which_brokers_came_and_went(stage, controller):
+    assert told(controller) == [
+        ("controller", "1", 1),
+        ("broker-up", "1", 1),
+        ("broker-up", "2", 1),
+    ]
+    create(controller, timeout_ms=0)
+    stage.settle()
+    state = controller.driver.controller.state.partition(ORDERS_0)
+    assert told(controller) == []
+    stage.members[1].session.client.expire()
+    stage.settle()
+    events = told(controller)
+    if state.leader == 2:
+        assert ("election", "orders", 1) in events
+    assert {("broker-down", "2", 1), ("isr-shrink", "orders", 1)} <= set(events)
+    stage.members[1].session.client.begin_again()
+    stage.members[1].register()
+    stage.settle()
+    assert told(controller) == [("broker-up", "2", 1)]
+
+
+def test_a_new_controller_tells_what_has_happened_to_brokers_that_it_knew(stage, controller):
+    other = stage.members[1]
+    other.known_brokers = dict(controller.driver.controller.state.brokers)
+    other.driver.campaign()
+    stage.settle()
+    assert told(other) == []
+    controller.session.client.expire()
+    stage.settle()
+    assert other.driver.is_active
+    assert told(other) == [("controller", "2", 1), ("broker-down", "1", 1)]
+
+
+def test_a_state_that_is_loaded_again_is_not_told_again(stage, controller, monkeypatch):
+    told(controller)
+    controller.known_brokers = dict(controller.driver.controller.state.brokers)
+    with monkeypatch.context() as full:
+        fill_the_registry(stage, full)
+        stop(controller, BrokerId(2), epoch_of(controller, 2))
+        stage.members[1].session.client.expire()
+        stage.settle()
+    stage.pass_time(500)
+    assert controller.driver.is_active
+    assert told(controller) == [("broker-down", "2", 1)]

@@ -3,6 +3,7 @@
 import dataclasses
 
 from cluster.coordinator.groups.options import GroupOptions
+from cluster.metrics.events import Event, EventKind
 from cluster.model.error_codes import ErrorCode
 from tests.support.consumer_stage import Consumer, ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, GroupStage
@@ -10,7 +11,7 @@ from tests.support.group_stage import DELAY_MS, GROUP, GroupStage
 
 def counted(stage: GroupStage) -> tuple[int, ...]:
     """Commits, expirations, deletions, rebalances of the classic protocol."""
-    *classic, _ = dataclasses.astuple(stage.counts)
+    _events, *classic, _consumer = dataclasses.astuple(stage.counts)
     return tuple(classic)
 
 
@@ -38,6 +39,9 @@ def test_a_group_of_one_member():
         "Stable": 50,
     }
     assert counted(stage) == (2, 0, 0, 1)
+    assert stage.counts.events.take() == [
+        Event(EventKind.REBALANCE, GROUP, "generation 1, 1 member", 1)
+    ]
     stage.commit({("orders", 0): 6}, member, generation)
     assert found.committed["orders"][0] == 5  # what was told stays as it was
 
@@ -70,11 +74,15 @@ def test_new_epochs_of_the_newer_consumer_protocol_are_counted_when_they_are_sto
     b = stage.consumer("b")
     stage.settle_down(a, b)
     assert stage.counts.consumer_rebalances == 2
+    details = ["generation 1, 1 member", "generation 2, 2 members"]
+    expected = [Event(EventKind.REBALANCE, GROUP, detail, 1) for detail in details]
+    assert stage.counts.events.take() == expected
     stage.holds_appends = True
     stage.beat("a", -1)
     assert stage.counts.consumer_rebalances == 2
     stage.settle(ErrorCode.not_enough_replicas)
     assert stage.counts.consumer_rebalances == 2
+    assert stage.counts.events.take() == []
 
 
 def test_only_what_is_stored_counts():

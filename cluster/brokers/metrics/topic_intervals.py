@@ -1,0 +1,126 @@
+"""What each topic had in an interval, from totals that only grow. Pure."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cluster.brokers.metrics.records import TopicFigures
+from cluster.brokers.metrics.topic_counters import (
+    GAUGES,
+    OWN_TOPICS,
+    TopicCounters,
+    TopicTable,
+)
+from cluster.model.clocks import MonotonicMs, WallMs
+
+UNCHANGED_MS: Final = 50_000
+"""A topic of which nothing changes is told of at the first look after so long: so in every minute
+a record of it begins."""
+OWN_MS: Final = 9_500
+"""The same where only the size of one of the brokers' own topics has changed: the metrics topic
+grows with every interval, which needs no record each time."""
+_GAUGES: Final = tuple(GAUGES.index(key) for key in ("Size", "PartitionCount", "LeaderCount"))
+_NO_REPLICAS: Final = (0,) * len(_GAUGES)
+_NO_TRAFFIC: Final = (0,) * 7
+_NONE: Final = (None,)
+
+
+class _Moment(NamedTuple):
+    now_ms: MonotonicMs
+    wall_ms: WallMs
+
+
+class DueTopic(NamedTuple):
+    """What a record tells of a topic, and of which time: the interval that ends then."""
+
+    figures: TopicFigures
+    wall_ms: WallMs
+    interval_ms: int
+
+
+class TopicIntervals:
+    """Which topics need a record: those where something has changed, of the interval; the others
+    once a minute, of the whole time since their last one. So the records of a topic with a replica
+    here cover its time without gaps. Owned by the broker's thread.
+    """
+
+    def __init__(self, table: TopicTable, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
+        """The first interval begins now."""
+        self._table = table
+        self._looked = _Moment(now_ms, wall_ms)
+        self._told: dict[str, _Told] = {}
+
+    def look(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Iterator[DueTopic | None]:
+        """The records of the interval that ends now; None for each topic without one."""
+        began, now = self._looked, _Moment(now_ms, wall_ms)
+        self._looked = now
+        before, self._told = self._told, {}
+        for counters in self._table.with_place():
+            told = before.pop(counters.name, None)
+            if told is not None and told.counters is not counters:
+                yield from told.due(began, now, _NO_REPLICAS)  # deleted, and made again
+                told = None
+            told = told or _Told(counters, began.now_ms)
+            self._told[counters.name] = told
+            gauges = tuple(int(counters.gauges[at]) for at in _GAUGES)
+            yield from told.due(began, now, gauges) or _NONE
+        for told in before.values():
+            yield from told.due(began, now, _NO_REPLICAS)
+
+
+class _Told:
+    """A topic as it was told of last."""
+
+    __slots__ = ("_counts", "_gauges", "_is_own", "_since_ms", "_told", "counters")
+
+    def __init__(self, counters: TopicCounters, since_ms: MonotonicMs) -> None:
+        self.counters = counters
+        self._counts: tuple[int, ...] = _NO_TRAFFIC
+        self._gauges: tuple[int, ...] = _NO_REPLICAS
+        self._is_own = counters.name in OWN_TOPICS
+        self._since_ms = since_ms
+        """Up to where records tell of it."""
+        self._told = _NO_REPLICAS
+        """The gauges of the last record."""
+
+    def due(self, began: _Moment, now: _Moment, gauges: tuple[int, ...]) -> list[DueTopic]:
+        """The records to write now: up to two, one of its rest until the last look and one of the
+        interval since then."""
+        counts = _counts_of(self.counters)
+        grown = tuple(new - old for new, old in zip(counts, self._counts, strict=True))
+        former, self._counts, self._gauges = self._gauges, counts, gauges
+        has_grown_itself = self._is_own and gauges[1:] == former[1:]
+        if any(grown) or (gauges != former and not has_grown_itself):
+            due = [self._record(grown, gauges, now, began.now_ms)]
+            if self._since_ms < began.now_ms and any(former):
+                due.insert(0, self._record(_NO_TRAFFIC, former, began, self._since_ms))
+        elif now.now_ms - self._since_ms < (UNCHANGED_MS if gauges == self._told else OWN_MS):
+            return []
+        else:
+            rest = self._record(_NO_TRAFFIC, gauges, now, self._since_ms)
+            due = [rest] if any(gauges) else []
+        self._since_ms = now.now_ms
+        self._told = gauges
+        return due
+
+    def _record(
+        self,
+        counts: tuple[int, ...],
+        gauges: tuple[int, ...],
+        end: _Moment,
+        since_ms: MonotonicMs,
+    ) -> DueTopic:
+        figures = TopicFigures(self.counters.name, *counts, *gauges)
+        return DueTopic(figures, end.wall_ms, end.now_ms - since_ms)
+
+
+def _counts_of(counters: TopicCounters) -> tuple[int, ...]:
+    """In the order of `TopicFigures`."""
+    return (
+        counters.bytes_in,
+        counters.bytes_out,
+        counters.messages_in,
+        counters.produces + counters.failed_produces,
+        counters.failed_produces,
+        counters.fetches,
+        counters.failed_fetches,
+    )

@@ -1,0 +1,68 @@
+"""The events of what the controller has changed: elections, in-sync replicas, brokers. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from cluster.metrics.events import EventKind, EventLog, listed
+from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState
+from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+
+_Change = tuple[int, PartitionState, PartitionState]
+"""A partition's number, its state before and after."""
+
+
+def note_changed_partitions(
+    events: EventLog, changed: Mapping[TopicPartition, PartitionState], before: ClusterState
+) -> None:
+    """The states of these partitions are about to change: one event for each topic and kind."""
+    found: defaultdict[tuple[EventKind, str], list[_Change]] = defaultdict(list)
+    for (topic, number), state in changed.items():
+        old = before.partition(TopicPartition(topic, number))
+        if old is None:
+            continue
+        change = (number, old, state)
+        if state.leader != old.leader:
+            found[EventKind.ELECTION, topic].append(change)
+        if state.isr != old.isr:
+            if not set(old.isr) <= set(state.isr):
+                found[EventKind.ISR_SHRINK, topic].append(change)
+            if not set(state.isr) <= set(old.isr):
+                found[EventKind.ISR_EXPAND, topic].append(change)
+    for (kind, topic), changes in found.items():
+        words = map(_election if kind is EventKind.ELECTION else _isr_change, changes)
+        events.note(kind, topic, listed(words, len(changes)), len(changes))
+
+
+def note_changed_brokers(
+    events: EventLog,
+    before: Mapping[BrokerId, BrokerEpoch],
+    registrations: Iterable[BrokerRegistration],
+) -> None:
+    """The live brokers are these, where those were known with their epochs. A broker that has
+    registered again meanwhile was away."""
+    now = {broker.id: broker.epoch for broker in registrations}
+    live = "live brokers: " + (", ".join(map(str, sorted(now))) or "none")
+    for broker in sorted(before):
+        if now.get(broker) != before[broker]:
+            events.note(EventKind.BROKER_DOWN, str(broker), live)
+    for broker in sorted(now):
+        if before.get(broker) != now[broker]:
+            events.note(EventKind.BROKER_UP, str(broker), f"epoch {now[broker]}, {live}")
+
+
+def _election(change: _Change) -> str:
+    number, old, new = change
+    return f"{number}: {_leader(old)}->{_leader(new)}"
+
+
+def _leader(state: PartitionState) -> str:
+    return "none" if state.leader == NO_BROKER else str(state.leader)
+
+
+def _isr_change(change: _Change) -> str:
+    number, old, new = change
+    return f"{number}: {_members(old)}->{_members(new)}"
+
+
+def _members(state: PartitionState) -> str:
+    return "/".join(map(str, state.isr)) or "none"

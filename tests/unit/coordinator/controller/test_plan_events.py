@@ -1,0 +1,84 @@
+"""What the controller decides, as events for the metrics topic."""
+
+from cluster.coordinator.controller.plan_events import (
+    note_changed_brokers,
+    note_changed_partitions,
+)
+from cluster.metrics.events import Event, EventKind, EventLog
+from cluster.model.cluster import ClusterState
+from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from tests.support.cluster_states import a_broker, a_partition, a_topic
+
+
+def changes(before: ClusterState, **after: object) -> list[Event]:
+    """`orders_0=state`: the partition has that state now."""
+    events = EventLog()
+    changed = {}
+    for name, state in after.items():
+        topic, _, number = name.rpartition("_")
+        changed[TopicPartition(topic, int(number))] = state
+    note_changed_partitions(events, changed, before)  # type: ignore[arg-type]
+    return events.take()
+
+
+def a_state(*topics: object) -> ClusterState:
+    state = ClusterState()
+    for topic in topics:
+        state.put_topic(topic)  # type: ignore[arg-type]
+    return state
+
+
+def test_elections_and_in_sync_replicas_are_told_by_topic():
+    before = a_state(
+        a_topic("orders", a_partition([0, 1, 2]), a_partition([1, 2, 0])),
+        a_topic("audit", a_partition([0, 1], isr=[0])),
+    )
+    found = changes(
+        before,
+        orders_0=a_partition([0, 1, 2], isr=[1, 2], leader=1),
+        orders_1=a_partition([1, 2, 0], isr=[1, 2]),
+        audit_0=a_partition([0, 1], isr=[0, 1]),
+    )
+    assert found == [
+        Event(EventKind.ELECTION, "orders", "0: 0->1", 1),
+        Event(EventKind.ISR_SHRINK, "orders", "0: 0/1/2->1/2, 1: 1/2/0->1/2", 2),
+        Event(EventKind.ISR_EXPAND, "audit", "0: 0->0/1", 1),
+    ]
+
+
+def test_a_partition_without_a_leader_is_told():
+    before = a_state(a_topic("orders", a_partition([0], isr=[0])))
+    found = changes(before, orders_0=a_partition([0], isr=[0], leader=-1))
+    assert found == [Event(EventKind.ELECTION, "orders", "0: 0->none", 1)]
+
+
+def test_what_nobody_sees_is_no_event():
+    before = a_state(a_topic("orders", a_partition([0, 1])))
+    assert changes(before, orders_0=a_partition([0, 1], partition_epoch=1)) == []
+    assert changes(before, gone_0=a_partition([0, 1])) == []
+
+
+def test_many_partitions_are_one_event_with_a_short_detail():
+    before = a_state(a_topic("orders", *[a_partition([0, 1])] * 1_000))
+    after = {f"orders_{number}": a_partition([0, 1], leader=1) for number in range(1_000)}
+    (event,) = changes(before, **after)
+    assert (event.kind, event.count) == (EventKind.ELECTION, 1_000)
+    assert event.detail.startswith("0: 0->1, 1: 0->1")
+    assert event.detail.endswith(" more")
+    assert len(event.detail) <= 500
+
+
+def test_brokers_that_go_come_or_come_back():
+    events = EventLog()
+    now = [a_broker(BrokerId(2), epoch=9), a_broker(BrokerId(3), epoch=8)]
+    before = {BrokerId(1): BrokerEpoch(4), BrokerId(2): BrokerEpoch(5)}
+    note_changed_brokers(events, before, now)
+    live = "live brokers: 2, 3"
+    assert events.take() == [
+        Event(EventKind.BROKER_DOWN, "1", live, 1),
+        Event(EventKind.BROKER_DOWN, "2", live, 1),
+        Event(EventKind.BROKER_UP, "2", f"epoch 9, {live}", 1),
+        Event(EventKind.BROKER_UP, "3", f"epoch 8, {live}", 1),
+    ]
+    note_changed_brokers(events, {each.id: each.epoch for each in now}, now)
+    assert events.take() == []
