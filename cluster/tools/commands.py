@@ -47,6 +47,11 @@ COMMANDS: Final = {
         Command("demo", "demo", "see clients throttled, and why: everything in one go"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
         Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
+        Command(
+            "capacity",
+            "capacity.command",
+            "show what grows and fills up, and what another size would do, from the rollup",
+        ),
         Command("rollup", "rollup", "roll metrics up into time windows, with PySpark"),
     )
 }

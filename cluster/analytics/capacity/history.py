@@ -1,0 +1,181 @@
+"""The windows that capacity planning looks at, and sums of them as plain rows. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.analytics.capacity.trends import DAY_S, HOUR_S
+from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC, WindowKind
+
+GONE_S: Final = 2 * HOUR_S
+"""What has no window for so long at the end of the history is no part of the cluster now."""
+_MICRO: Final = 1_000_000
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Windows of each kind, by its name, in tables with (some of) the columns of its schema.
+
+    Kinds without windows may be missing.
+    """
+
+    hours: Mapping[str, pa.Table]
+    """Of one hour."""
+    fine: Mapping[str, pa.Table]
+    fine_s: int
+    """The width of the narrower windows `fine`, in seconds, but for those of quotas."""
+    quota_s: int = 60
+    first_s: int = field(init=False, default=0)
+    end_s: int = field(init=False, default=0)
+    """From the start of the first window to the end of the last; 0 without any."""
+
+    def __post_init__(self) -> None:
+        narrow = {name: table for name, table in self.fine.items() if name != QUOTA.name}
+        edges = _edges(narrow, self.fine_s) or _edges(self.fine, self.quota_s)
+        edges = edges or _edges(self.hours, HOUR_S)
+        if edges:
+            object.__setattr__(self, "first_s", min(first for first, _ in edges))
+            object.__setattr__(self, "end_s", max(end for _, end in edges))
+
+    @property
+    def span_s(self) -> int:
+        """From the start of the first window to the end of the last."""
+        return self.end_s - self.first_s
+
+    def rows(
+        self,
+        kind: WindowKind,
+        *columns: str,
+        fine: bool = False,
+        since_s: int | None = None,
+        before_s: int | None = None,
+    ) -> Rows:
+        """The windows of a kind that begin in a period, in order of time: `start_s` and these
+        columns, decimals as floats."""
+        table = (self.fine if fine else self.hours).get(kind.name)
+        if table is None or not table.num_rows:
+            return []
+        table = _plain(table, columns)
+        if since_s is not None:
+            table = table.filter(pc.greater_equal(table["start_s"], since_s))
+        if before_s is not None:
+            table = table.filter(pc.less(table["start_s"], before_s))
+        found: Rows = table.sort_by("start_s").to_pylist()
+        return found
+
+    def sums(
+        self, kind: WindowKind, keys: Sequence[str], *columns: str, fine: bool = False
+    ) -> Rows:
+        """Columns added up for each value of the keys, of which `start_s` may be one.
+
+        Nulls count as 0. In order of the keys.
+        """
+        table = (self.fine if fine else self.hours).get(kind.name)
+        if table is None or not table.num_rows:
+            return []
+        plain = _plain(table, [*(key for key in keys if key != "start_s"), *columns])
+        summed = plain.group_by(list(keys), use_threads=False).aggregate(
+            [(column, "sum", pc.ScalarAggregateOptions(min_count=0)) for column in columns]
+        )
+        named = summed.rename_columns(
+            [
+                name.removesuffix("_sum") if name not in keys else name
+                for name in summed.column_names
+            ]
+        )
+        found: Rows = named.sort_by([(key, "ascending") for key in keys]).to_pylist()
+        return found
+
+
+class HourTotal(NamedTuple):
+    """What clients produced and fetched in one hour, at all brokers together."""
+
+    start_s: int
+    covered_s: float
+    """How much of the hour records are about."""
+    bytes_in: float
+    bytes_out: float
+    messages: float
+
+
+class Traffic(NamedTuple):
+    """The traffic of every hour, and from which windows it is known."""
+
+    hours: list[HourTotal]
+    source: str
+
+
+def traffic(history: History) -> Traffic:
+    """From windows of brokers; without these from those of topics, else of quotas."""
+    for kind in (BROKER, TOPIC):
+        found = _measured(history, kind)
+        if found:
+            return Traffic(found, f"windows of {kind.name}s")
+    return Traffic(
+        _of_quotas(history),
+        "quota windows, which count requests with their headers and no messages; the first and the"
+        " last hour are left out, because it is not known how much of them was covered",
+    )
+
+
+def coverage(history: History) -> dict[int, float]:
+    """Of each hour, how many seconds records are about."""
+    return {hour.start_s: hour.covered_s for hour in traffic(history).hours}
+
+
+def last_day(hours: Sequence[HourTotal]) -> list[HourTotal]:
+    """The hours of the last 24 of the history."""
+    return [hour for hour in hours if hour.start_s > hours[-1].start_s - DAY_S]
+
+
+def _measured(history: History, kind: WindowKind) -> list[HourTotal]:
+    names = ("bytes_in_exact", "bytes_out_exact", "messages_in_exact")
+    covered: dict[int, float] = {}
+    for row in history.sums(kind, ["start_s", *kind.keys], "covered_ms"):
+        start_s = row["start_s"]
+        covered[start_s] = max(covered.get(start_s, 0.0), min(HOUR_S, row["covered_ms"] / 1000))
+    return [
+        HourTotal(row["start_s"], covered[row["start_s"]], *(row[name] for name in names))
+        for row in history.sums(kind, ["start_s"], *names)
+        if covered[row["start_s"]] > 0
+    ]
+
+
+def _of_quotas(history: History) -> list[HourTotal]:
+    used: dict[int, dict[str, float]] = {}
+    for row in history.sums(QUOTA, ["start_s", "quota"], "usage_exact"):
+        used.setdefault(row["start_s"], {})[row["quota"]] = row["usage_exact"]
+    if not used:
+        return []
+    return [
+        HourTotal(
+            *(start_s, float(HOUR_S)),
+            *(used.get(start_s, {}).get("produce", 0.0), used.get(start_s, {}).get("fetch", 0.0)),
+            0.0,
+        )
+        for start_s in range(min(used) + HOUR_S, max(used), HOUR_S)
+    ]
+
+
+def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    starts = pc.divide(pc.cast(table["window_start"], pa.int64()), _MICRO)
+    made = {"start_s": starts}
+    for name in columns:
+        column = table[name]
+        made[name] = pc.cast(column, pa.float64()) if pa.types.is_decimal(column.type) else column
+    return pa.table(made)
+
+
+def _edges(tables: Mapping[str, pa.Table], width_s: int) -> list[tuple[int, int]]:
+    """The start of the first and the end of the last window of each table that has some."""
+    return [
+        (bounds["min"] // _MICRO, bounds["max"] // _MICRO + width_s)
+        for table in tables.values()
+        if table.num_rows
+        for bounds in [pc.min_max(pc.cast(table["window_start"], pa.int64())).as_py()]
+    ]

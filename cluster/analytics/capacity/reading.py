@@ -1,0 +1,141 @@
+"""Reads the windows that capacity planning looks at: of hours, and narrower ones where few enough.
+
+Of a short time hours are added up from windows of a minute, so that they begin and end with it.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.analytics.capacity.history import History
+from cluster.analytics.windows.kinds import (
+    BROKER,
+    EVENT,
+    KIND_OF,
+    LAG,
+    LATENCY,
+    QUOTA,
+    TOPIC,
+    WIDTHS_S,
+    WindowKind,
+)
+from cluster.analytics.windows.reading import Place, read_windows
+from cluster.analytics.windows.window_sums import coarser, sums_of, windows_of
+
+_SHORT: Final = timedelta(hours=6)
+_MINUTES_FOR: Final = timedelta(days=8)
+"""Longer histories are looked at in windows of an hour only."""
+_QUOTA_WIDTHS: Final = (("10s", timedelta(hours=6)), ("1m", timedelta(days=2)))
+"""Of quotas there may be windows of thousands of clients."""
+_HOURS_OF: Final = (BROKER, TOPIC, LATENCY, LAG)
+_MINUTES_OF: Final = (BROKER, EVENT)
+_START: Final = ("window_start",)
+
+
+class Read(Protocol):
+    """Gives the windows of a kind and width that begin in [since, until)."""
+
+    def __call__(
+        self,
+        kind: WindowKind,
+        width: str,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table: ...
+
+
+def history_in(
+    place: Place,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    last: timedelta | None = None,
+    *,
+    with_quotas: bool = False,
+) -> History:
+    """The history of a rollup's directory between two times, or so long before its latest window.
+
+    `with_quotas`: also narrow windows of quotas. Raises what `read_windows` raises.
+    """
+    return read_history(
+        functools.partial(read_windows, place), since, until, last, with_quotas=with_quotas
+    )
+
+
+def read_history(
+    read: Read,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    last: timedelta | None = None,
+    *,
+    with_quotas: bool = False,
+) -> History:
+    """The same, of windows that are read in some way."""
+    hours = {kind.name: read(kind, "1h", _floored(since), until) for kind in _HOURS_OF}
+    if not hours[BROKER.name].num_rows and not hours[TOPIC.name].num_rows:
+        hours[QUOTA.name] = read(QUOTA, "1h", _floored(since), until)
+    edges = _edges(read, hours, since, until)
+    if edges is None:
+        return History({}, {}, WIDTHS_S["1m"])
+    first, end = edges
+    if last is not None:
+        since = max(first, end - min(last, end - first))
+    first = first if since is None else max(first, since)
+    span = end - first
+    width = "1m" if span <= _MINUTES_FOR else "1h"
+    fine = {kind.name: read(kind, width, since, until) for kind in _MINUTES_OF}
+    if span <= _SHORT:
+        minutes = {name: read(KIND_OF[name], "1m", since, until) for name in hours}
+        hours = {name: _hours_of(table, KIND_OF[name]) for name, table in minutes.items()}
+        fine[LAG.name] = minutes[LAG.name]
+    elif last is not None:
+        hours = {name: _since(table, _floored(since)) for name, table in hours.items()}
+    quota_width = next((width for width, most in _QUOTA_WIDTHS if span <= most), "1h")
+    if with_quotas:
+        fine[QUOTA.name] = read(QUOTA, quota_width, since, until)
+    return History(hours, fine, WIDTHS_S[width], WIDTHS_S[quota_width])
+
+
+def _edges(
+    read: Read,
+    hours: Mapping[str, pa.Table],
+    since: datetime | None,
+    until: datetime | None,
+) -> tuple[datetime, datetime] | None:
+    """The start of the first window, to the hour, and the end of the last, to the minute."""
+    known = [bounds for table in hours.values() if (bounds := _bounds(table)) is not None]
+    if not known:
+        bounds = _bounds(read(EVENT, "1m", since, until, _START))
+        return None if bounds is None else (bounds[0], bounds[1] + timedelta(minutes=1))
+    latest = max(last for _, last in known)
+    ends = [_bounds(read(KIND_OF[name], "1m", latest, until, _START)) for name in hours]
+    last = max((bounds[1] for bounds in ends if bounds is not None), default=latest)
+    return min(first for first, _ in known), last + timedelta(minutes=1)
+
+
+def _hours_of(minutes: pa.Table, kind: WindowKind) -> pa.Table:
+    return windows_of(coarser(sums_of(minutes, kind), kind, "1h"), kind, "1h")
+
+
+def _since(windows: pa.Table, since: datetime | None) -> pa.Table:
+    starts = windows["window_start"]
+    return windows.filter(pc.greater_equal(starts, pa.scalar(since, starts.type)))
+
+
+def _bounds(windows: pa.Table) -> tuple[datetime, datetime] | None:
+    """The first and the last start."""
+    if not windows.num_rows:
+        return None
+    found = pc.min_max(windows["window_start"]).as_py()
+    return found["min"], found["max"]
+
+
+def _floored(time: datetime | None) -> datetime | None:
+    """The start of its hour."""
+    if time is None:
+        return None
+    return time.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

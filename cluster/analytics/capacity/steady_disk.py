@@ -1,0 +1,204 @@
+"""What logs will hold at last with another traffic, retention or number of brokers. Pure.
+
+Each topic fills up with what comes in until its retention deletes as much. Where the retention is
+not supposed it is known only from logs that stay as they are; others go on growing as they do.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from cluster.analytics.capacity.disks import YEAR_DAYS, BrokerDisk, is_held
+from cluster.analytics.capacity.growth import TopicGrowth
+from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.scenario import Scenario, Spread, average
+from cluster.analytics.capacity.trends import DAY_S, HOUR_S
+from cluster.analytics.windows.kinds import TOPIC
+
+HOW: Final = (
+    "each topic at each broker: with a supposed retention, bytes in a day (of the last 24 hours)"
+    " with the supposed growth, times the replicas, times the retention. Without one, logs that"
+    " stay as they are grow with the traffic, others go on as they do. Room: logs now and what is"
+    " left on the disks. Full: when the sum passes the room, from now on, with nothing deleted"
+    " before a topic's steady state; the trend of the traffic is not added"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyDisk:
+    """The logs of one broker."""
+
+    broker: int
+    is_new: bool
+    size_now: float
+    """As they were last told, moved to the number of brokers that is supposed."""
+    steady: float | None
+    """What they will hold at last; None where some topic goes on growing."""
+    room: float | None
+    """None where the records do not tell the size of the disks."""
+    growing_topics: list[str]
+    days_until_full: float | None
+    verdict: str
+    """`fits`, `full in days`, `full now`, `not within a year` or `unknown`."""
+
+
+_REST: Final = "(all else)"
+"""What the windows of topics do not tell of."""
+
+
+class _Part(NamedTuple):
+    """A topic at a broker."""
+
+    size: float
+    per_day: float
+    steady: float | None
+
+
+def steady_disks(
+    history: History,
+    scenario: Scenario,
+    spread: Spread,
+    disks: Iterable[BrokerDisk],
+    topics: Iterable[TopicGrowth],
+) -> list[SteadyDisk]:
+    """Of the brokers that there would be."""
+    known = {each.broker: each for each in disks if not each.is_gone}
+    found_topics = list(topics)
+    shares = _shares(history, found_topics)
+    parts: dict[int, dict[str, _Part]] = defaultdict(dict)
+    for topic in found_topics:
+        whole = _supposed(topic, scenario, spread)
+        for broker in spread.kept:
+            share = shares[topic.topic].get(broker, 0.0) * spread.factor
+            if share:
+                parts[broker][topic.topic] = _Part(
+                    whole.size * share,
+                    whole.per_day * share,
+                    None if whole.steady is None else whole.steady * share,
+                )
+    rooms: dict[int, float | None] = {}
+    for broker in spread.kept:
+        disk = known.get(broker)
+        if disk is None or disk.log_size is None:
+            continue
+        rooms[broker] = None if disk.disk_usable is None else disk.log_size + disk.disk_usable
+        if found_topics:
+            moved = disk.log_size * spread.factor * spread.copies / spread.copies_now
+            rest = max(0.0, moved - sum(part.size for part in parts[broker].values()))
+            parts[broker][_REST] = _Part(rest, 0.0, rest)
+        else:
+            parts[broker][_REST] = _whole_broker(disk, scenario, spread)
+    made = [_steady(broker, False, parts[broker], room) for broker, room in rooms.items()]
+    if not made:
+        return []
+    told = [room for room in rooms.values() if room is not None]
+    like = _average([parts[broker] for broker in rooms])
+    room = average(told) if told else None
+    return made + [_steady(broker, True, like, room) for broker in spread.added]
+
+
+def _supposed(topic: TopicGrowth, scenario: Scenario, spread: Spread) -> _Part:
+    """All replicas of a topic together: now, what is added a day, and what is held at last."""
+    copies = spread.copies / spread.copies_now
+    size = topic.size * copies
+    grown = 1 + scenario.growth
+    came_in = topic.bytes_in_per_day * spread.copies * grown
+    retention_s = scenario.retention_of(topic.topic)
+    if retention_s is not None:
+        return _Part(size, came_in, came_in * retention_s / DAY_S)
+    inflow = topic.bytes_in_per_day * spread.copies_now
+    if topic.size_trend.verdict != "grows" or is_held(topic.size_trend, inflow):
+        return _Part(size, came_in, size * grown)
+    return _Part(size, (topic.size_trend.per_day or 0.0) * copies * grown, None)
+
+
+def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part:
+    """All logs of a broker as if they were one topic's, where there are no windows of topics."""
+    copies = spread.copies / spread.copies_now
+    size = (disk.log_size or 0.0) * spread.factor * copies
+    grown = 1 + scenario.growth
+    came_in = (disk.inflow_per_day or 0.0) * spread.factor * copies * grown
+    if scenario.retention_s is not None:
+        return _Part(size, came_in, came_in * scenario.retention_s / DAY_S)
+    if disk.log_trend.verdict != "grows" or is_held(disk.log_trend, disk.inflow_per_day):
+        return _Part(size, came_in, size * grown)
+    return _Part(size, (disk.log_trend.per_day or 0.0) * spread.factor * copies * grown, None)
+
+
+def _shares(history: History, topics: Iterable[TopicGrowth]) -> dict[str, dict[int, float]]:
+    """Which part of each topic's logs each broker has, of those that told at the end."""
+    sizes: dict[str, dict[int, float]] = defaultdict(dict)
+    for row in history.rows(TOPIC, "topic", "broker", "log_size_last"):
+        if row["start_s"] + HOUR_S > history.end_s - GONE_S:
+            sizes[row["topic"]][row["broker"]] = row["log_size_last"] or 0.0
+    made: dict[str, dict[int, float]] = defaultdict(dict)
+    for topic in topics:
+        held = sizes[topic.topic]
+        whole = sum(held.values())
+        for broker, size in held.items():
+            made[topic.topic][broker] = size / whole if whole else 1 / len(held)
+    return made
+
+
+def _steady(broker: int, is_new: bool, parts: dict[str, _Part], room: float | None) -> SteadyDisk:
+    growing = sorted(topic for topic, part in parts.items() if part.steady is None)
+    now = sum(part.size for part in parts.values())
+    steady = None if growing else sum(part.steady or 0.0 for part in parts.values())
+    days = None if room is None else _days_until(list(parts.values()), room)
+    if room is None:
+        verdict = "unknown"
+    elif days is None:
+        verdict = "not within a year" if growing else "fits"
+    elif days == 0:
+        verdict = "full now"
+    else:
+        verdict = "full in days" if days <= YEAR_DAYS else "not within a year"
+    if days is not None and days > YEAR_DAYS:
+        days = None
+    return SteadyDisk(broker, is_new, now, steady, room, growing, days, verdict)
+
+
+def _days_until(parts: list[_Part], room: float) -> float | None:
+    """When the sum of the parts passes the room, each growing until it is steady; else None."""
+    ends = {
+        (part.steady - part.size) / part.per_day
+        for part in parts
+        if part.steady is not None and part.steady > part.size and part.per_day > 0
+    }
+    before = 0.0
+    for end in [*sorted(ends), math.inf]:
+        size = sum(_size_at(part, before) for part in parts)
+        if size >= room:
+            return before
+        rate = sum(
+            part.per_day
+            for part in parts
+            if part.steady is None or _size_at(part, before) < part.steady * (1 - 1e-12)
+        )
+        if rate > 0 and before + (room - size) / rate <= end:
+            return before + (room - size) / rate
+        before = end
+    return None
+
+
+def _size_at(part: _Part, days: float) -> float:
+    if part.steady is not None and part.steady <= part.size:
+        return part.steady
+    grown = part.size + part.per_day * days
+    return grown if part.steady is None else min(part.steady, grown)
+
+
+def _average(parts: list[dict[str, _Part]]) -> dict[str, _Part]:
+    """What a broker that is added holds: it is taken to be like the others."""
+    made = {}
+    for topic in {topic for each in parts for topic in each}:
+        told = [each[topic] for each in parts if topic in each]
+        steady = [part.steady for part in told if part.steady is not None]
+        made[topic] = _Part(
+            sum(part.size for part in told) / len(parts),
+            sum(part.per_day for part in told) / len(parts),
+            sum(steady) / len(parts) if len(steady) == len(told) else None,
+        )
+    return made

@@ -1,0 +1,356 @@
+"""What would have happened in the history with other brokers, traffic, retention, quotas. Pure."""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from cluster.analytics.capacity import steady_disk, throttling
+from cluster.analytics.capacity.busy_model import MIB, BusyModel, Load, fitted
+from cluster.analytics.capacity.disks import YEAR_DAYS, disks
+from cluster.analytics.capacity.growth import growth, topics
+from cluster.analytics.capacity.headroom import is_covered, quantile
+from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.report import Period
+from cluster.analytics.capacity.scenario import Scenario, Spread, average, spread
+from cluster.analytics.capacity.trends import DAY_S, Trend
+from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC
+from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+
+HIGH: Final = 0.9
+"""The busy share that the busiest tenth of windows exceeds is what capacity is planned for."""
+_EVERY_TOPIC: Final = 1 << 30
+_NAMES_MAX: Final = 20
+_CPU_HOW: Final = (
+    "busy share of a broker's thread, window by window of {width} s: busy + b * (change of MiB/s,"
+    " replication included) + c * (change of requests/s), with b and c fitted per broker by least"
+    " squares and what the fit leaves open kept as it was. Where R2 is below 0.5, or there are"
+    " fewer than 30 windows, busy time is taken to be proportional to the bytes. High: the 90th"
+    " percentile of windows. 100 %: when the high share, with all loads grown to the end of the"
+    " history, gets there if the traffic grows on as it does"
+)
+_SPREAD_HOW: Final = (
+    "partitions and leaders are moved so that each added broker takes an equal share from every"
+    " other; of too many the highest ids go and their load is spread in proportion. Replicas: 1 +"
+    " replication bytes / bytes in, at most one per broker"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """One broker's thread and bytes, now and then; shares are 0 to 1, above 1 means too much."""
+
+    broker: int
+    is_new: bool
+    windows: int
+    busy_avg_now: float
+    busy_high_now: float
+    busy_avg: float
+    busy_high: float
+    windows_full: int
+    """In which more would have been asked than there is time."""
+    client_bytes_per_s_now: float
+    client_bytes_per_s: float
+    replication_bytes_per_s_now: float
+    replication_bytes_per_s: float
+    bytes_per_s_max: float
+    """The highest window then, replication included."""
+    days_until_busy: float | None
+    model: BusyModel
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What comes first."""
+
+    broker: int
+    what: str
+    """`100 % busy` or `a full disk`."""
+    in_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What the history says of a scenario."""
+
+    period: Period
+    scenario: Scenario
+    brokers_now: int
+    brokers: int
+    replicas_now: float
+    replicas: float
+    busy: list[Busy]
+    disks: list[steady_disk.SteadyDisk]
+    first_limit: Limit | None
+    throttled: list[throttling.Throttled]
+    traffic_trend: Trend
+    notes: list[str]
+    """What cannot be told, and what has to be known to read the figures."""
+    how: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return asdict(self)
+
+
+def what_if(history: History, scenario: Scenario) -> WhatIf:
+    """Raises UserError for a scenario that cannot be, or that no window tells anything about."""
+    loads = _loads(history)
+    notes: list[str] = []
+    if not loads:
+        if not scenario.quotas or scenario.brokers is not None:
+            raise UserError(
+                "there are no windows of brokers in this time: only --quota and --growth can be"
+                " answered from quota windows"
+            )
+        notes.append("there are no windows of brokers: nothing is told of processors and disks")
+    _check_topics(history, scenario)
+    now = {broker: average([_bytes(load) for load in each]) for broker, each in loads.items()}
+    placed = spread(scenario, now, _copies(history, loads)) if loads else None
+    trend = growth(history).trend
+    busy: list[Busy] = []
+    steady: list[steady_disk.SteadyDisk] = []
+    if placed is not None:
+        busy = _busy(loads, scenario, placed, trend)
+        steady = steady_disk.steady_disks(
+            history,
+            scenario,
+            placed,
+            disks(history).brokers,
+            topics(history, _EVERY_TOPIC).rows,
+        )
+        notes += _notes(placed, busy, steady, trend)
+    limited = []
+    if scenario.quotas:
+        limited = throttling.throttled(
+            history, scenario.quotas, _factors(history, scenario, placed)
+        )
+        notes.append("what a quota would have held back is not taken off the load of the brokers")
+        if not limited:
+            notes.append("no window tells of a client id in these quotas")
+    return WhatIf(
+        period=Period(history.first_s, history.end_s, history.fine_s),
+        scenario=scenario,
+        brokers_now=len(loads),
+        brokers=len(placed.kept) + len(placed.added) if placed else 0,
+        replicas_now=placed.copies_now if placed else 0.0,
+        replicas=placed.copies if placed else 0.0,
+        busy=busy,
+        disks=steady,
+        first_limit=_first_limit(busy, steady),
+        throttled=limited,
+        traffic_trend=trend,
+        notes=notes,
+        how={
+            "busy": _CPU_HOW.format(width=history.fine_s),
+            "brokers": _SPREAD_HOW,
+            "disks": steady_disk.HOW,
+            "throttled": throttling.HOW.format(width=history.quota_s),
+        },
+    )
+
+
+def _loads(history: History) -> dict[int, list[Load]]:
+    """The windows of each broker that is there at the end, if records cover half of them."""
+    names = ("bytes_in_exact", "bytes_out_exact")
+    copies = ("replication_bytes_in_exact", "replication_bytes_out_exact")
+    found: dict[int, list[Load]] = defaultdict(list)
+    for row in history.rows(
+        BROKER, "broker", "idle_ms", "covered_ms", "requests", *names, *copies, fine=True
+    ):
+        if is_covered(row, history.fine_s):
+            seconds = row["covered_ms"] / 1000
+            found[row["broker"]].append(
+                Load(
+                    row["start_s"],
+                    max(0.0, 1 - (row["idle_ms"] or 0) / row["covered_ms"]),
+                    sum(row[name] or 0 for name in names) / seconds / MIB,
+                    sum(row[name] or 0 for name in copies) / seconds / MIB,
+                    (row["requests"] or 0) / seconds,
+                )
+            )
+    return {
+        broker: loads
+        for broker, loads in sorted(found.items())
+        if loads[-1].start_s + history.fine_s > history.end_s - GONE_S
+    }
+
+
+def _copies(history: History, brokers: Collection[int]) -> float:
+    """Replicas of each record, by the bytes that followers fetched: 1 without any."""
+    rows = history.sums(BROKER, ["broker"], "bytes_in_exact", "replication_bytes_in_exact")
+    told = [row for row in rows if row["broker"] in brokers]
+    came_in = sum(row["bytes_in_exact"] for row in told)
+    copied = sum(row["replication_bytes_in_exact"] for row in told)
+    return 1 + copied / came_in if came_in else 1.0
+
+
+def _busy(
+    loads: Mapping[int, list[Load]], scenario: Scenario, placed: Spread, trend: Trend
+) -> list[Busy]:
+    more = (1 + scenario.growth) * placed.factor
+    made = [
+        _kept(broker, loads[broker], more, more * placed.replication_factor, trend)
+        for broker in placed.kept
+    ]
+    return made + [_like(made, broker) for broker in placed.added]
+
+
+def _kept(
+    broker: int, loads: Sequence[Load], more: float, more_replication: float, trend: Trend
+) -> Busy:
+    model = fitted(loads)
+    after = [
+        load._replace(
+            client_mib_per_s=load.client_mib_per_s * more,
+            replication_mib_per_s=load.replication_mib_per_s * more_replication,
+            requests_per_s=load.requests_per_s * more,
+        )
+        for load in loads
+    ]
+    shares = [model.busy(*pair) for pair in zip(loads, after, strict=True)]
+    at_the_end = _at_the_end(after, trend)
+    high_at_the_end = quantile(
+        [model.busy(*pair) for pair in zip(loads, at_the_end, strict=True)], HIGH
+    )
+    now = [load.busy for load in loads]
+    return Busy(
+        broker=broker,
+        is_new=False,
+        windows=len(loads),
+        busy_avg_now=average(now),
+        busy_high_now=quantile(now, HIGH),
+        busy_avg=average(shares),
+        busy_high=quantile(shares, HIGH),
+        windows_full=sum(share >= 1 for share in shares),
+        client_bytes_per_s_now=MIB * average([load.client_mib_per_s for load in loads]),
+        client_bytes_per_s=MIB * average([load.client_mib_per_s for load in after]),
+        replication_bytes_per_s_now=MIB * average([load.replication_mib_per_s for load in loads]),
+        replication_bytes_per_s=MIB * average([load.replication_mib_per_s for load in after]),
+        bytes_per_s_max=MIB * max(load.mib_per_s for load in after),
+        days_until_busy=_days_until_busy(high_at_the_end, model.base, trend),
+        model=model,
+    )
+
+
+def _at_the_end(loads: Sequence[Load], trend: Trend) -> list[Load]:
+    """Loads as they would be at the end of the history, the traffic having grown until then."""
+    if trend.verdict != "grows" or trend.percent_per_day is None:
+        return list(loads)
+    growth = 1 + trend.percent_per_day / 100
+    end_s = max(load.start_s for load in loads)
+    factors = [growth ** ((end_s - load.start_s) / DAY_S) for load in loads]
+    return [
+        load._replace(
+            client_mib_per_s=load.client_mib_per_s * factor,
+            replication_mib_per_s=load.replication_mib_per_s * factor,
+            requests_per_s=load.requests_per_s * factor,
+        )
+        for load, factor in zip(loads, factors, strict=True)
+    ]
+
+
+def _days_until_busy(high: float, base: float, trend: Trend) -> float | None:
+    """Until the high share is 1, with the traffic growing as it does; None if not within a year."""
+    if high >= 1:
+        return 0.0
+    if trend.verdict != "grows" or not trend.percent_per_day or trend.percent_per_day <= 0:
+        return None
+    moving = high - min(base, high)
+    if moving <= 0:
+        return None
+    days = math.log((1 - high + moving) / moving) / math.log1p(trend.percent_per_day / 100)
+    return days if days <= YEAR_DAYS else None
+
+
+def _like(made: Sequence[Busy], broker: int) -> Busy:
+    """A broker that is added: the average of the others."""
+
+    def mean(name: str) -> float:
+        return average([getattr(each, name) for each in made])
+
+    days = [each.days_until_busy for each in made if each.days_until_busy is not None]
+    return replace(
+        made[0],
+        broker=broker,
+        is_new=True,
+        busy_avg_now=0.0,
+        busy_high_now=0.0,
+        client_bytes_per_s_now=0.0,
+        replication_bytes_per_s_now=0.0,
+        busy_avg=mean("busy_avg"),
+        busy_high=mean("busy_high"),
+        windows_full=round(mean("windows_full")),
+        client_bytes_per_s=mean("client_bytes_per_s"),
+        replication_bytes_per_s=mean("replication_bytes_per_s"),
+        bytes_per_s_max=mean("bytes_per_s_max"),
+        days_until_busy=average(days) if len(days) == len(made) else None,
+        model=BusyModel("average of the others", 0.0, 0.0, 0.0, None, 0),
+    )
+
+
+def _factors(history: History, scenario: Scenario, placed: Spread | None) -> dict[int, float]:
+    """By broker: rates of clients there, in terms of what was measured."""
+    grown = 1 + scenario.growth
+    if placed is not None:
+        return dict.fromkeys(placed.kept, grown * placed.factor)
+    return {row["broker"]: grown for row in history.rows(QUOTA, "broker", fine=True)}
+
+
+def _first_limit(busy: Sequence[Busy], steady: Sequence[steady_disk.SteadyDisk]) -> Limit | None:
+    found = [
+        Limit(each.broker, "100 % busy", each.days_until_busy)
+        for each in busy
+        if each.days_until_busy is not None
+    ]
+    found += [
+        Limit(each.broker, "a full disk", each.days_until_full)
+        for each in steady
+        if each.days_until_full is not None
+    ]
+    return min(found, key=lambda each: (each.in_days, each.broker), default=None)
+
+
+def _check_topics(history: History, scenario: Scenario) -> None:
+    if not scenario.topic_retention_s:
+        return
+    known = {row["topic"] for row in history.rows(TOPIC, "topic")}
+    missing = sorted(scenario.topic_retention_s.keys() - known)
+    if missing:
+        named = ", ".join(map(one_line, sorted(known)[:_NAMES_MAX])) or "none"
+        raise UserError(f"no windows of topic {one_line(missing[0])}; there are: {named}")
+
+
+def _notes(
+    placed: Spread,
+    busy: Sequence[Busy],
+    steady: Sequence[steady_disk.SteadyDisk],
+    trend: Trend,
+) -> list[str]:
+    notes = []
+    if placed.copies < placed.copies_now - 0.01:
+        notes.append(
+            f"{placed.copies_now:.2g} replicas of a record do not fit on"
+            f" {len(placed.kept) + len(placed.added)} brokers: {placed.copies:.2g} are reckoned"
+            " with"
+        )
+    poor = [str(each.broker) for each in busy if each.model.kind == "proportional"]
+    if poor:
+        notes.append(
+            f"broker {', '.join(poor)}: bytes and requests explain too little of the busy time, or"
+            " there are too few windows; it is taken to be proportional to the bytes"
+        )
+    if trend.verdict != "grows" or trend.percent_per_day is None:
+        reason = trend.how if trend.verdict == "unknown" else f"the traffic is {trend.verdict}"
+        notes.append(f"no day is told for 100 % busy unless it is now: {reason}")
+    if not steady:
+        notes.append("there are no windows of logs: nothing is told of disks")
+    elif any(each.room is None for each in steady):
+        notes.append("the records do not tell the size of the disks")
+    return notes
+
+
+def _bytes(load: Load) -> float:
+    return load.client_mib_per_s * MIB

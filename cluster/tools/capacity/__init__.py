@@ -1,0 +1,1 @@
+"""The command `capacity`: what the rollup's history says of sizes, now and supposed."""

@@ -1,0 +1,64 @@
+"""The sub-commands of `capacity`: one row and one module each."""
+
+import argparse
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.errors import UserError
+from cluster.tools.arguments import duration
+from cluster.tools.commands import Command
+from cluster.tools.rollup import output_dir
+from cluster.tools.rollup_windows import add_period, add_place, no_windows, windows_place
+
+if TYPE_CHECKING:
+    from cluster.analytics.capacity.history import History
+
+CAPACITY_COMMANDS: Final = {
+    command.name: command
+    for command in (
+        Command(
+            "report", "capacity.report", "show what grows, what fills up, and what is left of it"
+        ),
+        Command(
+            "what-if",
+            "capacity.what_if",
+            "say what other brokers, traffic, retention or quotas would have done",
+        ),
+    )
+}
+"""`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""
+
+
+def add_history_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--rollup`, `--since`, `--until`, `--last`, `--explain` and `--json`."""
+    add_place(parser)
+    add_period(parser)
+    parser.add_argument(
+        "--last",
+        type=duration,
+        metavar="7d",
+        help="only this much before the latest window: a number and s, m, h or d",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="also say how each figure was reached"
+    )
+    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+
+
+def chosen_history(args: argparse.Namespace, *, with_quotas: bool = False) -> "History":
+    """The windows within the period. Raises UserError where there are none, or cannot be read."""
+    windows_place(args)
+
+    from cluster.analytics.capacity.reading import history_in
+    from cluster.analytics.reports.periods import AHEAD, EARLIEST
+    from cluster.analytics.windows.manifest import UnusableDirectory
+
+    latest = datetime.now(UTC) + AHEAD
+    since, until = max(args.since or EARLIEST, EARLIEST), min(args.until or latest, latest)
+    try:
+        found = history_in(output_dir(args), since, until, args.last, with_quotas=with_quotas)
+    except UnusableDirectory as problem:
+        raise UserError(str(problem)) from None
+    if not found.end_s:
+        raise no_windows(args)
+    return found
