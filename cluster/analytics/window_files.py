@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cluster.analytics.file_changes import FileChanges
-from cluster.analytics.metric_rows import GROUP, LAG, QUOTA, STATES, TIMESTAMP
+from cluster.analytics.windows.kinds import STATES, TIMESTAMP
 
 WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600}
 """Widths by the name of their folder, narrowest first; each is a multiple of those before."""
@@ -106,10 +106,10 @@ class WindowKind(NamedTuple):
 
 _LAST_AT: Final = pa.schema([("lag_last_at", TIMESTAMP)])
 QUOTA_WINDOWS: Final = WindowKind(
-    QUOTA, "", WINDOW_SCHEMA, 7, pa.schema([("rates", pa.list_(pa.float32()))])
+    "quota", "", WINDOW_SCHEMA, 7, pa.schema([("rates", pa.list_(pa.float32()))])
 )
-GROUP_WINDOWS: Final = WindowKind(GROUP, "groups", GROUP_SCHEMA, 2, _LAST_AT)
-LAG_WINDOWS: Final = WindowKind(LAG, "lag", LAG_SCHEMA, 4, _LAST_AT)
+GROUP_WINDOWS: Final = WindowKind("group", "groups", GROUP_SCHEMA, 2, _LAST_AT)
+LAG_WINDOWS: Final = WindowKind("lag", "lag", LAG_SCHEMA, 4, _LAST_AT)
 WINDOW_KINDS: Final = (QUOTA_WINDOWS, GROUP_WINDOWS, LAG_WINDOWS)
 
 WHOLE_DAY: Final = "day"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cluster.loadtest.noisy_neighbour import Phases
     from cluster.supervisor.plan import DataDir
     from cluster.tools.arguments import Subparsers
-    from cluster.tools.demo_rollup import EarlyRollup
 
 TOPIC: Final = "machine.metrics"
 QUOTA: Final = 1_048_576.0
@@ -64,7 +63,6 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         status = 130
     finally:
-        demo.end()
         if not is_kept:
             remove_cluster(files)
     if status == 130:
@@ -80,17 +78,13 @@ class _Demo:
         self._files = files
         self._began = time.monotonic()
         self._step = 0
-        self._rollup: EarlyRollup | None = None
+        self._has_windows = False
         self._report = files.path.with_name(f"{files.path.name}-report.html")
 
     def run(self) -> int:
         """Returns the exit status: 1 if the quota did not hold, or a step could not be done."""
-        has_spark = self._prepare()
+        self._has_windows = self._prepare()
         state = self._start()
-        if has_spark:
-            from cluster.tools.demo_rollup import EarlyRollup
-
-            self._rollup = EarlyRollup(self._files)
         self._feed(self._connection(state["bootstrap"]))
         holds = self._neighbours()
         is_reported = self._roll_up()
@@ -99,18 +93,13 @@ class _Demo:
         print(f"The demo took {time.monotonic() - self._began:.0f} s.")
         return 0 if holds and is_reported else 1
 
-    def end(self) -> None:
-        """End what still runs beside the cluster."""
-        if self._rollup is not None:
-            self._rollup.end()
-
     def _prepare(self) -> bool:
         from cluster.tools.extra_packages import need_extra
-        from cluster.tools.rollup import EXTRA
+        from cluster.tools.rollup import WINDOWS_EXTRA
 
-        self._announce("Making sure that PySpark is here (about 520 MB, on first use only)")
+        self._announce("Making sure that PyArrow is here (55 MB, on first use only)")
         try:
-            need_extra(EXTRA, "pyspark", "pyarrow")
+            need_extra(WINDOWS_EXTRA, "pyarrow")
         except UserError as problem:
             print(f"The rollup and the report will be left out: {problem}", flush=True)
             return False
@@ -186,8 +175,8 @@ class _Demo:
         print(flush=True)
 
     def _roll_up(self) -> bool:
-        self._announce("Rolling the brokers' metrics up with PySpark, and reporting")
-        if self._rollup is None or self._rollup.finish() != 0:
+        self._announce("Rolling the brokers' metrics up, and reporting")
+        if not self._has_windows or self._command("rollup") != 0:
             return False
         print()
         return self._command("quotas", "report", "--html", str(self._report)) == 0

@@ -1,4 +1,4 @@
-"""`rollup`: aggregates metrics of quotas and groups into Parquet files of windows, by PySpark."""
+"""`rollup`: turns metric records into Parquet files of windows, of many by PySpark."""
 
 import argparse
 import json
@@ -7,8 +7,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,18 +20,34 @@ from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.text_table import table_text
 from cluster.tools import rollup_follow
-from cluster.tools.arguments import add_command, bootstrap_server, data_dir, duration
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server, data_dir, duration
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, client_properties, connect
 
 if TYPE_CHECKING:
-    from cluster.analytics.rollup.job import RollupOptions, RollupSummary, StartSpark
+    from cluster.analytics.rollup.job import RollupOptions, RollupSummary
     from cluster.tools.arguments import Subparsers
 
+WINDOWS_EXTRA: Final = "windows"
 EXTRA: Final = "rollup"
 JAVA_EXTRA: Final = "rollup-java"
+ENGINES: Final = ("auto", "spark", "local")
+"""As in `analytics/rollup/plan.py`, which needs PyArrow."""
+WIDTHS: Final = ("10s", "1m", "1h", "1d")
+"""As in `analytics/windows/kinds.py`, which needs PyArrow."""
+_MASTER: Final = "local[*]"
 _REPORTS: Final = {"quota": "quotas report", "group": "groups report"}
 """What shows the windows of a kind."""
+_OF_KINDS: Final = {
+    "quota": "of quotas",
+    "group": "of groups",
+    "lag": "of lag",
+    "broker": "of brokers",
+    "topic": "of topics",
+    "latency": "of latencies",
+    "event": "of events",
+    "other": "of other kinds",
+}
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -38,10 +56,10 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "rollup",
         "rollup",
-        "rollup --retain 30d",
+        "rollup --retain 10s=7d,1m=30d,1h=365d",
         "rollup --follow --trigger-interval 5s",
-        "rollup --output /tmp/windows --json",
-        "rollup --master spark://10.0.0.1:7077 --bootstrap-server 10.0.0.2:9092",
+        "rollup --output s3://bucket/windows --json",
+        "rollup --master spark://10.0.0.1:7077 --bootstrap-server 10.0.0.2:9092 --output /mnt/w",
     )
     add_connection(parser)
     parser.add_argument(
@@ -52,15 +70,21 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--output",
-        type=Path,
         metavar="DIR",
-        help="where the windows go (default: rollup, in --data-dir)",
+        help="where the windows go, a directory or s3://BUCKET/FOLDER and the like"
+        " (default: rollup, in --data-dir)",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what does the work: Spark, this process alone, or, by default, this process for up"
+        " to 200,000 new records and Spark for more",
     )
     parser.add_argument(
         "--master",
-        default="local[*]",
         metavar="URL",
-        help="the Spark cluster that computes (default: local[*], this machine's processors)",
+        help=f"the Spark cluster that computes (default: {_MASTER}, this machine's processors)",
     )
     parser.add_argument(
         "--source",
@@ -80,14 +104,11 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--retain",
-        type=duration,
+        type=retained,
+        default={},
         metavar="30d",
-        help="remove windows of days that ended so long ago (default: keep all)",
-    )
-    parser.add_argument(
-        "--when-told",
-        action="store_true",
-        help="start Spark now, and look at the topic when a line comes on standard input",
+        help="remove windows of days that ended so long ago; or by width, 10s=7d,1m=30d,1h=365d"
+        " (default: keep all)",
     )
     rollup_follow.add_options(parser)
     parser.add_argument(
@@ -100,36 +121,34 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Install missing packages, run the rollup and print a summary. Returns the exit status."""
     began = time.monotonic()
-    rollup_follow.check(args)
+    _check(args)
     servers = _reachable(args)
-    need_extra(EXTRA, "pyspark", "pyarrow")
-    need_java()
+    need_extra(WINDOWS_EXTRA, "pyarrow")
 
     from cluster.analytics.rollup.job import RollupOptions, roll_up
+    from cluster.analytics.rollup.spark_session import spark_session
 
     files = data_dir(args)
+    master = args.master or _MASTER
+    log = files.log("rollup")
+    start_spark = partial(spark_session, master, log, args.packages)
     options = RollupOptions(
         connection={"bootstrap.servers": servers, **client_properties(args)},
         topic=args.topic,
-        output=output_dir(args),
-        log=files.log("rollup"),
-        master=args.master,
+        output=output_place(args),
+        log=log,
+        master=master,
+        engine=_engine(args),
         source=args.source,
-        packages=args.packages,
         full=args.full,
         retain=args.retain,
     )
     if args.follow:
-        return rollup_follow.run_follow(args, options, phase)
-    if args.when_told:
-        with _early_spark(options) as start_spark:
-            began = time.monotonic()
-            summary = roll_up(options, phase, start_spark)
-    else:
-        summary = roll_up(options, phase)
+        return rollup_follow.run_follow(args, options, phase, start_spark, prepare_spark)
+    summary = roll_up(options, phase, start_spark, prepare_spark)
     seconds = time.monotonic() - began
     if args.json:
-        print(json.dumps(_as_json(summary, options, seconds), indent=2))
+        print(json.dumps(summary_as_json(summary, options, seconds), indent=2))
     else:
         print(_as_text(summary, options, seconds))
         reports = [_REPORTS[kind] for kind in summary.windows if kind in _REPORTS]
@@ -140,40 +159,76 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def output_dir(args: argparse.Namespace) -> Path:
-    """The folder of the window files: `--output`, else `rollup` in the data directory."""
-    chosen: Path | None = args.output
-    return data_dir(args).path / "rollup" if chosen is None else chosen.absolute()
+def _check(args: argparse.Namespace) -> None:
+    """Raises UsageError if an option is given that has no effect with the others."""
+    rollup_follow.check(args)
+    if args.packages is not None and args.source == PYTHON:
+        raise UsageError("--packages is for --source kafka")
+    if args.engine == "local" and (args.master is not None or args.source != PYTHON):
+        raise UsageError("--engine local needs no Spark: leave out --master and --source")
 
 
-@contextmanager
-def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
-    """Start Spark and wait for a line on stdin; gives what hands that session out, once."""
-    from cluster.analytics.rollup.spark_session import spark_session
-    from cluster.analytics.rollup.spark_sources import warm_up
+def _engine(args: argparse.Namespace) -> str:
+    """Who asks for a Spark cluster, or its connector, asks for Spark."""
+    is_spark = args.master is not None or args.source != PYTHON
+    return "spark" if is_spark and args.engine == "auto" else str(args.engine)
 
-    with ExitStack() as running:
-        session = running.enter_context(
-            spark_session(options.master, options.log, options.packages)
+
+def retained(text: str) -> dict[str, timedelta]:
+    """By width how long windows are kept: `30d` for all widths, or `10s=7d,1m=30d`."""
+    if "=" not in text:
+        return dict.fromkeys(WIDTHS, duration(text))
+    found = {}
+    for part in text.split(","):
+        width, _, span = part.strip().partition("=")
+        if width not in WIDTHS:
+            raise argparse.ArgumentTypeError(
+                f"must be like 30d or 10s=7d,1m=30d, with widths {', '.join(WIDTHS)}, not {text}"
+            )
+        found[width] = duration(span)
+    spans = [found.get(width, timedelta.max) for width in WIDTHS]
+    if spans != sorted(spans):
+        raise argparse.ArgumentTypeError(
+            f"must keep windows at least as long as narrower ones, not {text}"
         )
-        warm_up(session, options.connection, options.topic)
-        if not sys.stdin.readline():
-            raise UserError("--when-told: standard input ended before a line came")
+    return found
 
-        @contextmanager
-        def handed_out(*_: object) -> Iterator[Any]:
-            with running:
-                yield session
 
-        yield handed_out
+def output_place(args: argparse.Namespace) -> str:
+    """Where the windows are, as `store.open_store` takes it."""
+    given = args.output
+    if given is not None and "://" in str(given):
+        return str(given)
+    return str(output_dir(args))
+
+
+def output_dir(args: argparse.Namespace) -> Path:
+    """The folder of the windows: `--output`, else `rollup` in the data directory."""
+    given = args.output
+    return data_dir(args).path / "rollup" if given is None else Path(given).absolute()
 
 
 def _reachable(args: argparse.Namespace) -> str:
-    """The bootstrap servers, after one has answered: checked before Spark is downloaded."""
+    """The bootstrap servers, after one has answered: checked before anything is downloaded."""
     from confluent_kafka.admin import AdminClient
 
     connect(AdminClient, args, "milena-rollup")
     return bootstrap_server(args)
+
+
+def prepare_spark() -> None:
+    """Make sure that there are PySpark and a Java, installing them if necessary. Raises UserError,
+    which says that one can do without."""
+    from cluster.analytics.rollup.preflight import check_pyspark
+
+    try:
+        need_extra(EXTRA, "pyspark", "pyarrow")
+        check_pyspark()
+        need_java()
+    except UserError as problem:
+        raise UserError(
+            f"{problem}; or run it with --engine local, which needs neither Spark nor Java"
+        ) from None
 
 
 def need_java() -> None:
@@ -208,25 +263,32 @@ def phase(title: str) -> Iterator[None]:
         print(text, file=sys.stderr, flush=True)
 
 
-def _as_json(summary: "RollupSummary", options: "RollupOptions", seconds: float) -> dict[str, Any]:
+def summary_as_json(
+    summary: "RollupSummary", options: "RollupOptions", seconds: float
+) -> dict[str, Any]:
+    """What is printed with `--json`."""
     times = {"first_window": summary.first_window, "last_window": summary.last_window}
     return {
         "topic": options.topic,
+        "cluster_id": summary.cluster_id,
         "partitions": summary.partitions,
+        "engine": summary.engine,
         "records": summary.records,
-        "quota_records": summary.quota_records,
-        "group_records": summary.group_records,
-        "lag_records": summary.lag_records,
-        "other_records": summary.other_records,
-        "rejected_records": summary.rejected_records,
-        "late_records": summary.late_records,
-        "lost_records": summary.lost_records,
+        **{f"{kind}_records": summary.counts.get(kind, 0) for kind in _OF_KINDS},
+        "rejected_records": sum(summary.rejected.values()),
+        "rejected": dict(summary.rejected),
+        "late_records": summary.late,
+        "lost_records": summary.lost,
+        "is_other_topic": summary.is_other_topic,
         "removed_files": summary.removed_files,
         **{name: time and time.isoformat() for name, time in times.items()},
-        "windows": summary.windows.get("quota", {}),
-        "group_windows": summary.windows.get("group", {}),
-        "lag_windows": summary.windows.get("lag", {}),
-        "output": str(options.output),
+        "windows": dict(summary.windows.get("quota", {})),
+        **{
+            f"{kind}_windows": dict(summary.windows.get(kind, {}))
+            for kind in _OF_KINDS
+            if kind not in ("quota", "other")
+        },
+        "output": shown_place(options.output),
         "seconds": round(seconds, 1),
     }
 
@@ -234,16 +296,18 @@ def _as_json(summary: "RollupSummary", options: "RollupOptions", seconds: float)
 def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float) -> str:
     rows = [
         ("records read", f"{summary.records:,}"),
-        ("  of quotas", f"{summary.quota_records:,}"),
-        ("  of groups", f"{summary.group_records:,}"),
-        ("  of lag", f"{summary.lag_records:,}"),
-        ("  of other kinds", f"{summary.other_records:,}"),
-        ("  rejected", f"{summary.rejected_records:,}"),
+        *(
+            (f"  {words}", f"{summary.counts[kind]:,}")
+            for kind, words in _OF_KINDS.items()
+            if summary.counts.get(kind)
+        ),
+        ("  rejected", f"{sum(summary.rejected.values()):,}"),
+        *((f"    {reason}", f"{count:,}") for reason, count in _most(summary.rejected).items()),
     ]
-    if summary.late_records:
-        rows.append(("  late, added all the same", f"{summary.late_records:,}"))
-    if summary.lost_records:
-        rows.append(("removed before they were read", f"{summary.lost_records:,}"))
+    if summary.late:
+        rows.append(("  late, added all the same", f"{summary.late:,}"))
+    if summary.lost:
+        rows.append(("removed before they were read", f"{summary.lost:,}"))
     if summary.is_other_topic:
         rows.append(("the topic", "was made again: read from its start"))
     if summary.first_window and summary.last_window:
@@ -252,15 +316,31 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
             ("last window", f"{summary.last_window:%Y-%m-%d %H:%M:%S} UTC"),
         ]
     rows += [
-        (f"{kind} windows of {width}", f"{count:,}")
+        (f"{kind} windows written", ", ".join(f"{n:,} of {width}" for width, n in counts.items()))
         for kind, counts in summary.windows.items()
-        for width, count in counts.items()
     ]
-    rows += [("written to", shown(options.output)), ("took", f"{seconds:.1f} s")]
-    if not summary.records:
-        rows[-2] = ("written", "nothing: no record is new since the last run")
+    if not summary.records and not summary.windows:
+        rows.append(("written", "nothing: no record is new since the last run"))
     elif not summary.windows:
-        rows[-2] = ("written", "nothing: no record is about quotas or groups")
+        rows.append(("written", "nothing: no record is one that windows are made of"))
+    else:
+        rows.append(("written to", shown_place(options.output)))
     if summary.removed_files:
-        rows.insert(-1, ("files no longer retained", f"{summary.removed_files:,}"))
+        rows.append(("files no longer retained", f"{summary.removed_files:,}"))
+    by = "this process" if summary.engine == "local" else "Spark"
+    rows.append(("took", f"{seconds:.1f} s, by {by}"))
     return table_text(("", ""), rows)
+
+
+def _most(rejected: Mapping[str, int], shown_most: int = 5) -> dict[str, int]:
+    """The most frequent reasons."""
+    ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ordered[:shown_most])
+
+
+def shown_place(output: str) -> str:
+    """The place of the windows as people are told it."""
+    from cluster.analytics.windows.store import open_store
+
+    store = open_store(output)
+    return shown(Path(store.shown())) if store.is_local else store.shown()

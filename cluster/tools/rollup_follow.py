@@ -4,24 +4,24 @@ import argparse
 import json
 import signal
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.rollup.offset_ranges import PYTHON
-from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import handled_by
 from cluster.tools.arguments import UsageError, duration
 from cluster.tools.options import at_least_one
 
 if TYPE_CHECKING:
-    from cluster.analytics.rollup.follow_job import Step
-    from cluster.analytics.rollup.job import Phase, RollupOptions
+    from cluster.analytics.rollup.follow_job import FollowOptions, Step
+    from cluster.analytics.rollup.job import Phase, RollupOptions, StartSpark
 
 _INTERVAL: Final = timedelta(seconds=10)
 _WATERMARK: Final = timedelta(minutes=1)
 _MOST: Final = 500_000
-_CHECKPOINT: Final = ".follow"
+_CHECKPOINT: Final = "_follow"
 _ONLY_FOLLOWING: Final = ("trigger_interval", "watermark", "max_records", "checkpoint")
 
 
@@ -63,8 +63,6 @@ def check(args: argparse.Namespace) -> None:
         for name in _ONLY_FOLLOWING:
             if getattr(args, name) is not None:
                 raise UsageError(f"--{name.replace('_', '-')} is for rollup --follow")
-        if args.packages is not None and args.source == PYTHON:
-            raise UsageError("--packages is for --source kafka")
         return
     if args.full:
         raise UsageError("--full reads the whole topic once: run it before, without --follow")
@@ -72,78 +70,122 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--follow reads with our data source only: leave out --source kafka and --packages"
         )
-    if args.when_told:
-        raise UsageError("--when-told reads once: leave out --follow")
+    if args.engine == "local":
+        raise UsageError("--follow is a stream of Spark: leave out --engine local")
+    if args.checkpoint is None and args.output is not None and "://" in args.output:
+        raise UsageError(
+            "--output is no directory: say with --checkpoint DIR where batches are noted"
+        )
 
 
-def run_follow(args: argparse.Namespace, options: "RollupOptions", phase: "Phase") -> int:
-    """Follow until SIGINT or SIGTERM, the normal end. Returns 0. Raises UserError."""
-    from cluster.analytics.rollup.follow_job import FollowOptions, follow
+def run_follow(
+    args: argparse.Namespace,
+    options: "RollupOptions",
+    phase: "Phase",
+    start_spark: "StartSpark",
+    prepare: Callable[[], None],
+) -> int:
+    """Follow until SIGINT or SIGTERM, the normal end; a second one leaves out the last merges.
 
-    checkpoint = args.checkpoint or options.output / _CHECKPOINT
-    report = _Report(args.json)
-    signals: list[int] = []
-    following = FollowOptions(
+    Returns 0. Raises UserError, KeyboardInterrupt.
+    """
+    checkpoint = args.checkpoint or Path(options.output) / _CHECKPOINT
+    return followed(
+        following_options(args, options, checkpoint.absolute()),
+        Report(args.json, options.output),
+        phase,
+        start_spark,
+        prepare,
+    )
+
+
+def following_options(
+    args: argparse.Namespace, options: "RollupOptions", checkpoint: Path
+) -> "FollowOptions":
+    """What the options say."""
+    from cluster.analytics.rollup.follow_job import FollowOptions
+
+    return FollowOptions(
         rollup=options,
-        checkpoint=checkpoint.absolute(),
+        checkpoint=checkpoint,
         interval_s=(args.trigger_interval or _INTERVAL).total_seconds(),
         most=args.max_records or _MOST,
         watermark=args.watermark or _WATERMARK,
     )
 
-    with handled_by(lambda number, _frame: signals.append(number), (signal.SIGINT, signal.SIGTERM)):
-        follow(following, phase, report.tell, lambda: bool(signals))
-    report.end(options.output)
+
+def followed(
+    options: "FollowOptions",
+    report: "Report",
+    phase: "Phase",
+    start_spark: "StartSpark",
+    prepare: Callable[[], None],
+) -> int:
+    """Follow as the options say, and report. See `run_follow`."""
+    from cluster.analytics.rollup.follow_job import follow
+
+    signals: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        if signals:
+            raise KeyboardInterrupt
+        signals.append(number)
+
+    with handled_by(end, (signal.SIGINT, signal.SIGTERM)):
+        follow(options, phase, report.tell, lambda: bool(signals), start_spark, prepare)
+    report.end()
     return 0
 
 
-class _Report:
+class Report:
     """A line for each batch, and sums at the end."""
 
-    def __init__(self, is_json: bool) -> None:
+    def __init__(self, is_json: bool, output: str) -> None:
         self._is_json = is_json
+        self._output = output
         self._totals: Counter[str] = Counter()
-        self._late = 0
 
     def tell(self, step: "Step") -> None:
         """Print what became of a batch."""
         found = step_as_json(step)
-        if step.batch.added is not None:
-            self._totals.update(step.batch.added.counts)
-            self._late += step.batch.added.late
+        for name in ("records", "late", "rejected", "lost"):
+            self._totals[name] += found[name]
         print(json.dumps(found) if self._is_json else step_as_text(found), flush=True)
 
-    def end(self, output: Path) -> None:
+    def end(self) -> None:
         """Print how much there was in all."""
         if self._is_json:
             return
-        lost = self._totals.pop("lost", 0)
+        totals = self._totals
         print(
-            f"\n{self._totals.total():,} records, {self._late:,} of them late,"
-            f" {self._totals['rejected']:,} rejected, {lost:,} removed before they were read;"
-            f" windows in {shown(output)}"
+            f"\n{totals['records']:,} records, {totals['late']:,} of them late,"
+            f" {totals['rejected']:,} rejected, {totals['lost']:,} removed before they were read;"
+            f" windows in {self._output}"
         )
 
 
 def step_as_json(step: "Step") -> dict[str, Any]:
     """What is printed of a batch."""
-    batch = step.batch
-    counts = Counter(batch.added.counts) if batch.added else Counter[str]()
-    lost = counts.pop("lost", 0)
-    records = counts.total()
-    windows = batch.added.windows if batch.added else {}
+    batch, result = step.batch, step.batch.result
+    rejected = sum(result.rejected.values()) if result else 0
+    records = sum(result.counts.values()) + rejected if result else 0
     return {
         "batch": batch.number,
         "records": records,
         "records_per_second": round(records / max(step.seconds, 0.001)),
+        "seconds": round(step.seconds, 3),
+        "work_seconds": round(step.work_seconds, 3),
         "behind": step.behind,
-        "late": batch.added.late if batch.added else 0,
-        "rejected": counts["rejected"],
-        "lost": lost,
-        "windows": {kind: sum(by_width.values()) for kind, by_width in windows.items()},
+        "kinds": dict(result.counts) if result else {},
+        "late": result.late if result else 0,
+        "rejected": rejected,
+        "lost": result.lost if result else 0,
+        "merged": {kind: sum(by_width.values()) for kind, by_width in step.merged.windows.items()}
+        if step.merged
+        else {},
         "closed_spans": batch.closed,
         "closed_until": batch.closed_until and batch.closed_until.isoformat(),
-        "was_there": batch.added is None,
+        "was_there": result is None,
     }
 
 
@@ -159,6 +201,8 @@ def step_as_text(found: dict[str, Any]) -> str:
         until = found["closed_until"][:19].replace("T", " ")
         words.append(f"closed up to {until} UTC (+{found['closed_spans']:,} spans of 10 s)")
     words += [f"{found[name]:,} {name}" for name in ("late", "rejected", "lost") if found[name]]
+    if found["merged"]:
+        words.append(f"{sum(found['merged'].values()):,} windows written")
     if found["was_there"]:
         words.append("was in the windows already")
     return "; ".join(words)

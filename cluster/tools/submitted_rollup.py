@@ -1,68 +1,124 @@
 """The rollup as a job of any Spark cluster: `spark-submit etc/spark/rollup_job.py --help`.
 
-The session, its master and its settings are those of spark-submit; this process is the driver and
-writes the files. Python of the workers needs pyarrow and confluent-kafka; this package is sent.
+The session, its master and its settings are those of spark-submit; this process is the driver.
+Python of the workers needs pyarrow and confluent-kafka; this package is sent.
 """
 
 import argparse
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from cluster.analytics.rollup.job import RollupOptions, roll_up
 from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
+from cluster.analytics.rollup.plan import ENGINES, SPARK
+from cluster.analytics.rollup.preflight import check_pyspark
 from cluster.analytics.rollup.spark_session import submitted_session
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
-from cluster.tools.arguments import duration
+from cluster.tools import rollup_follow
+from cluster.tools.arguments import UsageError
+from cluster.tools.kafka_connection import add_servers, client_properties
+from cluster.tools.options import key_value
+from cluster.tools.rollup import output_place, retained, summary_as_json
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it with these arguments, or those of the process. Returns the exit status."""
-    parser = argparse.ArgumentParser(description="Rolls metric records up, on spark-submit's Spark")
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR")
-    parser.add_argument("--topic", default=METRICS_TOPIC)
-    parser.add_argument("--source", choices=SOURCES, default=PYTHON)
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("--retain", type=duration, metavar="30d")
-    parser.add_argument(
-        "--property",
-        action="append",
-        type=_property,
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of the Kafka client (librdkafka's name); may be repeated",
-    )
-    chosen = parser.parse_args(arguments)
-    output = chosen.output.absolute()
-    options = RollupOptions(
-        connection={"bootstrap.servers": chosen.bootstrap_server, **dict(chosen.property)},
-        topic=chosen.topic,
-        output=output,
-        log=output / "rollup.log",
-        master="that of spark-submit",
-        source=chosen.source,
-        full=chosen.full,
-        retain=chosen.retain,
-    )
+    args = _parser().parse_args(arguments)
     try:
-        summary = roll_up(options, _told, lambda *_: submitted_session())
+        return _run(args)
+    except UsageError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
     except UserError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1
-    told = {"records": summary.records, "windows": summary.windows, "output": str(output)}
-    print(json.dumps(told))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rollup_job.py", description="Rolls metric records up, on spark-submit's Spark."
+    )
+    add_servers(parser)
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="where the windows go: a directory that all workers share, s3://BUCKET/FOLDER and"
+        " the like",
+    )
+    parser.add_argument(
+        "--topic",
+        default=METRICS_TOPIC,
+        metavar="T",
+        help=f"where the metrics are (default: {METRICS_TOPIC})",
+    )
+    parser.add_argument(
+        "--source",
+        choices=SOURCES,
+        default=PYTHON,
+        help="what reads: our data source, or Spark's own connector (default: python)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="read all that the topic holds, not only what is new since the last run",
+    )
+    parser.add_argument(
+        "--retain",
+        type=retained,
+        default={},
+        metavar="30d",
+        help="remove windows of days that ended so long ago; or by width, 10s=7d,1m=30d,1h=365d",
+    )
+    parser.add_argument(
+        "--property",
+        action="append",
+        type=key_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the Kafka client (librdkafka's name); may be repeated. Everybody on"
+        " the machine can read it: passwords belong in the file of --command-config",
+    )
+    rollup_follow.add_options(parser)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="with --follow one object for each batch; the summary is one always",
+    )
+    parser.set_defaults(packages=None, engine=ENGINES[0], data_dir=None)
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    began = time.monotonic()
+    rollup_follow.check(args)
+    given = dict(args.command_properties) | dict(args.property)
+    servers = args.bootstrap_server or given.get("bootstrap.servers")
+    if servers is None:
+        raise UsageError("--bootstrap-server is missing")
+    args.bootstrap_server = servers
+    options = RollupOptions(
+        connection={**client_properties(args), **dict(args.property), "bootstrap.servers": servers},
+        topic=args.topic,
+        output=output_place(args),
+        log=None,
+        master=None,
+        engine=SPARK,
+        source=args.source,
+        full=args.full,
+        retain=args.retain,
+    )
+    if args.follow:
+        return rollup_follow.run_follow(args, options, _told, submitted_session, check_pyspark)
+    summary = roll_up(options, _told, submitted_session)
+    print(json.dumps(summary_as_json(summary, options, time.monotonic() - began)))
     return 0
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text}")
-    return key, value
 
 
 @contextlib.contextmanager

@@ -18,28 +18,22 @@ import pytest
 from tests.support.metric_records import (
     START_MS,
     as_written,
-    generated_group_records,
     generated_records,
     produce,
-    windows_of,
 )
 from tests.support.running_cluster import Cluster
 from tests.support.spark import need_spark
-from tests.support.topics import create_topic, unique_name
+from tests.support.topics import metrics_topic, unique_name
 from tests.support.waiting import wait_until
 
 need_spark()
 
-import pyarrow as pa  # noqa: E402
-
 from cluster.analytics.rollup.follow_checkpoint import FollowCheckpoint, Subject  # noqa: E402
-from cluster.analytics.window_files import (  # noqa: E402
-    WINDOW_SCHEMA,
-    read_windows,
-    sole_writer,
-)
+from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
+from cluster.analytics.windows.store import LocalStore  # noqa: E402
 from tests.support.follow_process import JAVA_KILLED, PLACES  # noqa: E402
-from tests.support.plain_windows import assert_windows_of  # noqa: E402
+from tests.support.reference_windows import every_kind  # noqa: E402
+from tests.support.window_directories import assert_plain, assert_read  # noqa: E402
 
 # Each start of Spark takes ten seconds and a gigabyte, and a kill needs a start of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -64,7 +58,7 @@ def follow_to_end(
         "log": str(output.parent / "follow.log"),
         "most": 700,
         "kill_at": kill_at,
-        "batch": 1 if kill_at == "planned" else 2,  # others see the first of these once more
+        "batch": 2 if kill_at == "added" else 1,
     }
     mark = unique_name("follow")
     ran = subprocess.run(
@@ -90,34 +84,35 @@ def processes_of(mark: str) -> list[psutil.Process]:
 
 
 def test_killed_in_every_phase_it_equals_plain_python(cluster, tmp_path):
-    topic = create_topic(cluster, unique_name("metrics"), partitions=3)
-    groups = list(generated_group_records(21, seconds=60))
-    before = list(generated_records(20, seconds=40, start_ms=START_MS - DAY_MS))
-    assert len(before) > 700, "more than a batch, so that the day has files of hours"
-    records = [*before, *generated_records(21, seconds=150), *groups]
-    late = records[len(before) :][:40]
+    topic = metrics_topic(cluster, partitions=3)
+    before = every_kind(20, seconds=40, start_ms=START_MS - DAY_MS)
+    assert len(before) > 700, "more than a batch, so that there are hours to merge from the first"
+    records = [*before, *every_kind(21, seconds=120)]
+    late = [each for each in records[len(before) :] if each["kind"] == "quota"][:40]
     bad = [b"not json", b"{}", b"\xff\xfe"]
     produce(cluster.bootstrap, topic, [*records[:1700], *bad, *records[1700:], *late])
     output = tmp_path / "windows"
     for place in PLACES:
         ran = follow_to_end(cluster, topic, output, place)
         assert ran.returncode == -signal.SIGKILL, f"{place}: {ran.stderr}"
+    produce(cluster.bootstrap, topic, late)
     ran = follow_to_end(cluster, topic, output, JAVA_KILLED)
     assert ran.returncode == 1, ran.stderr
-    assert re.fullmatch(r"the rollup ended: Spark's Java process has ended: [^\n]+\n", ran.stderr)
+    assert re.fullmatch(r"the rollup failed: Spark's Java process has ended: [^\n]+\n", ran.stderr)
     ran = follow_to_end(cluster, topic, output)
     assert ran.returncode == 0, ran.stderr
-    assert_windows_of(output, [*records, *late])
+    assert_read(output, [*records, *late, *late])
+    assert_plain(output, [*records, *late, *late])
     aside = [
         json.loads(line)
-        for file in (output / "aside").iterdir()
+        for file in (output / "_meta" / "aside").iterdir()
         for line in file.read_text().splitlines()
     ]
     put_aside = [line for line in aside if line["reason"].startswith("late: ")]
     assert len(aside) - len(put_aside) == len(bad)
     places = {(line["partition"], line["offset"]) for line in put_aside}
     assert len(places) == len(put_aside), "a record that comes late comes once"
-    wanted = Counter(as_written(each).decode() for each in late if each["kind"] == "quota")
+    wanted = Counter(as_written(each).decode() for each in [*late, *late])
     assert wanted <= Counter(line["value"] for line in put_aside)
 
 
@@ -148,8 +143,8 @@ def next_batch(command: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
-    topic = create_topic(cluster, unique_name("metrics"))
-    records = list(generated_records(22, seconds=30))
+    topic = metrics_topic(cluster)
+    records = every_kind(22, seconds=30)
     produce(cluster.bootstrap, topic, records[:200])
     command = start(cluster, topic, tmp_path)
     try:
@@ -168,8 +163,8 @@ def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
     assert command.returncode == 0, err
     assert "Traceback" not in err
     wait_until(lambda: not any(map(psutil.Process.is_running, below)), "every process to be gone")
-    expected = pa.Table.from_pylist(windows_of(records, 10), schema=WINDOW_SCHEMA)
-    assert read_windows(tmp_path, "10s") == expected
+    assert_read(tmp_path, records)
+    assert_plain(tmp_path, records)
 
 
 @pytest.mark.parametrize(
@@ -209,13 +204,13 @@ def test_a_checkpoint_that_does_not_fit_is_one_line_before_spark_starts(
 
 def follow_topic(cluster: Cluster) -> str:
     """A topic with a record."""
-    topic = create_topic(cluster, unique_name("metrics"))
+    topic = metrics_topic(cluster)
     produce(cluster.bootstrap, topic, generated_records(24, seconds=1))
     return topic
 
 
 def test_beside_another_rollup_it_is_one_line_before_spark_starts(cluster, tmp_path):
-    with sole_writer(tmp_path):
+    with WindowDirectory.open(LocalStore(tmp_path)):
         ran = cluster.command(
             *("rollup", "--follow", "--topic", follow_topic(cluster)),
             *("--output", str(tmp_path)),

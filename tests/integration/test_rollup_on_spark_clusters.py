@@ -1,134 +1,140 @@
 """The rollup as a job of a standalone Spark cluster, and by Spark's own connector for Kafka."""
 
+import json
 import os
-import re
+import signal
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.compat.installing import may_install
-from tests.support.metric_records import generated_group_records, generated_records, produce
+from tests.support.metric_records import produce
 from tests.support.running_cluster import Cluster
 from tests.support.spark import need_spark
-from tests.support.topics import create_topic, unique_name
-from tests.support.waiting import wait_until
+from tests.support.topics import metrics_topic
 
 need_spark()
 
-import pyspark  # noqa: E402
-
-from cluster.analytics.rollup.job import RollupOptions, roll_up  # noqa: E402
-from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
-from tests.support.plain_windows import assert_windows_of  # noqa: E402
+from cluster.analytics.windows.kinds import WIDTHS_S, WINDOW_KINDS  # noqa: E402
+from cluster.analytics.windows.reading import read_windows  # noqa: E402
+from tests.support.reference_windows import every_kind  # noqa: E402
+from tests.support.spark_cluster import LIGHT, SPARK, environment, spark_cluster  # noqa: E402
+from tests.support.window_directories import assert_plain, assert_read  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
-SPARK = Path(pyspark.__file__).parent
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PATIENCE_S = 180.0
-LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-RECORDS = [*generated_records(7, seconds=100), *generated_group_records(7, seconds=100)]
-
-
-def environment() -> dict[str, str]:
-    return {
-        **os.environ,
-        "SPARK_HOME": str(SPARK),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LAUNCHER_OPTS": LIGHT,
-        "SPARK_DAEMON_JAVA_OPTS": LIGHT,
-    }
+RECORDS = every_kind(7, seconds=100)
 
 
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory) -> Iterator[str]:
-    """The address of a Spark master with two workers."""
-    place = tmp_path_factory.mktemp("standalone")
-    with ExitStack() as ended:
-
-        def start(name: str, what: str, *more: str) -> Path:
-            log = place / f"{name}.log"
-            with log.open("w") as output:
-                process = subprocess.Popen(
-                    [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}", *more],
-                    env=environment(),
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-            ended.callback(process.wait)
-            ended.callback(process.terminate)
-            return log
-
-        here = ("--host", "127.0.0.1", "--webui-port", "0")
-        log = start("master", "master.Master", *here, "--port", "0")
-        found = wait_until(
-            lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text()),
-            "a Spark master",
-            PATIENCE_S,
-        )
-        for number in range(2):
-            start(
-                f"worker-{number}",
-                "worker.Worker",
-                *here,
-                *("--cores", "1", "--memory", "600m", "--work-dir", str(place / f"work-{number}")),
-                found[1],
-            )
-        wait_until(
-            lambda: log.read_text().count("Registering worker") == 2, "its workers", PATIENCE_S
-        )
-        yield found[1]
+    """The address of a Spark master with two workers, each in a working directory of its own."""
+    with spark_cluster(tmp_path_factory.mktemp("standalone"), workers=2) as master:
+        yield master
 
 
 def filled_topic(cluster: Cluster) -> str:
-    topic = create_topic(cluster, unique_name("metrics"), partitions=3)
+    topic = metrics_topic(cluster, partitions=3)
     produce(cluster.bootstrap, topic, [*RECORDS, b"bad"])
     return topic
 
 
-def windows(output: Path) -> dict[str, bytes]:
-    found = {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.parquet")}
-    assert found
-    return found
-
-
-def rolled_up(cluster: Cluster, topic: str, output: Path, **how: str) -> RollupOptions:
-    return RollupOptions(
-        connection={"bootstrap.servers": cluster.bootstrap},
-        topic=topic,
-        output=output,
-        log=output / "rollup.log",
-        master="local[2]",
-        **how,  # type: ignore[arg-type]
-    )
-
-
-def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
-    topic = filled_topic(cluster)
-    submitted = subprocess.run(
+def submission(
+    standalone: str, cluster: Cluster, *more: object, **variables: str
+) -> subprocess.Popen[str]:
+    """A job of the Spark cluster, in a process group of its own as a terminal gives it."""
+    return subprocess.Popen(
         [
             *(SPARK / "bin" / "spark-submit", "--master", standalone),
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"),
             *("--conf", f"spark.driver.extraJavaOptions={LIGHT}"),
             *("--conf", f"spark.executor.extraJavaOptions={LIGHT}"),
             *(ROOT / "etc" / "spark" / "rollup_job.py", "--bootstrap-server", cluster.bootstrap),
-            *("--topic", topic, "--output", tmp_path / "submitted"),
+            *map(str, more),
         ],
-        env=environment(),
-        capture_output=True,
+        env={**environment(), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE_S,
+        start_new_session=True,
+    )
+
+
+def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
+    topic = filled_topic(cluster)
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=PLAINTEXT\nclient.rack=here\n")
+    output = tmp_path / "submitted"
+    job = submission(
+        *(standalone, cluster, "--topic", topic, "--output", output, "--command-config", config)
+    )
+    out, err = job.communicate(timeout=PATIENCE_S)
+    assert job.returncode == 0, err[-3000:]
+    summary = json.loads(out.splitlines()[-1])
+    assert summary["records"] == len(RECORDS) + 1
+    assert summary["engine"] == "spark"
+    assert_read(output, RECORDS)
+    assert_plain(output, RECORDS)
+
+
+def test_a_submitted_job_that_follows_merges_at_its_end(standalone, cluster, tmp_path):
+    topic = filled_topic(cluster)
+    output = tmp_path / "followed"
+    job = submission(
+        *(standalone, cluster, "--topic", topic, "--output", output, "--follow", "--json"),
+        *("--trigger-interval", "1s", "--watermark", "2m", "--max-records", "1000"),
+    )
+    assert job.stdout is not None
+    records = 0
+    while records < len(RECORDS) + 1:
+        line = job.stdout.readline()
+        assert line, job.communicate()[1][-3000:]
+        if line.startswith("{"):
+            records += json.loads(line)["records"]
+    os.killpg(job.pid, signal.SIGINT)  # a terminal sends it to everything in front
+    _, err = job.communicate(timeout=PATIENCE_S)
+    assert "Traceback" not in err
+    assert_plain(output, RECORDS)
+
+
+def test_workers_without_packages_are_one_line(standalone, cluster, tmp_path):
+    topic = filled_topic(cluster)
+    bare = tmp_path / "bare"
+    venv.create(bare)
+    python = bare / "bin" / "python"
+    job = submission(
+        *(standalone, cluster, "--topic", topic, "--output", tmp_path / "windows"),
+        PYSPARK_PYTHON=str(python),
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+    )
+    out, err = job.communicate(timeout=PATIENCE_S)
+    assert job.returncode == 1, err[-3000:]
+    assert out == ""
+    (line,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert f"{python} of Spark's worker on " in line
+    assert "lacks pyarrow and confluent-kafka" in line
+    assert "Traceback" not in err
+
+
+def test_brokers_of_this_machine_alone_are_refused_before_spark_starts(cluster, tmp_path):
+    topic = filled_topic(cluster)
+    ran = cluster.command(
+        *("rollup", "--topic", topic, "--output", str(tmp_path / "windows")),
+        *("--master", "spark://203.0.113.7:7077"),
         check=False,
     )
-    assert submitted.returncode == 0, submitted.stderr[-3000:]
-    assert_windows_of(tmp_path / "submitted", RECORDS)
+    assert ran.returncode == 1
+    assert "Starting Spark" not in ran.stderr
+    assert ran.stderr.splitlines()[-1].startswith(
+        "error: workers of spark://203.0.113.7:7077 cannot reach 127.0.0.1:"
+    )
 
 
 @pytest.mark.skipif(
@@ -136,12 +142,16 @@ def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
 )
 def test_both_sources_give_the_same_windows(cluster, tmp_path):
     topic = filled_topic(cluster)
-    with spark_session("local[2]", tmp_path / "spark.log", CONNECTOR) as spark:
-        for source in ("python", "kafka"):
-            options = rolled_up(cluster, topic, tmp_path / source, source=source)
-            summary = roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
-            assert summary.rejected_records == 1
-    assert windows(tmp_path / "python") == windows(tmp_path / "kafka")
-    assert (tmp_path / "python" / "aside" / "00000001.jsonl").read_text() == (
-        tmp_path / "kafka" / "aside" / "00000001.jsonl"
-    ).read_text()
+    for source in ("python", "kafka"):
+        cluster.command(
+            *("rollup", "--topic", topic, "--output", str(tmp_path / source)),
+            *("--source", source, "--engine", "spark"),
+            *(("--packages", CONNECTOR) if source == "kafka" else ()),
+        )
+        assert_read(tmp_path / source, RECORDS)
+    for kind in WINDOW_KINDS:
+        for width in WIDTHS_S:
+            ours, theirs = (
+                read_windows(tmp_path / source, kind, width) for source in ("python", "kafka")
+            )
+            assert ours.equals(theirs), (kind.name, width)

@@ -17,63 +17,74 @@ import psutil
 from cluster.analytics.rollup import follow_job
 from cluster.analytics.rollup.follow_output import Batch, FollowedOutput
 from cluster.analytics.rollup.job import RollupOptions
-from cluster.analytics.rollup_output import RollupOutput
+from cluster.analytics.rollup.spark_session import spark_session
+from cluster.analytics.windows.directory import Merged, WindowDirectory
+from cluster.analytics.windows.layout import MANIFEST
+from cluster.analytics.windows.store import LocalStore
 from cluster.model.errors import UserError
 
-PLACES = ("planned", "compacting", "written", "half in place", "added")
-"""Before a planned batch is added; when a day's hours have been joined and are still there; when
-the batch's files are written and nothing is decided; when the first of them is in place; when it is
-added and Spark has not committed it."""
+PLACES = ("planned", "read", "decided", "added", "merging", "half in place", "last merges")
+"""Before a planned batch is read; when its deltas are written and nothing is decided; when the
+manifest names them; when they are added and Spark has not committed the batch; when an hour has
+been merged into drafts; when the first of these is in place; in the last merges of a clean end."""
 JAVA_KILLED = "java killed"
 """Spark's JVM dies while a batch is added: the process ends by itself."""
 
 
-def kill_at(place: str, number: int, output: Path) -> None:
-    """Let this process die at a place of the batch with this number, counted from the first."""
+def kill_at(place: str, number: int) -> None:
+    """Let this process die at a place of the batch with this number, counted from the first, or
+    of the first merge after it."""
     take = FollowedOutput.take
-    replace = Path.replace
-    compact = RollupOutput.compact
+    merge_one = FollowedOutput.merge_one
+    merge = WindowDirectory.merge
+    write_bytes = LocalStore.write_bytes
+    move = LocalStore.move
     taken = 0
-    is_compacting = False
+    is_taking = False
 
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def die_at(name: str, *, is_now: bool = True) -> None:
+        if is_now and place == name:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    def taking(self: FollowedOutput, number_given: int, sums: Any) -> Batch:
-        nonlocal taken
+    def taking(self: FollowedOutput, number_given: int, read: Any) -> Batch:
+        nonlocal taken, is_taking
         taken += 1
-        if taken == number and place == "planned":
-            die()
-        if taken == number and place == JAVA_KILLED:
+        is_taking = taken == number
+        die_at("planned", is_now=is_taking)
+        if is_taking and place == JAVA_KILLED:
             for child in psutil.Process().children(recursive=True):
                 if child.name() == "java":
                     child.kill()
-        found = take(self, number_given, sums)
-        if taken == number and place == "added":
-            die()
+        found = take(self, number_given, read)
+        die_at("added", is_now=is_taking)
+        is_taking = False
         return found
 
-    def replacing(self: Path, target: Path) -> Path:
-        if taken == number and place == "written" and target.name == "commit.json":
-            die()
-        found = replace(self, target)
-        is_window = output in target.parents and ".drafts" not in target.parts
-        if taken == number and place == "half in place" and is_window:
-            die()
-        if is_compacting and is_window:
-            die()
-        return found
+    def writing(self: LocalStore, path: str, content: bytes) -> None:
+        is_deciding = is_taking and path == MANIFEST
+        die_at("read", is_now=is_deciding)
+        write_bytes(self, path, content)
+        die_at("decided", is_now=is_deciding)
 
-    def compacting(self: RollupOutput) -> int:
-        nonlocal is_compacting
-        is_compacting = place == "compacting"
-        found = compact(self)
-        is_compacting = False
-        return found
+    def moving(self: LocalStore, source: str, target: str) -> None:
+        die_at("merging", is_now=taken >= number)
+        move(self, source, target)
+        die_at("half in place", is_now=taken >= number)
+
+    def merging_one(self: FollowedOutput, run: Any, now_ms: Any) -> Merged | None:
+        return None if place == "last merges" else merge_one(self, run, now_ms)
+
+    def merging(self: WindowDirectory, run: Any, **how: Any) -> list[Merged]:
+        if place == "last merges":
+            run(self.merges(**how))
+        die_at("last merges")
+        return merge(self, run, **how)
 
     FollowedOutput.take = taking  # type: ignore[method-assign,assignment]
-    Path.replace = replacing  # type: ignore[method-assign,assignment]
-    RollupOutput.compact = compacting  # type: ignore[method-assign]
+    FollowedOutput.merge_one = merging_one  # type: ignore[method-assign]
+    WindowDirectory.merge = merging  # type: ignore[method-assign,assignment]
+    LocalStore.write_bytes = writing  # type: ignore[method-assign]
+    LocalStore.move = moving  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -81,16 +92,16 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     output = Path(given["output"])
     if given["kill_at"]:
-        kill_at(given["kill_at"], given["batch"], output)
+        kill_at(given["kill_at"], given["batch"])
     options = follow_job.FollowOptions(
         rollup=RollupOptions(
             connection={"bootstrap.servers": given["servers"]},
             topic=given["topic"],
-            output=output,
+            output=str(output),
             log=Path(given["log"]),
             master="local[2]",
         ),
-        checkpoint=output / ".follow",
+        checkpoint=output / "_follow",
         interval_s=0.1,
         most=given["most"],
         watermark=timedelta(minutes=1),
@@ -98,14 +109,14 @@ def main() -> None:
     )
 
     def tell(step: follow_job.Step) -> None:
-        added = step.batch.added
+        result = step.batch.result
         print(
             json.dumps(
                 {
                     "batch": step.batch.number,
                     "offsets": step.batch.offsets,
-                    "counts": added and added.counts,
-                    "late": added and added.late,
+                    "counts": result and result.counts,
+                    "late": result and result.late,
                     "behind": step.behind,
                 }
             ),
@@ -113,7 +124,13 @@ def main() -> None:
         )
 
     try:
-        follow_job.follow(options, lambda _: nullcontext(), tell, lambda: False)
+        follow_job.follow(
+            options,
+            lambda _: nullcontext(),
+            tell,
+            lambda: False,
+            lambda: spark_session("local[2]", Path(given["log"])),
+        )
     except UserError as problem:
         sys.exit(str(problem))
 

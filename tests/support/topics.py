@@ -76,6 +76,13 @@ def create_topic(
     return name
 
 
+def metrics_topic(cluster: Cluster, *, partitions: int = 1) -> str:
+    """Create a topic for metric records, of which tests make old ones: it keeps them for ever."""
+    return create_topic(
+        cluster, unique_name("metrics"), partitions=partitions, configs={"retention.ms": "-1"}
+    )
+
+
 def create_topics_request(
     name: str,
     *,

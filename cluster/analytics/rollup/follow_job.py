@@ -1,17 +1,17 @@
 """A rollup that follows the topic: a stream of Spark whose batches are added to the windows.
 
-Spark plans each batch and reads it in parallel (`kafka_stream.py`); `follow_output.py` keeps it.
-No state is left in Spark between batches, because sums in the files can be added to: windows of
-all widths are up to date after each batch, and late records are in them too.
+Spark plans each batch and lets executors read it (`kafka_stream.py`), who write deltas; here they
+are made to count (`follow_output.py`). Between batches executors merge an hour that is over. So
+no series passes through this process, and a batch costs as much late in an hour as early.
 """
 
 import contextlib
-import json
 import queue
 import threading  # noqa: TID251 - Spark calls in a thread of its own, which has to be waited for
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,24 +22,30 @@ from cluster.analytics.rollup.follow_output import Batch, FollowedOutput, OutOfS
 from cluster.analytics.rollup.job import (
     Phase,
     RollupOptions,
+    SparkStart,
     StartSpark,
     choose,
-    locked_output,
+    forget,
+    holds_unknown,
+    opened,
     read_topic,
-    writing,
 )
-from cluster.analytics.rollup.kafka_records import cluster_id, topic_ranges
+from cluster.analytics.rollup.kafka_records import topic_ranges
 from cluster.analytics.rollup.plan import Plan
-from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.rollup.stream_offsets import records_between, to_json
-from cluster.analytics.rollup_output import RollupOutput
-from cluster.analytics.window_sums import SUMS_SCHEMA
+from cluster.analytics.rollup.preflight import check_pyspark
+from cluster.analytics.rollup.runners import LocalRunner, Runner, SparkRunner, in_words
+from cluster.analytics.rollup.stream_offsets import records_between
+from cluster.analytics.windows.deltas import PieceResult
+from cluster.analytics.windows.directory import Merged, WindowDirectory
+from cluster.analytics.windows.kinds import SUMS_SCHEMA
+from cluster.analytics.windows.manifest import UnusableDirectory
+from cluster.analytics.windows.merge import MergeResult, MergeTask
 from cluster.model.errors import UserError
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.installation import shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 1
@@ -69,9 +75,13 @@ class Step:
     """What is told after each batch."""
 
     batch: Batch
+    merged: Merged | None
+    """What was merged after it."""
     seconds: float
-    """Since the one before was in the windows; of the first, since Spark was there."""
-    behind: int | None
+    """Since the one before was done; of the first, since Spark was there."""
+    work_seconds: float
+    """Of these, reading, adding and merging it."""
+    behind: int | None = None
     """Records in the topic that are not in the windows; None if no broker says."""
 
 
@@ -80,26 +90,40 @@ def follow(
     phase: Phase,
     tell: Callable[[Step], None],
     is_over: Callable[[], bool],
-    start_spark: StartSpark = spark_session,
+    start_spark: StartSpark,
+    prepare: Callable[[], None] = check_pyspark,
 ) -> None:
-    """Add what comes to the windows until `is_over()`. Raises UserError."""
-    with phase(f"Looking at topic {options.rollup.topic}"):
-        topic = read_topic(options.rollup)
-    with locked_output(options.rollup.output) as output:
-        if output.has_early_files:
+    """Add what comes to the windows until `is_over()`, and then merge it all. Raises UserError.
+
+    For `prepare` see `roll_up`.
+    """
+    rollup = options.rollup
+    with phase(f"Looking at topic {rollup.topic}"):
+        topic = read_topic(rollup)
+    with opened(rollup.output) as directory:
+        if holds_unknown(directory):
             raise UserError(
-                f"{shown(options.rollup.output)} holds windows of an earlier version:"
+                f"{directory.store.shown()} holds windows of an earlier version:"
                 " run `rollup` without --follow once, which takes them over"
             )
-        chosen = choose(output, topic, options.rollup, is_empty_allowed=True)
+        chosen = choose(directory, topic, rollup, is_empty_allowed=True)
         checkpoint = FollowCheckpoint(options.checkpoint)
         _prepare(checkpoint, chosen, options, phase)
         with contextlib.ExitStack() as running:
-            with phase("Starting Spark"):
-                spark = running.enter_context(
-                    start_spark(options.rollup.master, options.rollup.log, None)
-                )
-            _run(spark, _Stream(options, output, checkpoint, chosen), tell, is_over)
+            start = SparkStart(rollup, topic, phase, start_spark, prepare)
+            runner = start.runner(running, directory.store)
+            stream = _Stream(options, directory, checkpoint, chosen, runner)
+            merging: Runner = runner
+            try:
+                _run(stream, tell, is_over)
+            except UserError:
+                if stream.problem is not None or not is_over():
+                    raise
+                # Ctrl-C in a terminal has ended Spark too, where spark-submit started this process.
+                merging = LocalRunner()
+            if directory.manifest.deltas:
+                with phase("Merging what is left into the windows"):
+                    directory.merge(partial(merging.merge, rollup.output), everything=True)
 
 
 def _prepare(
@@ -107,14 +131,10 @@ def _prepare(
 ) -> None:
     """Raises UserError."""
     place = shown(options.checkpoint)
+    start = chosen.start
     try:
-        subject = Subject(
-            chosen.start.topic,
-            chosen.start.topic_id,
-            str(SUMS_SCHEMA),
-            cluster_id(options.rollup.connection),
-        )
-        if not go_on(checkpoint, subject, chosen.start.offsets):
+        subject = Subject(start.topic, start.topic_id, str(SUMS_SCHEMA), start.cluster_id)
+        if not go_on(checkpoint, subject, start.offsets):
             with phase("Beginning a new checkpoint, from where the windows end"):
                 pass
     except BadCheckpoint as bad:
@@ -124,8 +144,6 @@ def _prepare(
         ) from None
     except OSError as problem:
         raise UserError(f"cannot use the checkpoint {place}: {problem.strerror}") from None
-    except KafkaException as problem:
-        raise UserError(f"no broker says which cluster it is: {problem.args[0].str()}") from None
 
 
 class Closed(Exception):
@@ -138,22 +156,26 @@ class _Stream:
     def __init__(
         self,
         options: FollowOptions,
-        output: RollupOutput,
+        directory: WindowDirectory,
         checkpoint: FollowCheckpoint,
         chosen: Plan,
+        runner: SparkRunner,
     ) -> None:
         self.options = options
         self.chosen = chosen
         self.checkpoint = checkpoint
-        self.done: queue.SimpleQueue[tuple[Batch, float]] = queue.SimpleQueue()
+        self.runner = runner
+        self.done: queue.SimpleQueue[Step] = queue.SimpleQueue()
         self.problem: UserError | None = None
-        self._output = output
-        self._followed = FollowedOutput(output, checkpoint, chosen.start, options.watermark)
-        self._day: int | None = None
+        self._directory = directory
         self._clock = SystemClock()
+        self._last_ms = self._clock.monotonic_ms()
+        self._followed = FollowedOutput(
+            directory, checkpoint, chosen.start, self._last_ms, options.watermark
+        )
+        self._day: int | None = None
         self._taking = threading.Lock()
         self._is_closed = False
-        self._last_ms = self._clock.monotonic_ms()
 
     def take(self, rows: "DataFrame", number: int) -> None:
         """Add a batch to the windows. Raises whatever ends the stream."""
@@ -171,89 +193,82 @@ class _Stream:
         with self._taking:
             self._is_closed = True
 
-    def _take(self, rows: "DataFrame", number: int) -> None:
-        from cluster.analytics.rollup.spark_sources import collected
+    def carry_out(self, tasks: Sequence[MergeTask]) -> list[MergeResult]:
+        """Let executors merge. Raises UserError."""
+        return self.runner.merge(self.options.rollup.output, tasks)
 
-        sums = collected(rows)
+    def _take(self, rows: "DataFrame", number: int) -> None:
+        def read() -> list[PieceResult]:
+            return [PieceResult.from_json(row["result"]) for row in rows.collect()]
+
+        began_ms = self._clock.monotonic_ms()
         try:
-            with writing(self.options.rollup.output):
-                batch = self._followed.take(number, sums)
-                now_ms = self._clock.monotonic_ms()
-                self.done.put((batch, (now_ms - self._last_ms) / 1000))
-                self._last_ms = now_ms
-                self._tidy()
+            batch = self._followed.take(number, read)
+            merged = self._followed.merge_one(self.carry_out, self._clock.monotonic_ms())
+            now_ms = self._clock.monotonic_ms()
+            passed_s, work_s = (now_ms - self._last_ms) / 1000, (now_ms - began_ms) / 1000
+            self.done.put(Step(batch, merged, passed_s, work_s))
+            self._last_ms = now_ms
+            self._forget()
         except UserError as problem:
             self.problem = problem
+            raise
+        except UnusableDirectory as problem:
+            self.problem = UserError(str(problem))
             raise
         except (OutOfStep, BadCheckpoint) as problem:
             self.problem = UserError(f"cannot go on: {problem}; start again")
             raise
 
-    def _tidy(self) -> None:
-        """At first and once a day: join files of days that are over, remove what is not kept."""
-        today = self._newest_day()
-        if today == self._day:
-            return
-        self._day = today
-        self._output.compact()
-        if self.options.rollup.retain is not None:
-            self._output.forget((datetime.now(UTC) - self.options.rollup.retain).date())
-
-    def _newest_day(self) -> int | None:
-        progress = self._output.progress
-        return None if progress is None or progress.newest_s is None else progress.newest_s // 86400
+    def _forget(self) -> None:
+        """At first and once a day: remove what is not kept."""
+        newest_s = self._directory.manifest.newest_s
+        today = None if newest_s is None else newest_s // 86400
+        if today != self._day:
+            self._day = today
+            forget(self._directory, self.options.rollup)
 
 
-def _run(
-    spark: "SparkSession",
-    stream: _Stream,
-    tell: Callable[[Step], None],
-    is_over: Callable[[], bool],
-) -> None:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    log = shown(stream.options.rollup.log)
+def _run(stream: _Stream, tell: Callable[[Step], None], is_over: Callable[[], bool]) -> None:
     try:
-        query = _start(spark, stream)
-        try:
-            while not query.awaitTermination(_LOOK_S):
-                _tell_all(stream, tell)
-                if is_over():
-                    break
-        finally:
+        with in_words(stream.options.rollup.log):
+            query = _start(stream)
             try:
-                query.stop()
+                while not query.awaitTermination(_LOOK_S):
+                    _tell_all(stream, tell)
+                    if is_over():
+                        break
             finally:
-                stream.close()
-                _tell_all(stream, tell)
-    except (PySparkException, Py4JError, *JVM_GONE) as problem:
+                try:
+                    query.stop()
+                finally:
+                    stream.close()
+                    _tell_all(stream, tell)
+    except UserError:
         if stream.problem is not None:
             raise stream.problem from None
-        raise UserError(f"the rollup ended: {reason(problem)} (see {log})") from None
+        raise
 
 
-def _start(spark: "SparkSession", stream: _Stream) -> "StreamingQuery":
-    from cluster.analytics.rollup import kafka_source, kafka_stream
+def _start(stream: _Stream) -> "StreamingQuery":
+    from cluster.analytics.rollup.kafka_stream import SHORT_NAME, StreamJob, stream_source
 
-    options, chosen = stream.options, stream.chosen
-    spark.dataSource.register(kafka_source.MetricSource)
-    spark.conf.set("spark.sql.streaming.minBatchesToRetain", _KEPT_BATCHES)
-    reader = (
-        spark.readStream.format(kafka_source.SHORT_NAME)
-        .option(kafka_source.TOPIC, options.rollup.topic)
-        .option(kafka_stream.START, json.dumps(to_json(chosen.start.offsets)))
-        .option(kafka_stream.MOST, str(options.most))
-        .option(kafka_stream.OUTPUT, str(options.rollup.output.absolute()))
-        .option(kafka_stream.WATERMARK_S, str(options.watermark.total_seconds()))
-        .option(kafka_stream.TASKS, str(spark.sparkContext.defaultParallelism))
+    options, chosen, spark = stream.options, stream.chosen, stream.runner.spark
+    job = StreamJob(
+        connection=options.rollup.connection,
+        topic=options.rollup.topic,
+        topic_id=chosen.start.topic_id,
+        output=options.rollup.output,
+        start=dict(chosen.start.offsets),
+        most=options.most,
+        watermark=options.watermark,
+        tasks=spark.sparkContext.defaultParallelism,
     )
-    if chosen.start.topic_id is not None:
-        reader = reader.option(kafka_stream.TOPIC_ID, chosen.start.topic_id)
-    for key, value in options.rollup.connection.items():
-        reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
+    spark.dataSource.register(stream_source(job))
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", _KEPT_BATCHES)
     writer = (
-        reader.load()
+        spark.readStream.format(SHORT_NAME)
+        .load()
         .writeStream.queryName("milena rollup")
         .option("checkpointLocation", str(stream.checkpoint.spark))
         .foreachBatch(stream.take)
@@ -265,11 +280,11 @@ def _start(spark: "SparkSession", stream: _Stream) -> "StreamingQuery":
 
 
 def _tell_all(stream: _Stream, tell: Callable[[Step], None]) -> None:
-    for batch, seconds in _batches(stream):
-        tell(Step(batch, seconds, _behind(stream.options.rollup, batch)))
+    for step in _steps(stream):
+        tell(replace(step, behind=_behind(stream.options.rollup, step.batch)))
 
 
-def _batches(stream: _Stream) -> Iterator[tuple[Batch, float]]:
+def _steps(stream: _Stream) -> Iterator[Step]:
     while True:
         try:
             yield stream.done.get_nowait()

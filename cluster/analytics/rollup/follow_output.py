@@ -1,22 +1,34 @@
 """Takes the batches of a stream into the windows, each once, whatever was killed in between.
 
-Spark plans a batch in the checkpoint, then it is added to the output, then Spark commits it. The
-output says with its windows how far it is (`rollup_output.Progress`), so a batch that Spark runs
-again after a kill is left out if it is there, and read again if it is not.
+Spark plans a batch in the checkpoint, then it is added to the windows, then Spark commits it. The
+manifest of the windows says how far they are, so a batch that Spark runs again after a kill is left
+out if it is there, and read again if it is not.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cluster.analytics.rollup.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
+from cluster.analytics.rollup.pieces import together
 from cluster.analytics.rollup.stream_offsets import Offsets, are_equal, records_between
-from cluster.analytics.rollup_output import LATE_AFTER, Added, Progress, RollupOutput, closed_until
-from cluster.analytics.window_files import NARROWEST, WIDTHS_S
+from cluster.analytics.windows.deltas import PieceResult
+from cluster.analytics.windows.directory import (
+    LATE_AFTER,
+    Merged,
+    RunMerges,
+    WindowDirectory,
+    closed_until,
+)
+from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
+from cluster.analytics.windows.manifest import Progress
+from cluster.analytics.windows.merge import HourTask
+from cluster.model.clocks import MonotonicMs
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+LATE_MS: Final = 10 * 60_000
+"""Late records of hours that are merged wait so long at most, so that an hour is not written again
+for each."""
 _WIDTH: Final = timedelta(seconds=WIDTHS_S[NARROWEST])
 
 
@@ -31,7 +43,7 @@ class Batch:
     number: int
     offsets: int
     """How many offsets it spans: at least as many as it has records."""
-    added: Added | None
+    result: PieceResult | None
     """None if the windows had it already."""
     reached: dict[int, int]
     closed: int
@@ -54,10 +66,9 @@ def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool
         clusters = {found.cluster_id, subject.cluster_id} - {None}
         if len(clusters) > 1:
             raise BadCheckpoint(f"it is about another cluster, {found.cluster_id}")
-        if found.schema != subject.schema:
-            raise BadCheckpoint("it is of a version with other columns")
         last = checkpoint.last_batch()
-        if last is not None and found.topic_id == subject.topic_id:
+        is_same = (found.topic_id, found.schema) == (subject.topic_id, subject.schema)
+        if last is not None and is_same:
             begin, end = checkpoint.start_of(last), checkpoint.end_of(last)
             is_open = not checkpoint.is_committed(last)
             if are_equal(held, end) or (is_open and are_equal(held, begin)):
@@ -74,33 +85,76 @@ class FollowedOutput:
 
     def __init__(
         self,
-        output: RollupOutput,
+        directory: WindowDirectory,
         checkpoint: FollowCheckpoint,
         start: Progress,
+        now_ms: MonotonicMs,
         watermark: timedelta = LATE_AFTER,
     ) -> None:
         """`start` is where the windows end. Windows that began longer than the watermark before
         the newest one are closed."""
-        self._output = output
+        self._directory = directory
         self._checkpoint = checkpoint
         self._start = start
         self._held: Offsets = start.offsets
         self._watermark = watermark
+        self._late_since_ms = now_ms
+        self._late_hours: list[str] = []
 
-    def take(self, number: int, sums: "pa.Table") -> Batch:
-        """Add the sums (SUMS_SCHEMA) of a planned batch, unless they are there.
+    def take(self, number: int, read: Callable[[], Sequence[PieceResult]]) -> Batch:
+        """Add a planned batch, which `read` reads, unless the windows have it.
 
-        Raises OutOfStep, BadCheckpoint, OSError, pa.ArrowException.
+        Raises OutOfStep, BadCheckpoint, UnusableDirectory, OSError.
         """
         begin, end = self._checkpoint.start_of(number), self._checkpoint.end_of(number)
-        added = None
-        before = closed_until(self._output.progress, self._watermark)
+        result = None
+        before = self._closed_until()
         if not are_equal(self._held, end):
             if not are_equal(self._held, begin):
                 raise OutOfStep(f"batch {number} does not begin where the windows end")
-            reached = Progress(self._start.topic, self._start.topic_id, end)
-            added = self._output.add(sums, reached, late=self._watermark)
+            results = read()
+            reached = Progress(
+                self._start.topic,
+                self._start.topic_id,
+                end,
+                cluster_id=self._start.cluster_id,
+                former_topics=self._start.former_topics,
+            )
+            self._directory.append(results, reached)
+            result = together(results)
             self._held = end
-        until = closed_until(self._output.progress, self._watermark)
+        until = self._closed_until()
         closed = 0 if before is None or until is None else (until - before) // _WIDTH
-        return Batch(number, records_between(begin, end), added, end, closed, until)
+        return Batch(number, records_between(begin, end), result, end, closed, until)
+
+    def merge_one(self, run: RunMerges, now_ms: MonotonicMs) -> Merged | None:
+        """Merge one hour that is closed, if there is one; late records every LATE_MS at most.
+
+        Raises UnusableDirectory, and what `run` does.
+        """
+        due = self._directory.merges(watermark=self._watermark, with_late=False)
+        if not due:
+            due = self._late(now_ms)
+        if not due:
+            return None
+        hours = [task for task in due if task.unit.hour == due[0].unit.hour]
+        results = run(hours)
+        days = self._directory.day_merges(hours, results)
+        return self._directory.merged([*hours, *days], [*results, *run(days)])
+
+    def _late(self, now_ms: MonotonicMs) -> list[HourTask]:
+        """Of the hours that were due when LATE_MS had passed the next one that still is."""
+        if not self._late_hours and now_ms - self._late_since_ms < LATE_MS:
+            return []
+        due = self._directory.merges(watermark=self._watermark)
+        if not self._late_hours:
+            self._late_since_ms = now_ms
+            self._late_hours = sorted({task.unit.hour for task in due})
+        while self._late_hours:
+            hour = self._late_hours.pop(0)
+            if found := [task for task in due if task.unit.hour == hour]:
+                return found
+        return []
+
+    def _closed_until(self) -> datetime | None:
+        return closed_until(self._directory.manifest.newest_s, self._watermark)

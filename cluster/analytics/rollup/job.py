@@ -1,40 +1,57 @@
-"""One rollup from topic to files: fix offsets, start Spark, add up what is new, put it in place."""
+"""One rollup from topic to files: fix offsets, add up what is new, merge it into the windows."""
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from cluster.analytics.metric_rows import GROUP, LAG, LOST, OTHER, QUOTA, REJECTED
-from cluster.analytics.rollup.kafka_records import topic_id, topic_ranges
-from cluster.analytics.rollup.offset_ranges import PYTHON, OffsetRange, TopicState
-from cluster.analytics.rollup.plan import Plan, plan, records_in, slices
-from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.rollup_output import (
+from cluster.analytics.rollup.connector import ConnectorRunner
+from cluster.analytics.rollup.kafka_records import topic_state
+from cluster.analytics.rollup.offset_ranges import KAFKA, PYTHON, TopicState
+from cluster.analytics.rollup.pieces import ReadJob, together
+from cluster.analytics.rollup.plan import (
+    AUTO,
+    LOCAL,
+    SLICE_RECORDS,
+    Plan,
+    engine,
+    is_other_cluster,
+    plan,
+    records_in,
+    slices,
+)
+from cluster.analytics.rollup.preflight import (
+    check_addresses,
+    check_output,
+    check_pyspark,
+    check_workers,
+)
+from cluster.analytics.rollup.runners import LocalRunner, Runner, SparkRunner
+from cluster.analytics.windows.deltas import PieceResult
+from cluster.analytics.windows.directory import (
     LATE_AFTER,
-    Added,
-    RollupOutput,
-    UnknownProgress,
+    Merged,
+    WindowDirectory,
     closed_until,
 )
-from cluster.analytics.window_files import InUse, sole_writer
+from cluster.analytics.windows.manifest import UnusableDirectory
+from cluster.analytics.windows.merge import MergeResult, MergeTask
+from cluster.analytics.windows.store import InUse, Store, UnknownStore, open_store
 from cluster.model.errors import UserError
-from cluster.runtime.installation import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Phase = Callable[[str], AbstractContextManager[None]]
 """Makes a context manager that shows the start of a step and, at its end, its duration."""
-StartSpark = Callable[[str, Path, str | None], AbstractContextManager["SparkSession"]]
-"""Like `spark_session`."""
+StartSpark = Callable[[], AbstractContextManager["SparkSession"]]
+"""Makes a context manager that gives a session, such as `spark_session`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,275 +61,286 @@ class RollupOptions:
     connection: Mapping[str, str]
     """Settings of the Kafka client, `bootstrap.servers` among them."""
     topic: str
-    output: Path
-    log: Path
-    """The file to which Spark's output is appended."""
-    master: str
+    output: str
+    """A local path or a URI (`store.open_store`)."""
+    log: Path | None
+    """The file to which Spark's output is appended; None if Spark itself knows."""
+    master: str | None
+    """None for that of spark-submit."""
+    engine: str = AUTO
+    """Of `plan.ENGINES`."""
     source: str = PYTHON
     """What Spark reads with, of `offset_ranges.SOURCES`."""
-    packages: str | None = None
-    """Maven coordinates of packages that Spark is to load, joined by commas."""
     full: bool = False
     """Read all that the topic holds, and not only what is new."""
-    retain: timedelta | None = None
-    """Remove windows of days that ended so long ago; None keeps all."""
+    retain: Mapping[str, timedelta] = field(default_factory=dict)
+    """By width: remove windows of days that ended so long ago. Others are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollupSummary:
-    """The result of one run. Every new record of the topic is counted in one of its fields."""
+    """The result of one run. Every new record of the topic is counted in one of the first three."""
 
     partitions: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Records by kind."""
-    late_records: int = 0
-    """Of those of quotas and groups: added to windows that an earlier run had passed by a minute.
-    """
-    windows: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Windows that records were added to, by kind of record and width; without empty kinds."""
+    """Metric records by kind; `pieces.OTHER` are of kinds without windows."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Values that are no metric records, by reason."""
+    lost: int = 0
+    """Records that retention removed after the last run, before this one read them."""
+    late: int = 0
+    """Of the metric records: added to windows that an earlier run had passed by a minute."""
+    windows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Windows in the files that were written, by kind of record and width."""
     first_window: datetime | None = None
     last_window: datetime | None = None
+    engine: str = LOCAL
+    """What did the work: LOCAL or SPARK."""
+    cluster_id: str | None = None
+    """None if the cluster does not tell."""
     is_other_topic: bool = False
     """The topic was deleted and made again since the last run."""
     removed_files: int = 0
-    """Files of days that `retain` no longer keeps."""
+    """Files that `retain` no longer keeps."""
 
     @property
     def records(self) -> int:
         """How many records were read."""
-        return sum(count for kind, count in self.counts.items() if kind != LOST)
-
-    @property
-    def quota_records(self) -> int:
-        """Records about quotas."""
-        return self.counts.get(QUOTA, 0)
-
-    @property
-    def group_records(self) -> int:
-        """Records about groups."""
-        return self.counts.get(GROUP, 0)
-
-    @property
-    def lag_records(self) -> int:
-        """Records about partitions of groups."""
-        return self.counts.get(LAG, 0)
-
-    @property
-    def other_records(self) -> int:
-        """Metric records of other kinds."""
-        return self.counts.get(OTHER, 0)
-
-    @property
-    def rejected_records(self) -> int:
-        """Values that are no metric records."""
-        return self.counts.get(REJECTED, 0)
-
-    @property
-    def lost_records(self) -> int:
-        """Records that retention removed after the last run, before this one read them."""
-        return self.counts.get(LOST, 0)
+        return sum(self.counts.values()) + sum(self.rejected.values())
 
 
 def roll_up(
-    options: RollupOptions, phase: Phase, start_spark: StartSpark = spark_session
-) -> RollupSummary:
-    """Add what is new in the topic to the windows. Starts Spark only if there is. UserError."""
-    with phase(f"Looking at topic {options.topic}"):
-        topic = read_topic(options)
-    with locked_output(options.output) as output:
-        chosen = choose(output, topic, options)
-        return _roll_up(options, output, chosen, phase, start_spark)
-
-
-def _roll_up(
     options: RollupOptions,
-    output: RollupOutput,
-    chosen: Plan,
     phase: Phase,
     start_spark: StartSpark,
+    prepare: Callable[[], None] = check_pyspark,
 ) -> RollupSummary:
-    summary = RollupSummary(
-        partitions=len(chosen.start.offsets), is_other_topic=chosen.is_other_topic
-    )
-    if chosen.lost:
-        summary = replace(summary, counts={LOST: chosen.lost})
-    if chosen.ranges:
+    """Add what is new in the topic to the windows. Starts Spark only for much.
+
+    `prepare` makes sure before that there is what Spark needs on this machine. Raises UserError.
+    """
+    with phase(f"Looking at topic {options.topic}"):
+        topic = read_topic(options)
+    with opened(options.output) as directory:
+        run = _Run(options, directory, choose(directory, topic, options), phase)
         with contextlib.ExitStack() as running:
-            with phase("Starting Spark"):
-                spark = running.enter_context(
-                    start_spark(options.master, options.log, options.packages)
-                )
-            for added in add_new(spark, options, output, chosen, phase):
-                summary = _joined(summary, added)
-            with phase("Stopping Spark"):
-                running.close()
-    with writing(options.output):
-        if options.retain is not None:
-            oldest = (datetime.now(UTC) - options.retain).date()
-            summary = replace(summary, removed_files=output.forget(oldest))
-        output.compact()
-    return summary
+            run.work(SparkStart(options, topic, phase, start_spark, prepare), running)
+            if run.summary.engine != LOCAL:
+                with phase("Stopping Spark"):
+                    running.close()
+        return replace(run.summary, removed_files=forget(directory, options))
 
 
 def read_topic(options: RollupOptions) -> TopicState:
     """What the topic holds now. Raises UserError if there is none."""
     try:
-        ranges = topic_ranges(options.connection, options.topic)
+        topic = topic_state(options.connection, options.topic)
     except KafkaException as problem:
         raise UserError(f"cannot read topic {options.topic}: {problem.args[0].str()}") from None
-    if not ranges:
+    if not topic.ranges:
         raise UserError(f"there is no topic {options.topic}")
-    return TopicState(options.topic, topic_id(options.connection, options.topic), ranges)
+    return topic
+
+
+@contextlib.contextmanager
+def opened(place: str) -> Iterator[WindowDirectory]:
+    """The windows in a place, which no other process may write to within the block.
+
+    Raises UserError, also for what goes wrong with their files within the block.
+    """
+    try:
+        store = open_store(place)
+        check_output(store)
+        with WindowDirectory.open(store) as directory:
+            yield directory
+    except InUse:
+        raise UserError(
+            f"another rollup is at work in {store.shown()}: try again when it has ended"
+        ) from None
+    except (UnknownStore, UnusableDirectory) as problem:
+        raise UserError(str(problem)) from None
 
 
 def choose(
-    output: RollupOutput,
+    directory: WindowDirectory,
     topic: TopicState,
     options: RollupOptions,
     *,
     is_empty_allowed: bool = False,
 ) -> Plan:
-    """What a run has to read. Raises UserError if the output is of another topic, or if there
-    have never been any records."""
-    progress = output.progress
+    """What a run has to read. Raises UserError if the windows are of another topic or cluster, or
+    if there have never been any records."""
+    progress = directory.manifest.progress
+    output = directory.store.shown()
     if progress is not None and progress.topic != topic.name:
         raise UserError(
-            f"{shown(options.output)} holds windows of topic {progress.topic}:"
+            f"{output} holds windows of topic {progress.topic}:"
             f" give another --output for {topic.name}"
         )
-    chosen = plan(progress, topic, whole=is_whole(output, options))
+    if progress is not None and is_other_cluster(progress, topic):
+        raise UserError(
+            f"{output} holds windows of cluster {progress.cluster_id}, and"
+            f" {options.connection['bootstrap.servers']} is cluster {topic.cluster_id}:"
+            " give another --output for it"
+        )
+    chosen = plan(progress, topic, whole=is_whole(directory, options))
     if progress is None and not chosen.ranges and not is_empty_allowed:
         raise UserError(f"topic {topic.name} holds no records yet: let clients work first")
     return chosen
 
 
-def is_whole(output: RollupOutput, options: RollupOptions) -> bool:
-    """Whether a run computes windows anew: asked for, or they are of a version that kept no
-    progress with them."""
-    return options.full or output.has_early_files
+def is_whole(directory: WindowDirectory, options: RollupOptions) -> bool:
+    """Whether a run computes windows anew: asked for, or nobody knows up to where they go."""
+    return options.full or holds_unknown(directory)
 
 
-def add_new(
-    spark: "SparkSession",
-    options: RollupOptions,
-    output: RollupOutput,
-    chosen: Plan,
-    phase: Phase,
-) -> Iterator[Added]:
-    """Read what was chosen, part by part, and add each part to the output. Raises UserError."""
-    if not is_whole(output, options):
-        yield from _add_parts(spark, options, output, chosen, phase)
-        return
-    # Records that are read again are not late.
-    with output.computed_anew() as anew:
-        yield from _add_parts(spark, options, anew, chosen, phase, late=None)
-        with phase("Comparing them with the windows"), writing(options.output):
-            output.take_over(anew)
+def holds_unknown(directory: WindowDirectory) -> bool:
+    """Whether there are windows of a version that did not keep its progress with them."""
+    return directory.manifest.progress is None and bool(directory.manifest.days)
 
 
-def _add_parts(
-    spark: "SparkSession",
-    options: RollupOptions,
-    output: RollupOutput,
-    chosen: Plan,
-    phase: Phase,
-    late: timedelta | None = LATE_AFTER,
-) -> Iterator[Added]:
-    for ranges, progress in slices(chosen):
-        late_before = None if late is None else closed_until(output.progress, late)
-        with phase(f"Rolling up {records_in(ranges):,} records"):
-            sums = sums_of_ranges(spark, options, ranges, late_before)
-        with phase("Adding them to the windows"), writing(options.output):
-            added = output.add(sums, progress)
-        yield added if late is not None else replace(added, late=0)
+def forget(directory: WindowDirectory, options: RollupOptions) -> int:
+    """Remove what the options do not retain. Returns how many files went."""
+    return directory.forget(options.retain, datetime.now(UTC).date()) if options.retain else 0
 
 
-def sums_of_ranges(
-    spark: "SparkSession",
-    options: RollupOptions,
-    ranges: tuple[OffsetRange, ...],
-    late_before: datetime | None,
-) -> pa.Table:
-    """The records of ranges, added up by Spark's workers (SUMS_SCHEMA). Raises UserError."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+class SparkStart(NamedTuple):
+    """How Spark is started for a run, if it is needed."""
 
-    from cluster.analytics.rollup.spark_sources import NoConnector, collected, sums_frame
+    options: RollupOptions
+    topic: TopicState
+    phase: Phase
+    session: StartSpark
+    prepare: Callable[[], None]
 
-    try:
-        return collected(
-            sums_frame(
-                spark, options.source, options.connection, options.topic, ranges, late_before
-            )
+    def runner(self, running: contextlib.ExitStack, store: Store) -> SparkRunner:
+        """A runner by Spark, once its workers have what they need. Raises UserError."""
+        options = self.options
+        self.prepare()
+        if options.master is not None:
+            self._check_addresses(options.master)
+        with self.phase("Starting Spark"):
+            spark = running.enter_context(self.session())
+        if options.master is None:
+            self._check_addresses(spark.sparkContext.master or "")
+        with self.phase("Looking at Spark's workers"):
+            check_workers(spark, store)
+        runner = ConnectorRunner if options.source == KAFKA else SparkRunner
+        return runner(spark, options.log)
+
+    def _check_addresses(self, master: str) -> None:
+        check_addresses(master, self.options.connection["bootstrap.servers"], self.topic.hosts)
+
+
+class _Run:
+    """The work of one rollup on an open directory."""
+
+    def __init__(
+        self, options: RollupOptions, directory: WindowDirectory, chosen: Plan, phase: Phase
+    ) -> None:
+        self.summary = RollupSummary(
+            partitions=len(chosen.start.offsets),
+            lost=chosen.lost,
+            cluster_id=chosen.start.cluster_id,
+            is_other_topic=chosen.is_other_topic,
         )
-    except NoConnector as problem:
-        raise UserError(str(problem)) from None
-    except (PySparkException, Py4JError, *JVM_GONE) as problem:
-        raise UserError(
-            f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
-        ) from None
+        self._options = options
+        self._directory = directory
+        self._chosen = chosen
+        self._phase = phase
+        self._runner: Runner = LocalRunner()
+
+    def work(self, spark: SparkStart, running: contextlib.ExitStack) -> None:
+        """Do all that there is to do; Spark, if it is needed, runs until `running` ends."""
+        waiting = sum(delta.rows for delta in self._directory.manifest.deltas)
+        if not self._chosen.ranges and not waiting:
+            return
+        chosen = self._options.engine
+        if chosen == AUTO:
+            chosen = engine(records_in(self._chosen.ranges), waiting)
+        self.summary = replace(self.summary, engine=chosen)
+        if chosen != LOCAL:
+            self._runner = spark.runner(running, self._directory.store)
+        self._read()
+        self._merge()
+
+    def _read(self) -> None:
+        """Read what was chosen part by part, each of which is kept when it is done."""
+        if not self._chosen.ranges:
+            return
+        if is_whole(self._directory, self._options):
+            self._read_anew()
+            return
+        for ranges, progress in slices(self._chosen, SLICE_RECORDS[self.summary.engine]):
+            late_before = closed_until(self._directory.manifest.newest_s, LATE_AFTER)
+            job = self._job(late_before)
+            with self._phase(f"Rolling up {records_in(ranges):,} records"):
+                results = self._runner.read(job, ranges)
+                self._directory.append(results, progress)
+            self._note(results)
+
+    def _merge(self) -> None:
+        """Let all that was added be in the windows that any reader sees."""
+        if self._directory.manifest.deltas:
+            with self._phase("Merging them into the windows"):
+                for merged in self._directory.merge(self._carry_out, everything=True):
+                    self._note_merged(merged)
+
+    def _read_anew(self) -> None:
+        """Read all that the topic holds, and keep of each window the version of more records."""
+        results: list[PieceResult] = []
+        progress = self._chosen.start
+        job = self._job(None)  # what is read again is not late
+        for ranges, reached in slices(self._chosen, SLICE_RECORDS[self.summary.engine]):
+            with self._phase(f"Rolling up {records_in(ranges):,} records"):
+                results += self._runner.read(job, ranges)
+                progress = reached
+        with self._phase("Comparing them with the windows"):
+            tasks = self._directory.merges_anew(results)
+            done = list(self._carry_out(tasks))
+            days = self._directory.day_merges(tasks, done)
+            done += self._carry_out(days)
+            merged = self._directory.merged([*tasks, *days], done, progress=progress, read=results)
+        self._note_merged(merged)
+        self._note(results)
+
+    def _job(self, late_before: datetime | None) -> ReadJob:
+        return ReadJob(
+            connection=self._options.connection,
+            topic=self._options.topic,
+            output=self._options.output,
+            change=self._directory.next_change,
+            late_before_s=None if late_before is None else int(late_before.timestamp()),
+        )
+
+    def _carry_out(self, tasks: Sequence[MergeTask]) -> list[MergeResult]:
+        return self._runner.merge(self._options.output, tasks)
+
+    def _note(self, results: Sequence[PieceResult]) -> None:
+        before = self.summary
+        found = together(results)
+        firsts = [_time(delta.first_s) for delta in found.deltas]
+        lasts = [_time(delta.last_s) for delta in found.deltas]
+        self.summary = replace(
+            before,
+            counts=Counter(before.counts) + Counter(found.counts),
+            rejected=Counter(before.rejected) + Counter(found.rejected),
+            lost=before.lost + found.lost,
+            late=before.late + found.late,
+            first_window=min([*firsts, *_there(before.first_window)], default=None),
+            last_window=max([*lasts, *_there(before.last_window)], default=None),
+        )
+
+    def _note_merged(self, merged: Merged) -> None:
+        windows = {kind: Counter(counts) for kind, counts in self.summary.windows.items()}
+        for kind, counts in merged.windows.items():
+            windows.setdefault(kind, Counter()).update(counts)
+        self.summary = replace(self.summary, windows=windows)
 
 
-def _joined(summary: RollupSummary, added: Added) -> RollupSummary:
-    windows = {
-        kind: dict(Counter(summary.windows.get(kind, {})) + Counter(added.windows.get(kind, {})))
-        for kind in [*summary.windows, *added.windows]
-    }
-    firsts = [each for each in (summary.first_window, added.first) if each]
-    lasts = [each for each in (summary.last_window, added.last) if each]
-    return replace(
-        summary,
-        counts=Counter(summary.counts) + Counter(added.counts),
-        late_records=summary.late_records + added.late,
-        windows=windows,
-        first_window=min(firsts, default=None),
-        last_window=max(lasts, default=None),
-    )
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
-@contextlib.contextmanager
-def locked_output(place: Path) -> Iterator[RollupOutput]:
-    """The output, which no other process may write to within the block. Raises UserError."""
-    with _sole_writer(place):
-        with writing(place):
-            try:
-                output = RollupOutput(place)
-            except UnknownProgress as unknown:
-                raise UserError(
-                    f"{unknown}: give another --output, or remove {shown(place)}"
-                ) from None
-        yield output
-
-
-@contextlib.contextmanager
-def writing(output: Path) -> Iterator[None]:
-    """Raise UserError for what goes wrong with the files of the output."""
-    try:
-        yield
-    except OSError as problem:
-        raise _unwritable(output, problem) from None
-    except pa.ArrowException as problem:
-        line = str(problem).partition("\n")[0]
-        raise UserError(f"cannot read the earlier windows in {shown(output)}: {line}") from None
-
-
-@contextlib.contextmanager
-def _sole_writer(output: Path) -> Iterator[None]:
-    """Lock the output from reading old windows to writing new ones. Raises UserError.
-
-    Otherwise two runs at the same time could undo each other's changes.
-    """
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(sole_writer(output))
-        except InUse:
-            raise UserError(
-                f"another rollup is at work in {shown(output)}: try again when it has ended"
-            ) from None
-        except OSError as problem:
-            raise _unwritable(output, problem) from None
-        yield
-
-
-def _unwritable(output: Path, problem: OSError) -> UserError:
-    return UserError(f"cannot write to {shown(output)}: {problem.strerror or problem}")
+def _there(time: datetime | None) -> list[datetime]:
+    return [] if time is None else [time]

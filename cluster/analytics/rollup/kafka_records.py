@@ -18,9 +18,9 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from cluster.analytics.rollup.offset_ranges import OffsetRange
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
 from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000
@@ -79,20 +79,32 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
     Raises KafkaException.
     """
     with open_consumer(connection) as consumer:
-        found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S).topics.get(topic)
-        if found is None or found.error is not None:
-            return ()
-        return tuple(
-            OffsetRange(partition, *_watermarks(consumer, topic, partition))
-            for partition in sorted(found.partitions)
-        )
+        found = consumer.list_topics(topic, timeout=_ANSWER_TIMEOUT_S)
+        return _ranges(consumer, found, topic)
 
 
-def cluster_id(connection: Mapping[str, str]) -> str | None:
-    """What tells a cluster from others; None if it does not say. Raises KafkaException."""
+def topic_state(connection: Mapping[str, str], topic: str) -> TopicState:
+    """What a topic holds now, and where. Raises KafkaException."""
     with open_consumer(connection) as consumer:
-        found: str | None = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S).cluster_id
-        return found
+        found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S)
+        ranges = _ranges(consumer, found, topic)
+    return TopicState(
+        topic,
+        topic_id(connection, topic) if ranges else None,
+        ranges,
+        cluster_id=found.cluster_id,
+        hosts=tuple(sorted({broker.host for broker in found.brokers.values()})),
+    )
+
+
+def _ranges(consumer: Consumer, found: ClusterMetadata, topic: str) -> tuple[OffsetRange, ...]:
+    there = found.topics.get(topic)
+    if there is None or there.error is not None:
+        return ()
+    return tuple(
+        OffsetRange(partition, *_watermarks(consumer, topic, partition))
+        for partition in sorted(there.partitions)
+    )
 
 
 def topic_id(connection: Mapping[str, str], topic: str) -> str | None:

@@ -1,20 +1,17 @@
-"""The stream reader of PySpark's data source over a topic of metric records.
+"""A stream of Spark over a topic of metric records, whose batches are read as `pieces.py` does.
 
-Spark asks it in a planner process how far the topic reaches, and pickles another one into each
-task. It keeps no connection: each question and each task opens its own, so nothing that cannot be
-pickled is in it, and a broker that is gone is not asked again.
-Source: pyspark.sql.datasource.DataSourceStreamReader, SupportsTriggerAvailableNow (Spark 4.2).
+A row of a batch is the result of one of its tasks (`PieceResult`, as JSON): the records themselves
+go into deltas, which the tasks write.
+Source: pyspark.sql.datasource, pyspark.sql.streaming.datasource (Spark 4.2).
 """
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaException
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -23,8 +20,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from cluster.analytics.rollup.kafka_records import topic_id, topic_ranges
-from cluster.analytics.rollup.kafka_source import TOPIC, RangePartition, connection_in, read_rows
-from cluster.analytics.rollup.offset_ranges import split
+from cluster.analytics.rollup.offset_ranges import OffsetRange, grouped
+from cluster.analytics.rollup.pieces import ReadJob, read_pieces
 from cluster.analytics.rollup.stream_offsets import (
     Offsets,
     fallen,
@@ -33,22 +30,13 @@ from cluster.analytics.rollup.stream_offsets import (
     ranges_between,
     to_json,
 )
-from cluster.analytics.rollup_output import closed_until, read_progress
+from cluster.analytics.windows.commits import read_manifest
+from cluster.analytics.windows.directory import closed_until
+from cluster.analytics.windows.manifest import Manifest
+from cluster.analytics.windows.store import open_store
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-TOPIC_ID: Final = "milena.topicId"
-"""What the topic's id has to be; left out if the cluster knows no ids."""
-START: Final = "milena.startingOffsets"
-"""JSON of the offsets at which the first batch begins."""
-MOST: Final = "maxOffsetsPerTrigger"
-OUTPUT: Final = "milena.output"
-"""The directory of the windows. The planner, on the driver's machine, sees there before each batch
-which are closed: records of these are put aside too."""
-WATERMARK_S: Final = "milena.watermark"
-TASKS: Final = "milena.tasks"
-"""Into how many tasks a large batch is cut at least."""
+SHORT_NAME: Final = "milena-rollup"
+ROWS: Final = "result string"
 ANSWER_S: Final = 60.0
 """A stream ends if no broker has told the topic's end for so long; an election is much shorter."""
 GONE_S: Final = 10.0
@@ -65,18 +53,40 @@ class NoAnswer(Exception):
     """No broker has told for ANSWER_S where the topic ends."""
 
 
+class StreamJob(NamedTuple):
+    """What a stream reads, and where it writes."""
+
+    connection: Mapping[str, str]
+    """Settings of the Kafka client. They may hold a password."""
+    topic: str
+    topic_id: str | None
+    """None if the cluster knows no ids."""
+    output: str
+    """The place of the windows. The planner, on the driver's machine, sees there before each batch
+    which are closed."""
+    start: Offsets
+    """At which the first batch begins."""
+    most: int
+    """Records of a batch."""
+    watermark: timedelta
+    tasks: int
+    """Into how many a large batch is cut."""
+
+
+class BatchPartition(InputPartition):
+    """What one task reads. Pickled."""
+
+    def __init__(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> None:
+        super().__init__(None)
+        self.job = job
+        self.ranges = ranges
+
+
 class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Made in a planner process, pickled into each task: holds plain values only."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._topic = options[TOPIC]
-        self._topic_id = options.get(TOPIC_ID)
-        self._start = from_json(json.loads(options[START]))
-        self._most = int(options[MOST])
-        self._tasks = int(options[TASKS])
-        self._output = Path(options[OUTPUT])
-        self._watermark = timedelta(seconds=float(options[WATERMARK_S]))
-        self._connection = connection_in(options)
+    def __init__(self, job: StreamJob) -> None:
+        self._job = job
         self._ends: Offsets | None = None
         self._is_bounded = False
         self._unanswered_since: float | None = None
@@ -84,11 +94,11 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:
         """Where the first batch begins; not asked when Spark goes on with a checkpoint."""
-        return to_json(self._start)
+        return to_json(self._job.start)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How many records a batch has at most."""
-        return ReadMaxRows(self._most)
+        return ReadMaxRows(self._job.most)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix where the stream ends. Raises KafkaException."""
@@ -116,32 +126,41 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._wait_for_topic()
             return to_json(begin)
         self._missing_since = None
-        shrunk = fallen(begin, self._ends)
-        if shrunk is not None:
-            raise TopicGone(f"topic {self._topic} was deleted and made again: start again")
-        most = None if isinstance(limit, ReadAllAvailable) else self._most
+        if fallen(begin, self._ends) is not None:
+            raise TopicGone(f"topic {self._job.topic} was deleted and made again: start again")
+        most = None if isinstance(limit, ReadAllAvailable) else self._job.most
         return to_json(next_offsets(begin, self._ends, most))
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[RangePartition]:
-        """The tasks of a batch. Raises OSError, UnknownProgress."""
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[BatchPartition]:
+        """The tasks of a batch. Raises UnusableDirectory."""
+        job = self._job
+        manifest = read_manifest(open_store(job.output)) or Manifest()
+        late_before = closed_until(manifest.newest_s, job.watermark)
+        reading = ReadJob(
+            connection=job.connection,
+            topic=job.topic,
+            output=job.output,
+            change=manifest.change + 1,
+            late_before_s=None if late_before is None else int(late_before.timestamp()),
+        )
         ranges = ranges_between(from_json(start), from_json(end))
-        late_before = closed_until(read_progress(self._output), self._watermark)
         return [
-            RangePartition(each, late_before) for each in split(ranges, self._tasks, _SMALLEST_TASK)
+            BatchPartition(reading, each) for each in grouped(ranges, job.tasks, _SMALLEST_TASK)
         ]
 
-    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in a worker. What retention removed is counted among them."""
-        assert isinstance(partition, RangePartition)  # what partitions() made
-        return read_rows(self._connection, self._topic, partition, fail_on_data_loss=False)
+    def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
+        """The result of one task, in a worker."""
+        assert isinstance(partition, BatchPartition)  # what partitions() made
+        yield (read_pieces(partition.job, partition.ranges).as_json(),)
 
     def _present_ends(self) -> dict[int, int]:
         """Raises KafkaException, TopicGone."""
-        ranges = topic_ranges(self._connection, self._topic)
-        if ranges and self._topic_id is not None:
-            known = topic_id(self._connection, self._topic)
-            if known not in (None, self._topic_id):
-                raise TopicGone(f"topic {self._topic} was deleted and made again: start again")
+        job = self._job
+        ranges = topic_ranges(job.connection, job.topic)
+        if ranges and job.topic_id is not None:
+            known = topic_id(job.connection, job.topic)
+            if known not in (None, job.topic_id):
+                raise TopicGone(f"topic {job.topic} was deleted and made again: start again")
         return {each.partition: each.end for each in ranges}
 
     def _wait_for_answer(self, problem: KafkaException) -> None:
@@ -158,4 +177,22 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = time.monotonic()
         self._missing_since = self._missing_since or now
         if now - self._missing_since >= GONE_S or self._is_bounded:
-            raise TopicGone(f"topic {self._topic} was deleted")
+            raise TopicGone(f"topic {self._job.topic} was deleted")
+
+
+def stream_source(job: StreamJob) -> type[DataSource]:
+    """The data source of a stream. Its class is sent by value, and what it reads with it: in
+    options, a password would be in Spark's plans."""
+
+    class StreamSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return SHORT_NAME
+
+        def schema(self) -> str:
+            return ROWS
+
+        def streamReader(self, schema: object) -> MetricStreamReader:  # noqa: ARG002  # so named by Spark
+            return MetricStreamReader(job)
+
+    return StreamSource

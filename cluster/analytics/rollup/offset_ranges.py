@@ -1,11 +1,10 @@
-"""The offset ranges that one rollup reads: fixed at its start, split so that all cores have work.
+"""The offset ranges that one rollup reads: fixed at its start, cut so that all cores have work.
 
-Pure. The ranges are passed to the data source as text.
+Pure.
 """
 
 import itertools
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 PYTHON: Final = "python"
@@ -34,6 +33,10 @@ class TopicState(NamedTuple):
     topic_id: str | None
     ranges: tuple[OffsetRange, ...]
     """Of every partition, empty ones included; none if there is no such topic."""
+    cluster_id: str | None = None
+    """What tells a cluster from others; None if it does not say."""
+    hosts: tuple[str, ...] = ()
+    """Under which its brokers are to be reached, as they say."""
 
 
 def split(
@@ -54,11 +57,24 @@ def _cut(whole: OffsetRange, size: int) -> Iterable[OffsetRange]:
     return (OffsetRange(whole.partition, start, end) for start, end in itertools.pairwise(edges))
 
 
-def to_text(ranges: Sequence[OffsetRange]) -> str:
-    """The ranges as the text of an option of the data source."""
-    return json.dumps(ranges)
-
-
-def from_text(text: str) -> tuple[OffsetRange, ...]:
-    """The ranges from a text that `to_text` made."""
-    return tuple(OffsetRange(*each) for each in json.loads(text))
+def grouped(
+    ranges: Iterable[OffsetRange], tasks: int, smallest: int
+) -> list[tuple[OffsetRange, ...]]:
+    """The same offsets in the same order, cut into groups of the same size but for the last: at
+    most `tasks`, each of `smallest` offsets at least. Empty ranges are left out.
+    """
+    filled = [each for each in ranges if each.size > 0]
+    size = max(smallest, -(-sum(each.size for each in filled) // max(1, tasks)))
+    groups: list[list[OffsetRange]] = []
+    room = 0
+    for partition, start, end in filled:
+        at = start
+        while at < end:
+            if not room:
+                groups.append([])
+                room = size
+            cut = min(end, at + room)
+            groups[-1].append(OffsetRange(partition, at, cut))
+            room -= cut - at
+            at = cut
+    return [tuple(group) for group in groups]

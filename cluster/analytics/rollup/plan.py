@@ -8,10 +8,19 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
-from cluster.analytics.rollup_output import Progress
+from cluster.analytics.windows.manifest import FormerTopic, Progress
 
-SLICE_RECORDS: Final = 1_000_000
-"""A run adds up so many records at a time, each time to be kept: this bounds its memory."""
+AUTO: Final = "auto"
+LOCAL: Final = "local"
+SPARK: Final = "spark"
+ENGINES: Final = (AUTO, SPARK, LOCAL)
+"""What does the work: Spark, this process, or one of them by how much there is."""
+
+SLICE_RECORDS: Final = {LOCAL: 1_000_000, SPARK: 2_500_000}
+"""After so many records a run keeps what it has: it goes on from there if it is killed."""
+_LOCAL_RECORDS: Final = 200_000
+_LOCAL_DELTA_ROWS: Final = 2_000_000
+"""With more records, or rows of deltas that are to be merged, Spark is worth its start."""
 
 
 class Plan(NamedTuple):
@@ -40,19 +49,26 @@ def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
         for each in topic.ranges
         if each.partition in known
     )
+    former = progress.former_topics if progress else ()
+    if progress is not None and is_other:
+        former = (*former, FormerTopic(progress.topic_id, progress.offsets))
     start = Progress(
         topic.name,
         topic.topic_id,
         {each.partition: each.start for each in ranges},
-        changes=progress.changes if progress else 0,
-        newest_s=progress.newest_s if progress else None,
+        cluster_id=topic.cluster_id or (progress.cluster_id if progress else None),
+        former_topics=former,
     )
     return Plan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
 
 
-def slices(
-    chosen: Plan, most: int = SLICE_RECORDS
-) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
+def engine(records: int, delta_rows: int) -> str:
+    """What is to do the work, if nobody says: `delta_rows` wait to be merged already."""
+    is_little = records <= _LOCAL_RECORDS and delta_rows <= _LOCAL_DELTA_ROWS
+    return LOCAL if is_little else SPARK
+
+
+def slices(chosen: Plan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
     """Parts of the plan of some `most` records, each with the progress after it.
 
     Every partition has its share of each part, so that they go through time together.
@@ -79,6 +95,12 @@ def slices(
 def records_in(ranges: Sequence[OffsetRange]) -> int:
     """How many records ranges hold at most."""
     return sum(each.size for each in ranges)
+
+
+def is_other_cluster(progress: Progress | None, topic: TopicState) -> bool:
+    """Whether the topic is one of another cluster than the windows are of."""
+    known = progress.cluster_id if progress else None
+    return None not in (known, topic.cluster_id) and known != topic.cluster_id
 
 
 def _is_other(progress: Progress, topic: TopicState) -> bool:

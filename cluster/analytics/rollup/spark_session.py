@@ -1,9 +1,12 @@
-"""Starts one Spark session in this process, logs its output to a file, and leaves no JVM behind.
+"""Starts a Spark session in this process, which has one Java process; logs its output to a file.
 
 Spark's settings suit a small machine; with `--master` of a Spark cluster, that cluster's apply.
 """
 
+import atexit
 import contextlib
+import functools
+import io
 import logging
 import os
 import re
@@ -11,10 +14,11 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading  # noqa: TID251 - PySpark has threads that print
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import psutil
 
@@ -46,24 +50,30 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-JVM_GONE: Final = (ConnectionRefusedError, ConnectionResetError, EOFError)
+JVM_GONE: Final = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, EOFError)
 """What calls of a JVM that was killed raise, beside Py4JError."""
 _STOP_TIMEOUT_S: Final = 5.0
 _REASON_LENGTH: Final = 300
-_REASONS: Final = (
-    r"^(?:cluster\.analytics(?:\.\w+)+|cimpl)\.\w+: (.+)$",  # last line of a worker's traceback
-    r"^(?:[a-z]+\.)+\w+(?:Exception|Error): (.+)$",  # first line of a Java stack trace
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_OURS: Final = re.compile(r"cluster(?:\.\w+)+: (.+)")
+"""The last line of a traceback of an exception that has a text for people."""
+_PYTHONS: Final = re.compile(r"[A-Za-z_][\w.]*(?:: .+|$)")
+_JAVAS: Final = re.compile(
+    r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+\w+(?:Exception|Error): (.+)$", re.MULTILINE
 )
+"""The first line of a Java stack trace, or of one of its causes."""
 
 
 @contextlib.contextmanager
 def spark_session(master: str, log: Path, packages: str | None = None) -> Iterator["SparkSession"]:
-    """A session that lives as long as the block; the JVM and its workers are ended after it.
+    """A session that lives as long as the block.
 
+    Its JVM and workers end with this process at the latest, and no session outside the block may
+    be there: a second one of this process has the same JVM, which writes to the first one's log.
     `packages` are Maven coordinates, joined by commas, that Spark fetches where it has them not.
-    What the JVM and the workers print is appended to `log`. Raises UserError (NoJava among them).
+    What the JVM, the workers and, within the block, other threads print is appended to `log`.
+    Raises UserError (NoJava among them).
     """
-    before = _children()
     log.parent.mkdir(parents=True, exist_ok=True)
     rotate_if_large(log)
     # For the files that Spark would otherwise leave in the working and the temporary directory.
@@ -77,8 +87,6 @@ def spark_session(master: str, log: Path, packages: str | None = None) -> Iterat
                 with contextlib.suppress(Exception):  # a JVM that died cannot be stopped
                     session.stop()
     finally:
-        _end([child for child in _children() if child not in before])
-        _forget_gateway()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -92,18 +100,19 @@ def submitted_session() -> Iterator["SparkSession"]:
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    with tempfile.TemporaryDirectory(prefix="milena-spark-") as scratch:
-        session.sparkContext.addPyFile(str(packed(Path(scratch))))
-        try:
-            yield session
-        finally:
+    scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
+    try:
+        session.sparkContext.addPyFile(str(packed(scratch)))
+        yield session
+    finally:
+        with contextlib.suppress(Exception):  # a JVM that died cannot be stopped
             session.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "SparkSession":
     import pyspark
     from py4j.protocol import Py4JError
-    from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -126,6 +135,7 @@ def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "Spar
     )
     if packages:
         builder = builder.config("spark.jars.packages", packages)
+    _end_children_at_exit()
     try:
         with log.open("ab") as file, _output_to(file.fileno()), _kept_interrupts():
             session = builder.getOrCreate()
@@ -135,8 +145,6 @@ def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "Spar
         if "stopped SparkContext" in why:  # what it gives up with after a minute
             why = "the master did not answer"
         raise UserError(f"Spark did not start with {what}: {why} (see {shown(log)})") from None
-    # Of a JVM that is killed it prints a traceback otherwise.
-    AccumulatorTCPServer.handle_error = _log_error  # type: ignore[method-assign,assignment]
     if not is_local and not master.startswith("local-cluster"):
         session.sparkContext.addPyFile(str(packed(scratch)))
     return session
@@ -162,20 +170,46 @@ def _output_to(descriptor: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _logging_to(log: Path) -> Iterator[None]:
-    """Send logging to a file: Py4J logs interrupted calls, although it also raises an error."""
+    """Send logging, and what other threads print on stderr, to a file.
+
+    PySpark tells of interrupted calls in the one and of broken connections in the other, although
+    it also raises an error.
+    """
     # Without rotation, because the JVM and its workers have the file open too.
     handler = logging.FileHandler(log)
     handler.setFormatter(LineFormatter())
     logging.getLogger().addHandler(handler)
     try:
-        yield
+        with (
+            log.open("a", buffering=1) as file,
+            contextlib.redirect_stderr(_ByThread(sys.stderr, file)),
+        ):
+            yield
     finally:
         logging.getLogger().removeHandler(handler)
         handler.close()
 
 
-def _log_error(_server: object, _request: object, _address: object) -> None:
-    logging.getLogger("pyspark").info("a connection to Spark's Java process broke", exc_info=True)
+class _ByThread(io.TextIOBase):
+    """A stream for the thread that made it, and another for all others."""
+
+    def __init__(self, own: TextIO, of_others: TextIO) -> None:
+        self._own = own
+        self._of_others = of_others
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._own.isatty()
+
+    @property
+    def _stream(self) -> TextIO:
+        return self._own if threading.get_ident() == self._thread else self._of_others
 
 
 @contextlib.contextmanager
@@ -200,12 +234,33 @@ def reason(problem: BaseException) -> str:
     if java is not None:
         with contextlib.suppress(Exception):  # asking needs a JVM that lives
             text = f"{text}\n{java.toString()}"
-    for pattern in _REASONS:
-        found = re.findall(pattern, text, re.MULTILINE)
-        if found:
-            return str(found[-1]).strip()[:_REASON_LENGTH]
+    return reason_in(text) or type(problem).__name__
+
+
+def reason_in(text: str) -> str:
+    """One line from the text of an error of Spark; empty if it has none.
+
+    Of tracebacks the last line of the first tells the cause: those after it say what followed.
+    """
+    _, *tracebacks = text.split(_TRACEBACK)
+    ends = [end for each in tracebacks if (end := _end_of(each))]
+    for end in ends:
+        if found := _OURS.fullmatch(end):
+            return found[1].strip()[:_REASON_LENGTH]
+    if ends:
+        return ends[0][:_REASON_LENGTH]
+    if javas := _JAVAS.findall(text):
+        return str(javas[-1]).strip()[:_REASON_LENGTH]
     lines = text.strip().splitlines()
-    return lines[0][:_REASON_LENGTH] if lines else type(problem).__name__
+    return lines[0][:_REASON_LENGTH] if lines else ""
+
+
+def _end_of(traceback: str) -> str:
+    """The line of a traceback that names the exception: the first that is not indented."""
+    for line in traceback.splitlines():
+        if _PYTHONS.fullmatch(line):
+            return line
+    return ""
 
 
 def packed(scratch: Path) -> Path:
@@ -217,13 +272,24 @@ def packed(scratch: Path) -> Path:
     return archive
 
 
+@functools.cache
+def _end_children_at_exit() -> None:
+    """Let the JVM and all that it starts end before this process does.
+
+    A JVM ends by itself once the process is gone that started it; but then nobody has waited for
+    it, and one that is stuck stays.
+    """
+    before = _children()
+    atexit.register(lambda: _end([child for child in _children() if child not in before]))
+
+
 def _children() -> list[psutil.Process]:
     found: list[psutil.Process] = psutil.Process().children(recursive=True)
     return found
 
 
 def _end(processes: list[psutil.Process]) -> None:
-    """Wait a few seconds for the processes to end by themselves, then kill them."""
+    """Ask the processes to end, and kill those that have not after a few seconds."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
@@ -232,18 +298,3 @@ def _end(processes: list[psutil.Process]) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(alive, timeout=_STOP_TIMEOUT_S)
-
-
-def _forget_gateway() -> None:
-    """Reset the class attributes in which PySpark keeps its JVM, so that another can be started."""
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        with contextlib.suppress(Exception):  # its JVM is gone
-            gateway.shutdown()
-        with contextlib.suppress(OSError):  # a pipe to a process that is gone
-            gateway.proc.stdin.close()
-        gateway.proc.wait()
-    SparkContext._gateway = None
-    SparkContext._jvm = None

@@ -1,8 +1,14 @@
 """Options of `rollup` that contradict each other: refused before anything is looked at."""
 
+import argparse
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
+from cluster.model.errors import UserError
 from cluster.tools.main import main
+from cluster.tools.rollup import ENGINES, WIDTHS, output_place, prepare_spark, retained
 
 
 @pytest.mark.parametrize(
@@ -16,7 +22,10 @@ from cluster.tools.main import main
         (["--follow", "--full"], "--full reads the whole topic once: run it before"),
         (["--follow", "--source", "kafka"], "--follow reads with our data source only"),
         (["--follow", "--packages", "a:b:1"], "--follow reads with our data source only"),
-        (["--follow", "--when-told"], "--when-told reads once: leave out --follow"),
+        (["--follow", "--engine", "local"], "--follow is a stream of Spark: leave out --engine"),
+        (["--follow", "--output", "s3://b/w"], "--output is no directory: say with --checkpoint"),
+        (["--engine", "local", "--master", "yarn"], "--engine local needs no Spark: leave out"),
+        (["--engine", "local", "--source", "kafka"], "--engine local needs no Spark: leave out"),
     ],
 )
 def test_an_option_without_effect_is_refused_in_one_line(tmp_path, capsys, words, reason):
@@ -25,6 +34,49 @@ def test_an_option_without_effect_is_refused_in_one_line(tmp_path, capsys, words
     assert out == ""
     assert err.startswith(f"error: {reason}")
     assert err.count("\n") == 1
+
+
+def test_how_long_windows_are_kept_by_width():
+    day = timedelta(days=1)
+    assert retained("30d") == dict.fromkeys(("10s", "1m", "1h", "1d"), 30 * day)
+    assert retained("10s=7d, 1m=365d") == {"10s": 7 * day, "1m": 365 * day}
+    for wrong, reason in (
+        ("10s=7d,1m=3d", "must keep windows at least as long as narrower ones"),
+        ("10s=7d,1h=365d", "must keep windows at least as long as narrower ones"),
+        ("1m=7d,1w=30d", "with widths 10s, 1m, 1h, 1d, not 1m=7d,1w=30d"),
+        ("1m=", "must be like 90s, 30m, 6h or 2d"),
+        ("soon", "must be like 90s, 30m, 6h or 2d"),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError, match=reason):
+            retained(wrong)
+
+
+def test_a_place_that_is_a_uri_is_never_a_local_folder(tmp_path):
+    def place(output: str | None) -> str:
+        return output_place(argparse.Namespace(output=output, data_dir=tmp_path))
+
+    assert place("s3a://bucket/windows") == "s3a://bucket/windows"
+    assert place(str(tmp_path / "w")) == str(tmp_path / "w")
+    assert place("w") == str(Path.cwd() / "w")
+    assert place(None) == str(tmp_path / "rollup")
+
+
+def test_spark_that_is_missing_can_be_done_without(monkeypatch):
+    def missing(*_: str) -> None:
+        raise UserError("pyspark is missing: pip install 'milena[rollup]'")
+
+    monkeypatch.setattr("cluster.tools.rollup.need_extra", missing)
+    with pytest.raises(UserError, match=r"^pyspark is missing: .*; or run it with --engine local"):
+        prepare_spark()
+
+
+def test_the_words_of_options_are_those_of_the_engines_and_widths():
+    pytest.importorskip("pyarrow", reason="needs the extra `windows`")
+    from cluster.analytics.rollup import plan
+    from cluster.analytics.windows.kinds import WIDTHS_S
+
+    assert plan.ENGINES == ENGINES
+    assert tuple(WIDTHS_S) == WIDTHS
 
 
 def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):

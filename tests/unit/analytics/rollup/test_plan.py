@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
-from cluster.analytics.rollup.plan import plan, records_in, slices
-from cluster.analytics.rollup_output import Progress
+from cluster.analytics.rollup.plan import (
+    LOCAL,
+    SPARK,
+    engine,
+    is_other_cluster,
+    plan,
+    records_in,
+    slices,
+)
+from cluster.analytics.windows.manifest import FormerTopic, Progress
 
 
 def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicState:
@@ -20,7 +28,7 @@ def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicState:
 
 
 def progress(*offsets: int, topic_id: str | None = "id") -> Progress:
-    return Progress("metrics", topic_id, dict(enumerate(offsets)), changes=3, newest_s=50)
+    return Progress("metrics", topic_id, dict(enumerate(offsets)), cluster_id="here")
 
 
 def test_the_first_run_reads_everything():
@@ -33,7 +41,7 @@ def test_the_first_run_reads_everything():
 def test_a_later_run_reads_what_is_new_and_partitions_that_were_added():
     chosen = plan(progress(7, 4), topic((0, 9), (0, 4), (0, 2)), whole=False)
     assert chosen.ranges == (OffsetRange(0, 7, 9), OffsetRange(2, 0, 2))
-    assert (chosen.start.changes, chosen.start.newest_s) == (3, 50)
+    assert chosen.start.cluster_id == "here", "known, although nobody tells now"
 
 
 def test_nothing_new_is_nothing_to_read():
@@ -65,6 +73,8 @@ def test_a_topic_that_was_made_again_is_read_from_its_start(before, now):
     assert chosen.is_other_topic
     assert chosen.ranges == now.ranges
     assert chosen.lost == 0
+    assert chosen.start.former_topics == (FormerTopic(before.topic_id, before.offsets),)
+    assert chosen.start.topic_id == now.topic_id
 
 
 @given(
@@ -82,3 +92,23 @@ def test_parts_hold_every_offset_once_in_order(spans, most):
             reached[each.partition] = each.end
         assert after.offsets == reached
     assert reached == {each.partition: each.end for each in now.ranges}
+
+
+def test_another_cluster_is_told_by_its_id():
+    assert is_other_cluster(progress(3), topic((0, 3))._replace(cluster_id="elsewhere"))
+    assert not is_other_cluster(progress(3), topic((0, 3))._replace(cluster_id="here"))
+    assert not is_other_cluster(progress(3), topic((0, 3)))
+    assert not is_other_cluster(None, topic((0, 3))._replace(cluster_id="here"))
+
+
+@pytest.mark.parametrize(
+    ("records", "delta_rows", "expected"),
+    [
+        (200_000, 0, LOCAL),
+        (200_001, 0, SPARK),
+        (0, 2_000_000, LOCAL),
+        (0, 2_000_001, SPARK),
+    ],
+)
+def test_spark_is_for_much(records, delta_rows, expected):
+    assert engine(records, delta_rows) == expected

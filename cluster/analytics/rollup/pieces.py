@@ -1,0 +1,180 @@
+"""Reads pieces of the topic and writes their sums as deltas: in an executor, or in this process.
+
+The functions take and return plain values, so that any process of any machine may run them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Final, NamedTuple
+
+from confluent_kafka import KafkaException
+
+from cluster.analytics.rollup.kafka_records import Block, ReadFailed, read_range
+from cluster.analytics.rollup.offset_ranges import OffsetRange
+from cluster.analytics.windows.deltas import PieceResult, write_delta
+from cluster.analytics.windows.kinds import KIND_OF
+from cluster.analytics.windows.layout import delta_path
+from cluster.analytics.windows.manifest import DeltaFile
+from cluster.analytics.windows.record_schema import Values, checked, reasons
+from cluster.analytics.windows.store import Store, open_store
+from cluster.analytics.windows.window_sums import Sums, added_up, first_sums, joined
+from cluster.runtime.clock import SystemClock
+
+OTHER: Final = "other"
+"""Under which metric records of kinds without windows are counted."""
+DELTA_ROWS: Final = 200_000
+"""Sums are written once there are so many: this bounds the memory of a task."""
+ASIDE_MOST: Final = 1_000
+"""Of what one task reads at most so many rejected values, and as many late ones, are put aside."""
+_SHOWN_BYTES: Final = 1024
+"""So much of a value that is put aside is kept."""
+
+
+class ReadJob(NamedTuple):
+    """What all pieces have in common."""
+
+    connection: Mapping[str, str]
+    """Settings of the Kafka client. They may hold a password."""
+    topic: str
+    output: str
+    """The place of the windows (`store.open_store`)."""
+    change: int
+    """The change of the directory that the deltas are for."""
+    late_before_s: int | None
+    """Records whose interval began before are late; None if none are."""
+
+
+def read_pieces(job: ReadJob, pieces: Iterable[OffsetRange]) -> PieceResult:
+    """Read ranges of offsets and write deltas of them.
+
+    Raises ReadFailed, UnusableDirectory.
+    """
+    sums = PieceSums(job, open_store(job.output))
+    try:
+        for piece in pieces:
+            for block in read_range(job.connection, job.topic, piece, fail_on_data_loss=False):
+                if isinstance(block, int):
+                    sums.lose(block)
+                else:
+                    sums.add(piece.partition, block)
+    except KafkaException as problem:
+        raise ReadFailed(problem.args[0].str()) from None
+    return sums.done()
+
+
+class PieceSums:
+    """The sums of blocks, of which deltas are written."""
+
+    def __init__(self, job: ReadJob, store: Store) -> None:
+        self._job = job
+        self._store = store
+        # Other pieces of the change, and another attempt of this one, have other names.
+        self._name = token_hex(8)
+        self._deltas: list[DeltaFile] = []
+        self._counts: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
+        self._late = 0
+        self._lost = 0
+        self._aside: list[str] = []
+        self._rejected_left = ASIDE_MOST
+        self._late_left = ASIDE_MOST
+        self._waiting: list[Sums] = []
+        self._waiting_rows = 0
+        self._clock = SystemClock()
+
+    def lose(self, count: int) -> None:
+        """Count records that retention removed before they were read."""
+        self._lost += count
+
+    def add(self, partition: int, block: Block) -> None:
+        """Add a block's records. Raises UnusableDirectory."""
+        found = checked(
+            Values(block.values, block.keys, block.timestamps_ms), self._clock.wall_ms()
+        )
+        for kind, table in found.tables.items():
+            self._counts[kind] += table.num_rows
+        self._counts[OTHER] += found.others
+        self._rejected.update(reasons(found.rejected))
+        for at, reason in found.rejected[: self._rejected_left]:
+            self._put_aside(partition, block, at, reason)
+        self._rejected_left -= min(self._rejected_left, len(found.rejected))
+        if self._job.late_before_s is not None:
+            self._note_late(partition, block, found.late(self._job.late_before_s * 1_000_000))
+        sums = {
+            kind: added_up(first_sums(table, KIND_OF[kind]), KIND_OF[kind])
+            for kind, table in found.tables.items()
+        }
+        self._waiting.append(sums)
+        self._waiting_rows += _rows(sums)
+        if self._waiting_rows > DELTA_ROWS:
+            self._gather()
+
+    def done(self) -> PieceResult:
+        """What became of the records, once all blocks are added. Raises UnusableDirectory."""
+        self._write(joined(self._waiting))
+        return PieceResult(
+            deltas=self._deltas,
+            counts=dict(+self._counts),
+            rejected=dict(self._rejected),
+            late=self._late,
+            lost=self._lost,
+            aside=self._aside,
+        )
+
+    def _gather(self) -> None:
+        """Add up what waits; write it if that has not made it much less."""
+        sums = joined(self._waiting)
+        self._waiting, self._waiting_rows = [sums], _rows(sums)
+        if self._waiting_rows > DELTA_ROWS // 2:
+            self._write(sums)
+            self._waiting, self._waiting_rows = [], 0
+
+    def _write(self, sums: Sums) -> None:
+        path = delta_path(self._job.change, f"{self._name}-{len(self._deltas)}")
+        delta = write_delta(self._store, path, sums)
+        if delta is not None:
+            self._deltas.append(delta)
+
+    def _note_late(self, partition: int, block: Block, places: list[int]) -> None:
+        assert self._job.late_before_s is not None
+        self._late += len(places)
+        until = datetime.fromtimestamp(self._job.late_before_s, UTC)
+        reason = f"late: windows before {until:%Y-%m-%dT%H:%M:%SZ} were closed"
+        for at in places[: self._late_left]:
+            self._put_aside(partition, block, at, reason)
+        self._late_left -= min(self._late_left, len(places))
+
+    def _put_aside(self, partition: int, block: Block, at: int, reason: str) -> None:
+        """A line of JSON about a value: where it is, why it is put aside, its start."""
+        value = (block.values[at] or b"")[:_SHOWN_BYTES]
+        line = {
+            "partition": partition,
+            "offset": block.offsets[at],
+            "reason": reason,
+            "value": value.decode("utf-8", "backslashreplace"),
+        }
+        self._aside.append(json.dumps(line))
+
+
+def _rows(sums: Sums) -> int:
+    return sum(table.num_rows for table in sums.values())
+
+
+def together(results: Iterable[PieceResult]) -> PieceResult:
+    """The results of several pieces as one."""
+    deltas: list[DeltaFile] = []
+    aside: list[str] = []
+    counts: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
+    late = lost = 0
+    for each in results:
+        deltas += each.deltas
+        aside += each.aside
+        counts.update(each.counts)
+        rejected.update(each.rejected)
+        late += each.late
+        lost += each.lost
+    return PieceResult(deltas, dict(counts), dict(rejected), late, lost, aside)
