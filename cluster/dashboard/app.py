@@ -35,6 +35,8 @@ from cluster.model.quotas import QUOTA_KEYS
 log = logging.getLogger(__name__)
 
 _BODY_MAX_BYTES: Final = 64 * 1024
+_CAPACITY_PERIOD_S: Final = 30.0
+"""Windows are added every few seconds at most, and a history of weeks changes slowly."""
 _NO_STORE: Final = {"cache-control": "no-store"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -61,6 +63,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/cluster", routes.cluster),
             Route("/api/topic", routes.topic),
             Route("/api/history", routes.history),
+            Route("/api/capacity", routes.capacity),
             Route("/api/quotas", routes.quotas),
             Route("/api/quotas", routes.alter_quota, methods=["POST"]),
             Route("/api/quotas/command", routes.quota_command, methods=["POST"]),
@@ -91,6 +94,7 @@ class _Routes:
         self._feed = LiveFeed(self._reading)
         self._cluster = SharedReading(sources.cluster)
         self._quotas = SharedReading(sources.quotas)
+        self._capacity = SharedReading(sources.capacity, _CAPACITY_PERIOD_S)
         pages = Environment(
             loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
         )
@@ -149,6 +153,9 @@ class _Routes:
         user, client_id = _query(request, "user"), _query(request, "client_id")
         since_ms = _number(_query(request, "since_ms"))
         return await _json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
+
+    async def capacity(self, _request: Request) -> Response:
+        return JSONResponse(await self._capacity.get(), headers=_NO_STORE)
 
     async def quotas(self, _request: Request) -> Response:
         return JSONResponse(await self._quotas.get(), headers=_NO_STORE)

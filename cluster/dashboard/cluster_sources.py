@@ -8,6 +8,7 @@ from typing import Final
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.dashboard.broker_actions import ACTIONS, SIGNALS, action_command, action_request
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
+from cluster.dashboard.capacity_view import capacity_view
 from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
@@ -153,6 +154,12 @@ class ClusterSources:
         """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)
         found: Json = finite(client_history(place, user, client_id, since_ms, _now_ms(), command))
+        return found
+
+    def capacity(self) -> Json:
+        """See `Sources`."""
+        place, command = self._files.path / "rollup", launcher(self._files.path)
+        found: Json = finite(capacity_view(place, _now_ms(), command))
         return found
 
     def alter_quota(

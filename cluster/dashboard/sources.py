@@ -62,6 +62,10 @@ class Sources(Protocol):
         """Windows of the rollup about one client."""
         ...
 
+    def capacity(self) -> Json:
+        """What the rollup's history says of capacity, see `capacity_view`."""
+        ...
+
     def alter_quota(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
     ) -> Done:

@@ -390,6 +390,57 @@ def test_the_history_from_the_rollup_is_drawn_beside(
     page.ask("document.querySelector('dialog[open]').close()")
 
 
+@pytest.fixture
+def two_days(cluster: Cluster) -> Iterator[None]:
+    """Windows of the last two days of a cluster that is known."""
+    pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+    from tests.support.capacity_history import DAY_S, HOUR_S, Truth, written
+
+    end_s = int(datetime.now(UTC).timestamp()) // HOUR_S * HOUR_S
+    written(cluster.data_dir / "rollup", Truth(days=2, first_s=end_s - 2 * DAY_S).rows())
+    yield
+    shutil.rmtree(cluster.data_dir / "rollup")
+
+
+def test_capacity_without_a_history_names_the_command(page: WebPage, url: str) -> None:
+    page.show(url + "#capacity")
+    page.wait_for("document.querySelector('main .command')?.innerText.includes('rollup')")
+    assert page.ask("document.querySelector('main .uplot')") is None
+
+
+@pytest.mark.usefixtures("two_days")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_capacity_shows_the_figures_of_the_report(
+    page: WebPage, url: str, axe: str, width: int, tmp_path: Path
+) -> None:
+    # What was read without windows is kept for half a minute.
+    wait_until(
+        lambda: "report" in httpx.get(url + "api/capacity", timeout=30).json(),
+        "the windows to be read",
+    )
+    page.show(url + "#capacity", width=width, height=2600)
+    page.wait_for("Boolean(document.querySelector('main .uplot canvas'))")
+    told = httpx.get(url + "api/capacity", timeout=30).json()
+    shown = page.ask("document.querySelector('main').innerText")
+    for table in told["tables"]:
+        for row in table["rows"]:
+            assert all(cell in shown for cell in row), row
+    page.wait_for("document.querySelectorAll('main .mark').length === 5")
+    titles = page.ask("[...document.querySelectorAll('main .mark')].map((mark) => mark.title)")
+    assert "election: orders: 3 partitions have other leaders" in titles
+    cells = "document.querySelectorAll('.heat tbody td')"
+    assert page.ask(f"{cells}.length") == 7 * 24
+    assert page.ask(f"[...{cells}].filter((cell) => cell.classList.contains('none')).length") > 0
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(tmp_path / "capacity.png")
+    page.ask(axe + ";0")
+    found = page.ask(
+        "axe.run().then((found) => found.violations.map((each) =>"
+        " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
+    )
+    assert found == []
+
+
 def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     for client_id in NASTY:
         with NamedClient(cluster.addresses[0], client_id) as client:

@@ -13,9 +13,7 @@ from markupsafe import Markup
 from cluster.analytics.capacity import throughput_plot, words
 from cluster.analytics.capacity.growth import BusyHours
 from cluster.analytics.capacity.report import Report
-from cluster.analytics.capacity.tables import busiest, tables
-from cluster.analytics.capacity.trends import DAY_S
-from cluster.views.quantities import clock
+from cluster.analytics.capacity.tables import busiest, period_text, tables
 
 _HERE: Final = "cluster.analytics.capacity"
 _REPORTS: Final = "cluster.analytics.reports"
@@ -24,7 +22,6 @@ _ROWS_MAX: Final = 200
 
 def page(report: Report, source: str) -> str:
     """The whole document. `source` says where the windows came from."""
-    period = report.period
     style = "".join(
         files(folder).joinpath(name).read_text("utf-8")
         for folder, name in ((_REPORTS, "report.css"), (_HERE, "capacity.css"))
@@ -34,10 +31,7 @@ def page(report: Report, source: str) -> str:
         .get_template("capacity.html")
         .render(
             style=Markup(style),
-            period=(
-                f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)}"
-                f" UTC ({words.days((period.end_s - period.first_s) / DAY_S)})"
-            ),
+            period=period_text(report.period),
             source=source,
             tiles=_tiles(report),
             legend=throughput_plot.LEGEND,

@@ -9,7 +9,8 @@ from cluster.analytics.capacity.growth import BusyHours, Growth, Topics
 from cluster.analytics.capacity.headroom import Headroom
 from cluster.analytics.capacity.lags import Lags
 from cluster.analytics.capacity.latencies import Latencies
-from cluster.analytics.capacity.report import Events, Report
+from cluster.analytics.capacity.report import Events, Period, Report
+from cluster.analytics.capacity.trends import DAY_S
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock
 
@@ -43,6 +44,14 @@ def tables(report: Report, groups: int, events: int) -> list[Table]:
         _lags(report.lags, groups),
         _events(report.events, events),
     ]
+
+
+def period_text(period: Period) -> str:
+    """From when to when, and for how long."""
+    return (
+        f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)} UTC"
+        f" ({words.days((period.end_s - period.first_s) / DAY_S)})"
+    )
 
 
 def busiest(hours: BusyHours) -> str:
@@ -92,7 +101,7 @@ def _topics(topics: Topics) -> Table:
     ]
     notes = [] if rows else ["There are no windows of topics."]
     if topics.left_out:
-        notes.append(f"{topics.left_out:,} more: --top")
+        notes.append(f"{topics.left_out:,} more: capacity report --top")
     return Table("Topics", columns, rows, notes, topics.how)
 
 
@@ -178,7 +187,7 @@ def _lags(lags: Lags, most: int) -> Table:
     ]
     notes = [] if rows else ["No group has windows of lag at the end of the history."]
     if len(lags.groups) > most:
-        notes.append(f"{len(lags.groups) - most:,} more: --json")
+        notes.append(f"{len(lags.groups) - most:,} more: capacity report --json")
     return Table("Lag of groups", columns, rows, notes, lags.how)
 
 

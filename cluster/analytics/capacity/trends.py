@@ -16,7 +16,7 @@ from typing import Final
 DAY_S: Final = 86_400
 HOUR_S: Final = 3600
 HOURS_MIN: Final = 6
-"""A trend of fewer hourly points cannot be told."""
+"""A trend of a gauge needs so many hours, one of a rate so many that can be compared."""
 _DAYS_MIN: Final = 4
 """Whole days from which on days are compared instead of hours."""
 _WEEKS_DAYS: Final = 14
@@ -100,7 +100,7 @@ def trend_of_rates(hours: Sequence[tuple[int, float, float]]) -> Trend:
     """The trend of totals per day, from hours: start in seconds, seconds covered by records, total.
 
     From 4 whole days on totals of days are compared, from 14 on those of equal weekdays; with less,
-    hours, and from two days on only equal hours of the day.
+    equal hours of the day.
     """
     days: dict[int, list[float]] = {}
     for start_s, covered_s, total in hours:
@@ -123,28 +123,22 @@ def trend_of_rates(hours: Sequence[tuple[int, float, float]]) -> Trend:
         for start_s, covered_s, total in sorted(hours)
         if covered_s >= HOUR_S / 2
     ][-_HOURS_MAX:]
-    if len(points) < HOURS_MIN:
+    hours_of_day = Counter(round(24 * day) % 24 for day, _ in points)
+    if len(points) - len(hours_of_day) < HOURS_MIN:
         return unknown(
-            f"{len(points)} {'hour' if len(points) == 1 else 'hours'} of history: a trend needs"
-            f" {HOURS_MIN}, of which records cover at least half",
+            f"{_hours(len(points))} of traffic: growth is told from {HOURS_MIN} hours on that have"
+            " an equal hour on another day",
             len(points),
         )
-    is_long = points[-1][0] - points[0][0] >= 2
-    compared = "equal hours of the day" if is_long else "hours; those of a day are not told apart"
-    return _trend(
-        points,
-        1.0 if is_long else None,
-        f"totals of {len(points)} hours, comparing {compared}",
-        compound=True,
-    )
+    which = f"totals of {len(points)} hours, comparing equal hours of the day"
+    return _trend(points, 1.0, which, compound=True)
 
 
 def trend_of_levels(points: Sequence[Point]) -> Trend:
     """The trend of a gauge from its values at the ends of hours."""
     if len(points) < HOURS_MIN:
         return unknown(
-            f"values of {len(points)} {'hour' if len(points) == 1 else 'hours'}: a trend needs"
-            f" {HOURS_MIN}",
+            f"values of {_hours(len(points))}: a trend needs {HOURS_MIN}",
             len(points),
         )
     which = f"the last values of {len(points)} hours"
@@ -181,6 +175,10 @@ def _percent(log_slope: float | None) -> float | None:
     if log_slope is None:
         return None
     return 100 * math.expm1(min(log_slope, 50.0))
+
+
+def _hours(count: int) -> str:
+    return f"{count} {'hour' if count == 1 else 'hours'}"
 
 
 def _is_whole(seasons: float) -> bool:

@@ -1,6 +1,7 @@
 // Puts the page together: views, keys, the stream of readings.
 
 import { follow } from "./api.js";
+import { capacityView } from "./capacity.js";
 import { changeView } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
@@ -8,7 +9,7 @@ import { updateDetail } from "./detail.js";
 import { el, fill, setText } from "./dom.js";
 import { Clients, Past } from "./series.js";
 
-const VIEWS = { clients: clientsView, cluster: clusterView, change: changeView };
+const VIEWS = { clients: clientsView, cluster: clusterView, capacity: capacityView, change: changeView };
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 const line = document.getElementById("cluster-line");
@@ -86,7 +87,8 @@ function changeTheme() {
 const KEYS = {
   1: () => { location.hash = "#clients"; },
   2: () => { location.hash = "#cluster"; },
-  3: () => { location.hash = "#change"; },
+  3: () => { location.hash = "#capacity"; },
+  4: () => { location.hash = "#change"; },
   f: freeze,
   t: changeTheme,
   "/": () => view.focusFilter?.(),

@@ -82,13 +82,28 @@ function timeOf(moment, span) {
   return span <= 86_400 ? time : `${then.getFullYear()}-${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
 }
 
+/** Puts a mark at each moment that the chart shows. */
+function placeMarks(chart, marks) {
+  for (const old of chart.over.querySelectorAll(".mark")) old.remove();
+  for (const { time, text } of marks) {
+    const left = chart.valToPos(time, "x");
+    if (left < 0 || left > chart.over.clientWidth) continue;
+    const mark = document.createElement("span");
+    mark.className = "mark";
+    mark.title = text;
+    mark.style.left = `${left}px`;
+    chart.over.append(mark);
+  }
+}
+
 const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
 
-/** A large chart in `place`: times in seconds, lines of {label, values, color, dash, text}.
+/** A large chart in `place`: times in seconds, lines of {label, values, color, dash, text}; marks are
+ * moments of {time, text}, which is shown to who points at one.
  *
  * Of bytes, the steps of the axis are powers of 2: they are round in KiB and MiB.
  */
-export function lineChart(place, title, times, lines, text, isBytes) {
+export function lineChart(place, title, times, lines, text, isBytes, marks = []) {
   const axis = { stroke: style("--text"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line") } };
   const clock = (_chart, moments) => moments.map((moment) => timeOf(moment, times.at(-1) - times[0]));
   const chart = new uPlot({
@@ -96,8 +111,9 @@ export function lineChart(place, title, times, lines, text, isBytes) {
     width: widthOf(place),
     height: HEIGHT,
     legend: { live: true },
+    hooks: { draw: [(drawn) => placeMarks(drawn, marks)] },
     scales: { y: { range: (_chart, _low, high) => [0, (high || 1) * 1.1] } },
-    axes: [{ ...axis, values: clock, space: 70 }, { ...axis, size: 84, values: (_chart, values) => values.map(text), ...(isBytes ? { incrs: POWERS } : {}) }],
+    axes: [{ ...axis, values: clock, space: (_chart, _axis, low, high) => (high - low > 86_400 ? 140 : 70) }, { ...axis, size: 84, values: (_chart, values) => values.map(text), ...(isBytes ? { incrs: POWERS } : {}) }],
     series: [
       { label: "Time", value: (_chart, moment) => (moment === null ? "-" : new Date(moment * 1000).toLocaleString()) },
       ...lines.map((line) => ({

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cluster.analytics.capacity import words
-from cluster.analytics.capacity.tables import NUMBER, Table, busiest, tables
-from cluster.analytics.capacity.trends import DAY_S
+from cluster.analytics.capacity.tables import NUMBER, Table, busiest, period_text, tables
 from cluster.runtime.text_table import table_text
-from cluster.views.quantities import clock
 
 if TYPE_CHECKING:
     from cluster.analytics.capacity.growth import BusyHours
@@ -36,11 +34,7 @@ def report_text(report: "Report", source: str, *, explain: bool) -> Iterator[str
 
 def period_line(period: "Period", source: str) -> str:
     """From when to when, and of what the history consists."""
-    days = (period.end_s - period.first_s) / DAY_S
-    return (
-        f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)} UTC"
-        f" ({words.days(days)}), windows of 1 h and of {period.fine_s} s in {source}"
-    )
+    return f"{period_text(period)}, windows of 1 h and of {period.fine_s} s in {source}"
 
 
 def _section(table: Table, *, explain: bool) -> Iterator[str]:

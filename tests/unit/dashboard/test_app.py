@@ -48,6 +48,9 @@ class Recorded:
     def history(self, user: str, client_id: str, since_ms: int) -> dict[str, Any]:
         return {"since_ms": since_ms}
 
+    def capacity(self) -> dict[str, Any]:
+        return {"empty": NASTY, "command": "bin/cluster rollup"}
+
     def alter_quota(self, entity: Any, changes: Any) -> Done:
         self.changes.append((entity, changes))
         return Done("changed", "bin/cluster quotas set")
@@ -173,6 +176,10 @@ def test_command_lines_are_told_before_anything_is_done(page: Page, sources: Rec
     assert post(page, "/api/quotas/command", {"entity": {}}).status_code == 400
     assert page.get("/api/actions").json()["actions"][0]["command"] == "bin/cluster kill 0"
     assert sources.changes == []
+
+
+def test_capacity_is_told(page: Page) -> None:
+    assert page.get("/api/capacity").json()["empty"] == NASTY
 
 
 def test_quotas_are_listed(page: Page) -> None:

@@ -214,7 +214,7 @@ def test_one_window_tells_the_present_and_no_trend() -> None:
     found = report(history({BROKER: [row]}))
     assert found.growth.bytes_in_per_day == pytest.approx(DAY_S * MIB)
     assert found.growth.trend.verdict == "unknown"
-    assert "0 hours of history" in found.growth.trend.how
+    assert "0 hours of traffic" in found.growth.trend.how
     (disk,) = found.disks.brokers
     assert (disk.verdict, disk.log_size) == ("unknown", GIB)
     assert found.headroom.bottleneck is None

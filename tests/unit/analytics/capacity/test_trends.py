@@ -81,14 +81,23 @@ def hourly(days: float, growth: float, *, weekend: float = 1.0) -> list[tuple[in
     return made
 
 
-def test_a_trend_needs_six_hours() -> None:
-    trend = trend_of_rates(hourly((HOURS_MIN - 1) / 24, 0.5))
+def test_a_trend_of_a_gauge_needs_six_hours() -> None:
+    points = [(hour / 24, 100.0 * hour) for hour in range(HOURS_MIN)]
+    assert trend_of_levels(points).verdict == "grows"
+    trend = trend_of_levels(points[1:])
+    assert (trend.verdict, trend.per_day) == ("unknown", None)
+    assert "values of 5 hours: a trend needs 6" in trend.how
+
+
+def test_an_evening_is_not_compared_with_a_morning() -> None:
+    trend = trend_of_rates(hourly(29 / 24, 0.5))
     assert trend.verdict == "unknown"
-    assert "5 hours of history: a trend needs 6" in trend.how
-    assert trend_of_rates(hourly(HOURS_MIN / 24, 0.5)).verdict == "grows"
+    assert "29 hours of traffic" in trend.how
+    assert trend_of_rates(hourly(30 / 24, 0.5)).percent_per_day == pytest.approx(50)
+    assert trend_of_rates(hourly(30 / 24, 0.0)).verdict == "steady"
 
 
-def test_from_two_days_on_only_equal_hours_of_the_day_are_compared() -> None:
+def test_with_few_days_only_equal_hours_of_the_day_are_compared() -> None:
     trend = trend_of_rates(hourly(3.5, 0.05))
     assert "equal hours of the day" in trend.how
     assert trend.percent_per_day == pytest.approx(5, abs=0.01)
