@@ -19,23 +19,28 @@ from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.layout import (
-    DAY_WIDTHS,
     HOUR_S,
     HOUR_WIDTHS,
     parsed,
     start_of,
-    units_of,
 )
-from cluster.analytics.windows.manifest import DeltaFile, Manifest, Progress, VisibleFile
+from cluster.analytics.windows.manifest import Manifest, Progress, VisibleFile
 from cluster.analytics.windows.merge import DayTask, HourTask, MergeResult, MergeTask
+from cluster.analytics.windows.merge_plans import (
+    day_of,
+    day_task,
+    drop_hours,
+    has_hour,
+    hour_tasks,
+    put_in_place,
+    rows_by_hour,
+)
 from cluster.analytics.windows.parquet_files import in_words
+from cluster.analytics.windows.repair import repaired
 from cluster.analytics.windows.store import Store
 
 LATE_AFTER: Final = timedelta(minutes=1)
 """A record is late if its window began so long before the newest window that is stored."""
-UNIT_ROWS: Final = 2_000_000
-"""An hour with more rows in deltas is merged in slices: this bounds the memory of a task."""
-_SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class WindowDirectory:
                     deltas=(*before.deltas, *deltas),
                 )
             )
-            self._drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
+            drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
             self._put_aside(change, lines)
             self._commits.commit(change)
         return Added(
@@ -166,15 +171,15 @@ class WindowDirectory:
         `with_late` is whether hours that have been merged before are due again.
         """
         self._commits.make_sure()
-        rows = _rows_by_hour(self.manifest.deltas)
+        rows = rows_by_hour(self.manifest.deltas)
         closed = closed_until(self.manifest.newest_s, watermark)
         tasks: list[HourTask] = []
         for hour in sorted(rows):
             is_closed = closed is not None and start_of(hour) + HOUR_S <= closed.timestamp()
             if everything or is_closed:
                 visible = self._commits.files_of(hour[:10])
-                if everything or with_late or not _has_hour(visible, hour):
-                    tasks += self._hour_tasks(hour, rows[hour], visible)
+                if everything or with_late or not has_hour(visible, hour):
+                    tasks += hour_tasks(self.manifest, hour, rows[hour], visible)
         return tasks
 
     def merges_anew(self, results: Sequence[PieceResult]) -> list[HourTask]:
@@ -182,12 +187,14 @@ class WindowDirectory:
         each window the version made of more records is kept. See `merged`."""
         self._commits.make_sure()
         anew = [delta for result in results for delta in result.deltas]
-        rows = _rows_by_hour([*self.manifest.deltas, *anew])
+        rows = rows_by_hour([*self.manifest.deltas, *anew])
         return [
             task._replace(anew=tuple(delta.path for delta in anew if hour in delta.hours))
             for hour in sorted({hour for delta in anew for hour in delta.hours})
             if self.manifest.keeps(NARROWEST, hour[:10])
-            for task in self._hour_tasks(hour, rows[hour], self._commits.files_of(hour[:10]))
+            for task in hour_tasks(
+                self.manifest, hour, rows[hour], self._commits.files_of(hour[:10])
+            )
         ]
 
     def day_merges(
@@ -198,22 +205,10 @@ class WindowDirectory:
         for task, result in zip(tasks, results, strict=True):
             sums = by_day.setdefault(task.unit.day, {}).setdefault(task.unit.hour, [])
             sums += [result.sums] if result.sums else []
-        found = []
-        for day, hours in sorted(by_day.items()):
-            widths = self._widths(day, DAY_WIDTHS)
-            found.append(
-                DayTask(
-                    self.next_change,
-                    self._cluster_id,
-                    day,
-                    hours=tuple(sorted(hours)),
-                    is_added=not self.manifest.keeps(NARROWEST, day),
-                    sums={hour: tuple(paths) for hour, paths in sorted(hours.items()) if paths},
-                    widths=widths,
-                    visible=_paths(self._commits.files_of(day), widths[:1]),
-                )
-            )
-        return found
+        return [
+            day_task(self.manifest, day, hours, self._commits.files_of(day))
+            for day, hours in sorted(by_day.items())
+        ]
 
     def merged(
         self,
@@ -250,14 +245,10 @@ class WindowDirectory:
             removals=[result.sums for result in results if result.sums]
             + [delta.path for delta in anew],
         )
-        self._drop_hours(change, lambda path, hour: (path, hour) in taken)
+        drop_hours(change, lambda path, hour: (path, hour) in taken)
         written = [VisibleFile(file.final, file.rows, file.bytes) for file in new]
-        for day in sorted({_day_of(task) for task in tasks}):
-            of_day = [task for task in tasks if _day_of(task) == day]
-            change.days[day] = [
-                *(file for file in self._commits.files_of(day) if not _is_replaced(file, of_day)),
-                *(file for file in written if f"/day={day}/" in file.path),
-            ]
+        for day in sorted({day_of(task) for task in tasks}):
+            put_in_place(change, day, self._commits.files_of(day), tasks, written)
         self._put_aside(change, [line for result in read for line in result.aside])
         self._commits.commit(change)
         return Merged(len(units), _windows_in(written))
@@ -305,7 +296,7 @@ class WindowDirectory:
             gone += len(files) - len(kept)
             if kept != files:
                 change.days[day] = kept
-        self._drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
+        drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
         change.removals += [each.path for each in aside]
         change.manifest = replace(
             change.manifest,
@@ -320,45 +311,17 @@ class WindowDirectory:
             self._commits.commit(change)
         return gone
 
-    def _hour_tasks(self, hour: str, rows: int, visible: Sequence[VisibleFile]) -> list[HourTask]:
-        slices = self.manifest.hours.get(hour, 1)
-        if not _has_hour(visible, hour):
-            slices = next((n for n in _SLICES if rows <= n * UNIT_ROWS), _SLICES[-1])
-        widths = self._widths(hour[:10], HOUR_WIDTHS)
-        return [
-            HourTask(
-                self.next_change,
-                self._cluster_id,
-                unit,
-                widths,
-                visible=_paths(visible, widths[:1], unit.name),
-                deltas=tuple(delta.path for delta in self.manifest.deltas if hour in delta.hours),
-            )
-            for unit in units_of(hour, slices)
-        ]
-
-    def _widths(self, day: str, among: Iterable[str]) -> tuple[str, ...]:
-        return tuple(width for width in among if self.manifest.keeps(width, day))
-
-    @property
-    def _cluster_id(self) -> str | None:
-        return self.manifest.progress.cluster_id if self.manifest.progress else None
+    def repair(self, now: datetime) -> dict[str, int]:
+        """Remove the windows that cannot be: that begin later than 10 min from now, or before 2020.
+        Returns how many rows went, of all files, by kind of record."""
+        self._commits.make_sure()
+        change, gone = repaired(self._commits, now)
+        if gone:
+            self._commits.commit(change)
+        return gone
 
     def _is_forgotten(self, manifest: Manifest, hour: str) -> bool:
         return not any(manifest.keeps(width, hour[:10]) for width in WIDTHS_S)
-
-    def _drop_hours(self, change: Change, is_dropped: Callable[[str, str], bool]) -> None:
-        """Let hours of deltas, by path and hour, count no more; deltas without hours go."""
-        kept = []
-        for delta in change.manifest.deltas:
-            hours = {
-                hour: rows for hour, rows in delta.hours.items() if not is_dropped(delta.path, hour)
-            }
-            if hours:
-                kept.append(delta._replace(hours=hours))
-            else:
-                change.removals.append(delta.path)
-        change.manifest = replace(change.manifest, deltas=tuple(kept))
 
     def _put_aside(self, change: Change, lines: Sequence[str]) -> None:
         today = datetime.now(UTC).date().isoformat()
@@ -373,46 +336,6 @@ def closed_until(newest_s: int | None, watermark: timedelta) -> datetime | None:
     width_s = WIDTHS_S[NARROWEST]
     spans = -((int(watermark.total_seconds()) - newest_s) // width_s)
     return datetime.fromtimestamp(spans * width_s, UTC)
-
-
-def _rows_by_hour(deltas: Iterable[DeltaFile]) -> Counter[str]:
-    rows: Counter[str] = Counter()
-    for delta in deltas:
-        rows.update(delta.hours)
-    return rows
-
-
-def _has_hour(files: Iterable[VisibleFile], hour: str) -> bool:
-    places = [parsed(file.path) for file in files]
-    return any(
-        place is not None and place.width in HOUR_WIDTHS and place.unit[:2] == hour[11:]
-        for place in places
-    )
-
-
-def _paths(
-    files: Iterable[VisibleFile], widths: Sequence[str], unit: str | None = None
-) -> tuple[str, ...]:
-    """The paths of those of these widths, and of this unit."""
-    found = []
-    for file in files:
-        place = parsed(file.path)
-        if place is not None and place.width in widths and unit in (None, place.unit):
-            found.append(file.path)
-    return tuple(sorted(found))
-
-
-def _day_of(task: MergeTask) -> str:
-    return task.day if isinstance(task, DayTask) else task.unit.day
-
-
-def _is_replaced(file: VisibleFile, tasks: Iterable[MergeTask]) -> bool:
-    """Whether one of these tasks of its day wrote a file anew, or found that it has no rows."""
-    place = parsed(file.path)
-    return place is not None and any(
-        place.width in task.widths and (isinstance(task, DayTask) or place.unit == task.unit.name)
-        for task in tasks
-    )
 
 
 def _is_kept(file: VisibleFile, manifest: Manifest) -> bool:

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
 import pyarrow.parquet as pq
 
-from cluster.analytics.windows import directory as directory_module
+from cluster.analytics.windows import merge_plans
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory, closed_until
 from cluster.analytics.windows.kinds import LAG, QUOTA, WINDOW_KINDS
@@ -153,7 +153,7 @@ def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatc
     with opened(tmp_path) as directory:
         first = piece(directory, records[::2])
         piece_rows = first.deltas[0].rows
-        monkeypatch.setattr(directory_module, "UNIT_ROWS", piece_rows // 2)
+        monkeypatch.setattr(merge_plans, "UNIT_ROWS", piece_rows // 2)
         directory.append([first], reached(1))
         tasks = directory.merges(everything=True)
         assert [task.unit.minutes for task in tasks] == [30, 30]

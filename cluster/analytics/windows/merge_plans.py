@@ -1,0 +1,141 @@
+"""Which tasks merge what a directory holds, and what a change of it drops. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from cluster.analytics.windows.commits import Change
+from cluster.analytics.windows.kinds import NARROWEST
+from cluster.analytics.windows.layout import DAY_WIDTHS, HOUR_WIDTHS, parsed, units_of
+from cluster.analytics.windows.manifest import DeltaFile, Manifest, VisibleFile
+from cluster.analytics.windows.merge import DayTask, HourTask, MergeTask
+
+UNIT_ROWS: Final = 2_000_000
+"""An hour with more rows in deltas is merged in slices: this bounds the memory of a task."""
+_SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
+
+
+def hour_tasks(
+    manifest: Manifest, hour: str, rows: int, visible: Sequence[VisibleFile]
+) -> list[HourTask]:
+    """What merges an hour, of which deltas have so many rows; `visible` are the files of its day.
+
+    An hour that has files stays in as many slices as it is in.
+    """
+    slices = manifest.hours.get(hour, 1)
+    if not has_hour(visible, hour):
+        slices = next((n for n in _SLICES if rows <= n * UNIT_ROWS), _SLICES[-1])
+    widths = _widths(manifest, hour[:10], HOUR_WIDTHS)
+    return [
+        HourTask(
+            manifest.change + 1,
+            _cluster_id(manifest),
+            unit,
+            widths,
+            visible=_paths(visible, widths[:1], unit.name),
+            deltas=tuple(delta.path for delta in manifest.deltas if hour in delta.hours),
+        )
+        for unit in units_of(hour, slices)
+    ]
+
+
+def day_task(
+    manifest: Manifest,
+    day: str,
+    sums: dict[str, list[str]],
+    visible: Sequence[VisibleFile],
+) -> DayTask:
+    """What writes the wider windows of a day; `sums` has by hour that was written the files of what
+    it passes on, `visible` are the files of the day."""
+    widths = _widths(manifest, day, DAY_WIDTHS)
+    return DayTask(
+        manifest.change + 1,
+        _cluster_id(manifest),
+        day,
+        hours=tuple(sorted(sums)),
+        is_added=not manifest.keeps(NARROWEST, day),
+        sums={hour: tuple(paths) for hour, paths in sorted(sums.items()) if paths},
+        widths=widths,
+        visible=_paths(visible, widths[:1]),
+    )
+
+
+def put_in_place(
+    change: Change,
+    day: str,
+    visible: Sequence[VisibleFile],
+    tasks: Iterable[MergeTask],
+    written: Iterable[VisibleFile],
+) -> None:
+    """Let the files of a day be those of tasks, beside those that no task wrote anew."""
+    of_day = [task for task in tasks if day_of(task) == day]
+    change.days[day] = [
+        *(file for file in visible if not _is_replaced(file, of_day)),
+        *(file for file in written if f"/day={day}/" in file.path),
+    ]
+
+
+def drop_hours(change: Change, is_dropped: Callable[[str, str], bool]) -> None:
+    """Let hours of deltas, by path and hour, count no more; deltas without hours go."""
+    kept = []
+    for delta in change.manifest.deltas:
+        hours = {
+            hour: rows for hour, rows in delta.hours.items() if not is_dropped(delta.path, hour)
+        }
+        if hours:
+            kept.append(delta._replace(hours=hours))
+        else:
+            change.removals.append(delta.path)
+    change.manifest = replace(change.manifest, deltas=tuple(kept))
+
+
+def rows_by_hour(deltas: Iterable[DeltaFile]) -> Counter[str]:
+    """How many rows of each hour deltas have."""
+    rows: Counter[str] = Counter()
+    for delta in deltas:
+        rows.update(delta.hours)
+    return rows
+
+
+def has_hour(files: Iterable[VisibleFile], hour: str) -> bool:
+    """Whether an hour is among the files of its day."""
+    places = [parsed(file.path) for file in files]
+    return any(
+        place is not None and place.width in HOUR_WIDTHS and place.unit[:2] == hour[11:]
+        for place in places
+    )
+
+
+def day_of(task: MergeTask) -> str:
+    """The day whose windows a task writes."""
+    return task.day if isinstance(task, DayTask) else task.unit.day
+
+
+def _widths(manifest: Manifest, day: str, among: Iterable[str]) -> tuple[str, ...]:
+    return tuple(width for width in among if manifest.keeps(width, day))
+
+
+def _cluster_id(manifest: Manifest) -> str | None:
+    return manifest.progress.cluster_id if manifest.progress else None
+
+
+def _paths(
+    files: Iterable[VisibleFile], widths: Sequence[str], unit: str | None = None
+) -> tuple[str, ...]:
+    """The paths of those of these widths, and of this unit."""
+    found = []
+    for file in files:
+        place = parsed(file.path)
+        if place is not None and place.width in widths and unit in (None, place.unit):
+            found.append(file.path)
+    return tuple(sorted(found))
+
+
+def _is_replaced(file: VisibleFile, tasks: Iterable[MergeTask]) -> bool:
+    """Whether one of these tasks of its day wrote a file anew, or found that it has no rows."""
+    place = parsed(file.path)
+    return place is not None and any(
+        place.width in task.widths and (isinstance(task, DayTask) or place.unit == task.unit.name)
+        for task in tasks
+    )
