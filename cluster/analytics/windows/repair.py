@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -32,11 +32,12 @@ from cluster.analytics.windows.merge_plans import (
     rows_by_hour,
 )
 from cluster.analytics.windows.parquet_files import opened
+from cluster.analytics.windows.record_schema import EARLIEST_MS
 from cluster.analytics.windows.store import Store
 
 AHEAD: Final = timedelta(minutes=10)
 """Windows may begin so much later than now: clocks differ."""
-EARLIEST_S: Final = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
+EARLIEST_S: Final = EARLIEST_MS // 1000
 _MILLION: Final = 1_000_000
 
 
