@@ -132,7 +132,7 @@ class _Demo:
         seconds = _SHORT_FEED_S if self._args.short else _FEED_S
         self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
         with deferred_interrupt():
-            client = AdminClient({**connection, "log_level": 0})
+            client = AdminClient({**connection, "client.id": "milena-demo", "log_level": 0})
         create_topic(
             client,
             TOPIC,

@@ -15,6 +15,10 @@ from cluster.model.quotas import RULES
 ENTITY: Final = ("level", "quota", "entity_user", "entity_client")
 """What identifies the rows of results: whom the rule `level` would limit in which quota."""
 _P95: Final = "percentile_disc(0.95) WITHIN GROUP (ORDER BY rate)"
+_MANTISSA_BITS: Final = 7
+_MANTISSA_STEPS: Final = 1 << _MANTISSA_BITS
+_EXPONENT_BIAS: Final = 127
+"""Of a 32-bit float, whose upper half is the code of a rate."""
 _BY_USER: Final = ("user", "default-user")
 _BY_CLIENT: Final = ("client", "default-client")
 
@@ -23,8 +27,8 @@ def affected(windows: DataFrame, levels: Iterable[str]) -> DataFrame:
     """A row for each window and each level whose rule would apply to it, with ENTITY.
 
     A rule applies where none held, or one that is not more specific (KIP-55). `seconds` are the
-    rates that the broker observed at the end of each second; of clients that share a budget, each
-    is given its share.
+    rates that the broker observed at the end of each second, as exact as the window's histogram is,
+    and the highest exactly; of clients that share a budget, each is given its share.
     """
     budget: list[Column | str] = [
         *("window_start", "broker", "quota", "rule", "limit"),
@@ -34,9 +38,17 @@ def affected(windows: DataFrame, levels: Iterable[str]) -> DataFrame:
     together = Window.partitionBy(budget)
     used = F.sum("usage_sum").over(together)
     share = F.when(used > 0, F.col("usage_sum") / used).otherwise(1 / F.count("*").over(together))
+    entries = F.map_entries("histogram")
+    seconds = F.flatten(
+        F.transform(
+            entries, lambda entry: F.array_repeat(_rate(entry["key"]), entry["value"].cast("int"))
+        )
+    )
     # Windows of early versions do not have the rate of each second: their highest stands for it.
-    has_all = F.coalesce(F.size("rates") == F.col("records"), F.lit(False))
-    rates = F.when(has_all, F.col("rates").cast("array<double>")).otherwise(
+    counted = F.aggregate(
+        F.map_values("histogram"), F.lit(0).cast("bigint"), lambda total, count: total + count
+    )
+    rates = F.when(F.coalesce(counted == F.col("records"), F.lit(False)), seconds).otherwise(
         F.array_repeat("rate_max", F.col("records").cast("int"))
     )
     return (
@@ -100,6 +112,17 @@ def throttled(rows: DataFrame) -> DataFrame:
             "throttle_ms",
         )
     )
+
+
+def _rate(code: Column) -> Column:
+    """The rate of a code in a window's histogram (`windows/histogram.py`): of the highest that of
+    `rate_max`, of another the middle of its bucket.
+    """
+    exponent = F.shiftright(code, _MANTISSA_BITS) - _EXPONENT_BIAS
+    steps = (code.bitwiseAND(_MANTISSA_STEPS - 1) + 0.5) / _MANTISSA_STEPS
+    middle = F.pow(F.lit(2.0), exponent) * (1 + steps)
+    highest = F.array_max(F.map_keys("histogram"))
+    return F.when(code == highest, F.col("rate_max")).when(code == 0, F.lit(0.0)).otherwise(middle)
 
 
 def _levels_of(levels: Iterable[str]) -> Column:

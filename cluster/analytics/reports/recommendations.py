@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.window_files import NARROWEST, QUOTA_WINDOWS, days_there, window_paths
 from cluster.model.errors import UserError
+from cluster.model.own_clients import OWN_PREFIX
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, KEY_OF_KIND, QuotaEntity, QuotaKind
 from cluster.runtime.installation import shown
@@ -36,7 +37,7 @@ LEVELS: Final = (
 COLUMNS: Final = (
     "window_start timestamp, broker int, user string, client_id string, quota string, rule string,"
     " `limit` double, usage_sum double, rate_max double, throttled bigint, throttle_ms_sum double,"
-    " records bigint, rates array<float>"
+    " records bigint, histogram map<int,bigint>"
 )
 """What is read of the windows, in Spark's DDL syntax."""
 
@@ -62,6 +63,8 @@ class Question:
     levels: Sequence[str] = LEVELS
     supposed: Mapping[str, float] = field(default_factory=dict)
     """By kind of quota: a limit whose effect is asked for."""
+    with_own: bool = False
+    """Also for Milena's own clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class History:
     """The start of the last window."""
     demands: tuple[Demand, ...]
     """In the order of their levels; of those of one, first whom a supposed limit would throttle."""
+    own_clients: int
+    """How many of Milena's own client ids are left out."""
 
 
 def look_back(question: Question, master: str, log: Path, phase: Phase) -> History | None:
@@ -191,19 +196,23 @@ def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) ->
 
     windows = _chosen(spark.read.schema(COLUMNS).parquet(*map(str, paths)), question)
     start_s = F.unix_seconds("window_start")
-    rows = affected(windows, question.levels).cache()  # read three times
-    (times,) = rows.agg(F.min(start_s), F.max(start_s)).collect()
-    if times[0] is None:
+    everybody = affected(windows, question.levels).cache()  # read three times
+    is_own = F.coalesce(F.col("entity_client").startswith(OWN_PREFIX), F.lit(False))
+    own_ids = F.count_distinct(F.when(is_own, F.col("entity_client")))
+    ((first_s, last_s, own),) = everybody.agg(F.min(start_s), F.max(start_s), own_ids).collect()
+    if first_s is None:
         return None
+    rows = everybody if question.with_own else everybody.where(~is_own)
     happened = {_key(row): row for row in throttled(rows).toArrow().to_pylist()}
     found = [
         _demand({**row, **happened[_key(row)]})
         for row in asked(rows, question.supposed).toArrow().to_pylist()
         if row["quota"] in KEY_OF_KIND
     ]
-    rows.unpersist()
-    first, last = (datetime.fromtimestamp(time, UTC) for time in times)
-    return History(first, last, tuple(sorted(_answers(found), key=_order)))
+    everybody.unpersist()
+    first, last = (datetime.fromtimestamp(time, UTC) for time in (first_s, last_s))
+    demands = tuple(sorted(_answers(found), key=_order))
+    return History(first, last, demands, 0 if question.with_own else own)
 
 
 def _chosen(windows: "DataFrame", question: Question) -> "DataFrame":

@@ -1,10 +1,10 @@
 """`quotas recommend`: which limits fit what clients did, from the rollup's history."""
 
 import argparse
-import json
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.model.finite_json import json_text
 from cluster.model.kept_names import is_kept_whole, spellings
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
@@ -76,6 +76,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--top", type=at_least_one, metavar="N", help=f"rows shown at most (default: {_TOP})"
     )
+    parser.add_argument(
+        "--all-clients", action="store_true", help="also limits for Milena's own tools and page"
+    )
     parser.add_argument("--json", action="store_true", help="one object with everybody")
     parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"
 
@@ -92,13 +95,16 @@ def run(args: argparse.Namespace) -> int:
     from cluster.analytics.reports.recommendations import Question, look_back
     from cluster.analytics.rollup.spark_session import LOCAL_MASTER
 
-    question = Question(output_dir(args), args.since, args.until, args.level or _LEVELS, limits)
+    with_own = args.all_clients or bool(args.client_id)
+    question = Question(
+        output_dir(args), args.since, args.until, args.level or _LEVELS, limits, with_own
+    )
     found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)
     if found is None:
         raise no_windows(args)
     demands = _wanted(args, found.demands)
     if args.json:
-        print(json.dumps(_as_json(args, found, demands), indent=2))
+        print(json_text(_as_json(args, found, demands), indent=2))
     else:
         print("\n".join(_text(args, found, demands)))
     return 0
@@ -130,12 +136,14 @@ def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Dema
 
 
 def _command(args: argparse.Namespace, demand: "Demand") -> str | None:
-    """What sets the limit that fits; None for a client without a name, which can have none, and for
-    one whose name is so long that the records do not tell it whole.
+    """What sets the limit that fits; None for a client without a name, which can have none, for one
+    whose name is so long that the records do not tell it whole, and for one that cannot be typed.
     """
     entity = demand.entity
     if entity is None or not all(
-        is_kept_whole(name) for name in (entity.user, entity.client_id) if isinstance(name, str)
+        is_kept_whole(name) and name == one_line(name, None)
+        for name in (entity.user, entity.client_id)
+        if isinstance(name, str)
     ):
         return None
     option = f"--{demand.key.replace('_', '-')}"
@@ -160,6 +168,7 @@ def _as_json(
         "first_window": found.first.isoformat(),
         "last_window": found.last.isoformat(),
         "headroom_percent": args.headroom,
+        "own_clients_left_out": found.own_clients,
         "recommendations": [_demand_as_json(args, each, limits) for each in demands],
     }
 
@@ -205,6 +214,9 @@ def _text(
         f"Windows of 10 s that began from {first} to {last} UTC in {shown(output_dir(args))};"
         " rates and limits are per broker"
     )
+    if found.own_clients:
+        verb = "is" if found.own_clients == 1 else "are"
+        yield f"{found.own_clients} of Milena's own clients {verb} left out: --all-clients"
     if not demands:
         yield "\nNobody whom the options name was active then."
         return
@@ -266,11 +278,10 @@ def _recommendations(args: argparse.Namespace, demands: "Sequence[Demand]") -> "
     yield from _rest(demands, top)
     if any(each.is_held for each in shown_first):
         yield "* held back by a limit now: more may be wanted than was measured"
-    yield "\nTo set one of these limits:"
-    for each in shown_first:
-        command = _command(args, each)
-        if command is not None and command == one_line(command, None):  # can be typed
-            yield f"  {command}"
+    commands = [command for each in shown_first if (command := _command(args, each)) is not None]
+    if commands:
+        yield "\nTo set one of these limits:"
+        yield from (f"  {command}" for command in commands)
 
 
 def _throttled(demand: "Demand") -> str:

@@ -1,7 +1,8 @@
 """Which limits fit a history, by Spark, equals what plain Python says of the same windows."""
 
 import math
-from collections import defaultdict
+import struct
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 from cluster.analytics.reports.recommendations import LEVELS, Demand, Question, history  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
+from cluster.analytics.windows.kinds import HISTOGRAM  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +39,7 @@ SCHEMA = pa.schema(
         ("throttled", pa.int64()),
         ("throttle_ms_sum", pa.float64()),
         ("records", pa.int64()),
-        ("rates", pa.list_(pa.float32())),
+        ("histogram", HISTOGRAM),
     ]
 )
 CLIENTS = [("alice", "a"), ("alice", "b"), ("bob", "b"), ("ANONYMOUS", "c"), ("ANONYMOUS", "")]
@@ -52,7 +54,7 @@ def spark(tmp_path_factory) -> Iterator["SparkSession"]:
 
 
 def generated(seed: int, windows: int) -> list[Row]:
-    """Windows of clients under all kinds of rules, some of early versions, without `rates`."""
+    """Windows of clients under all kinds of rules, some of early versions, without a histogram."""
     dice = Random(seed)
     rows = []
     for number in range(windows):
@@ -78,10 +80,28 @@ def generated(seed: int, windows: int) -> list[Row]:
                             "throttled": dice.randrange(3) if rule else 0,
                             "throttle_ms_sum": 8.0 if rule else 0.0,
                             "records": len(rates),
-                            "rates": None if dice.random() < 0.1 else sorted(rates),
+                            "histogram": None if dice.random() < 0.1 else codes_of(rates),
                         }
                     )
     return rows
+
+
+def codes_of(rates: list[float]) -> list[tuple[int, int]]:
+    """The histogram of rates: the upper half of each as a 32-bit float, and how often it was."""
+    codes = [struct.unpack(">I", struct.pack(">f", rate))[0] >> 16 for rate in rates]
+    return sorted(Counter(codes).items())
+
+
+def rates_of(row: Row) -> list[float]:
+    """The rates that a window tells of: middles of buckets, but the highest exactly."""
+    if row["histogram"] is None:
+        return [row["rate_max"]] * row["records"]
+    *lower, (_, highest_count) = row["histogram"]
+    rates = []
+    for code, count in lower:
+        (middle,) = struct.unpack(">f", struct.pack(">I", code << 16 | 0x8000))
+        rates += [middle if code else 0.0] * count
+    return [*rates, *[row["rate_max"]] * highest_count]
 
 
 def written(place: Path, rows: list[Row]) -> list[Path]:
@@ -109,7 +129,7 @@ def expected(rows: list[Row], level: str) -> dict[tuple[Any, ...], Row]:
         if row["rule"] is None or RULES.index(row["rule"]) >= RULES.index(level):
             all_used = used[budget(row)]
             share = row["usage_sum"] / sum(all_used) if any(all_used) else 1 / len(all_used)
-            rates = row["rates"] or [row["rate_max"]] * row["records"]
+            rates = rates_of(row)
             name = (
                 row["user"] if "user" in level else None,
                 row["client_id"] if "client" in level else None,
@@ -191,3 +211,23 @@ def test_a_part_of_the_history_and_an_empty_one(spark, tmp_path):
         part["windows"] for part in expected(kept, "user+client").values()
     }
     assert history(spark, Question(tmp_path, first=START + timedelta(days=1)), paths) is None
+
+
+def test_milenas_own_clients_get_no_limits_but_count_for_users(spark, tmp_path):
+    names = {"a": "milena-topics", "b": "loader-1"}
+    rows = [
+        {**row, "client_id": names.get(row["client_id"], row["client_id"])}
+        for row in generated(seed=9, windows=3)
+    ]
+    paths = written(tmp_path, rows)
+    without = history(spark, Question(tmp_path), paths)
+    everybody = history(spark, Question(tmp_path, with_own=True), paths)
+    assert (without.own_clients, everybody.own_clients) == (1, 0)
+    of_clients = {each.client_id for each in everybody.demands if each.level == "client"}
+    assert of_clients - {each.client_id for each in without.demands} == {"milena-topics"}
+    for level in ("user", "default-user"):
+        told, all_told = (
+            [each for each in found.demands if each.level == level]
+            for found in (without, everybody)
+        )
+        assert told == all_told

@@ -1,6 +1,7 @@
 """What `quotas recommend` says of a history; `test_demand.py` is about the history itself."""
 
 import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -46,7 +47,8 @@ def recommend(monkeypatch, tmp_path, capsys):
 
         def look_back(question, *_):
             asked.append(question)
-            return demands and History(START, START, tuple(demands))
+            own = 0 if question.with_own else 3
+            return demands and History(START, START, tuple(demands), own)
 
         monkeypatch.setattr(recommendations, "look_back", look_back)
         words = ["--data-dir", str(tmp_path), "quotas", "recommend", *options]
@@ -113,8 +115,28 @@ def test_a_name_from_a_client_is_quoted_for_the_shell_and_for_the_terminal(recom
     assert "\x1b" not in out
     assert r"a\x1b[31m" in out
     assert """--client-id=a b'"'"'$(rm)' --producer""" in out
+    assert out.count("quotas set") == 1, "what cannot be typed is no command"
     out, _ = recommend([strange], "--json")
-    assert "--client-id=a\x1b[31m" in json.loads(out)["recommendations"][0]["command"]
+    assert json.loads(out)["recommendations"][0]["command"] is None
+    out, _ = recommend([strange])
+    assert "To set" not in out
+
+
+def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(recommend):
+    out, asked = recommend([NOISY])
+    assert not asked.with_own
+    assert "3 of Milena's own clients are left out: --all-clients" in out
+    out, _ = recommend([NOISY], "--json")
+    assert json.loads(out)["own_clients_left_out"] == 3
+    for words in (("--all-clients",), ("--client-id", "noisy")):
+        out, asked = recommend([NOISY], *words)
+        assert asked.with_own
+        assert "own clients" not in out
+
+
+def test_what_is_no_number_is_null_in_json(recommend):
+    out, _ = recommend([replace(NOISY, rate_p95=math.nan)], "--json")
+    assert json.loads(out)["recommendations"][0]["rate_p95"] is None
 
 
 def test_a_client_without_a_name_has_no_command(recommend):
