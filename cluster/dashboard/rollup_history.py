@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _POINTS_MAX: Final = 3_000
 """Wider windows are taken rather than more points than a chart can show."""
-_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
+_VALUES: Final = (
+    *("rate_avg", "rate_max", "limit", "throttled", "throttle_ms_sum", "throttle_ms_max"),
+)
 
 
 def client_history(
@@ -25,19 +27,26 @@ def client_history(
     Without windows `empty` says why, and `command` makes some. Raises UserError for a
     file that cannot be read.
     """
-    widths = _widths(place)
-    if not widths:
+    if not place.is_dir():
         return _nothing("The rollup has not written any window yet. This makes them", command)
     try:
         import pyarrow as pa
     except ImportError:
         return _nothing("What reads the rollup is not installed yet. This installs it", command)
-    width_s, width = _suitable(widths, now_ms - since_ms)
+    from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S
+    from cluster.analytics.windows.manifest import UnusableDirectory
+    from cluster.analytics.windows.reading import widths_there
+
     since = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC)
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
     try:
-        found = _read(
-            place, width, user, client_id, since, datetime.fromtimestamp(now_ms / 1000, UTC)
-        )
+        widths = [(WIDTHS_S[name], name) for name in widths_there(place, QUOTA)]
+        if not widths:
+            return _nothing("The rollup has not written any window yet. This makes them", command)
+        width_s, width = _suitable(widths, now_ms - since_ms)
+        found = _read(place, width, user, client_id, since, now)
+    except UnusableDirectory as problem:
+        raise UserError(f"cannot read the rollup's windows: {problem}") from None
     except (OSError, pa.ArrowException) as problem:
         reason = str(problem).partition("\n")[0]
         raise UserError(f"cannot read the rollup's windows: {reason}") from None
@@ -53,37 +62,28 @@ def _nothing(why: str, command: str) -> Json:
     return {"windows": [], "empty": f"{why}:", "command": f"{command} rollup"}
 
 
-def _widths(place: Path) -> list[tuple[int, str]]:
-    """Seconds and name of each width that there are windows of, the narrowest first."""
-    names = [each.name.removeprefix("width=") for each in place.glob("width=*")]
-    return sorted(
-        (int(name[:-1]) * _UNITS_S[name[-1]], name)
-        for name in names
-        if name[:-1].isdecimal() and name[-1:] in _UNITS_S
-    )
-
-
 def _suitable(widths: list[tuple[int, str]], span_ms: int) -> tuple[int, str]:
     return next((each for each in widths if span_ms <= each[0] * 1000 * _POINTS_MAX), widths[-1])
 
 
 def _read(
-    place: Path, width: str, user: str, client_id: str, since: datetime, until: datetime
+    place: Path, width: str, user: str, client_id: str, since: datetime, now: datetime
 ) -> "pa.Table":
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    from cluster.analytics.window_files import days_of, read_windows
+    from cluster.analytics.reports.periods import AHEAD
+    from cluster.analytics.windows.kinds import QUOTA
+    from cluster.analytics.windows.reading import read_windows
 
-    first = max(since, until - timedelta(days=366))
-    windows = read_windows(place, width, days_of(first, max(first, until)))
-    starts = windows["window_start"]
-    of_client = pc.and_(
-        pc.equal(windows["user"], pa.scalar(user, pa.string())),
-        pc.equal(windows["client_id"], pa.scalar(client_id, pa.string())),
-    )
-    return windows.filter(
-        pc.and_(of_client, pc.greater_equal(starts, pa.scalar(first, starts.type)))
+    return read_windows(
+        place,
+        QUOTA,
+        width,
+        max(since, now - timedelta(days=366)),
+        now + AHEAD,
+        ["window_start", "quota", *_VALUES],
+        (pc.field("user") == user) & (pc.field("client_id") == client_id),
+        with_dictionaries=True,
     )
 
 
@@ -100,9 +100,8 @@ def _with_gaps(windows: list[dict[str, Any]], width_s: int) -> list[dict[str, An
 
 def _busiest(windows: "pa.Table") -> list[dict[str, Any]]:
     """Of the brokers' windows of one time and quota, the one with the highest rate."""
-    names = ("rate_avg", "rate_max", "limit", "throttled", "throttle_ms_sum", "throttle_ms_max")
     found: dict[tuple[int, str], dict[str, Any]] = {}
-    for row in windows.select(["window_start", "quota", *names]).to_pylist():
+    for row in windows.to_pylist():
         start_s = int(row.pop("window_start").timestamp())
         other = found.get((start_s, row["quota"]))
         if other is None or (row["rate_max"] or 0) > (other["rate_max"] or 0):

@@ -5,6 +5,7 @@ import contextlib
 import shlex
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,14 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import data_dir, duration
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.rollup import EXTRA, output_dir
+from cluster.tools.rollup import EXTRA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from collections.abc import Iterator
 
     from cluster.analytics.reports.periods import Days, Period, Read
     from cluster.analytics.windows.kinds import WindowKind
+    from cluster.analytics.windows.store import Store
 
 _WIDTHS = ("10s", "1m", "1h", "1d")
 """Those of `windows/kinds.py`, which needs PyArrow."""
@@ -49,9 +48,9 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         *("--rollup", "--output"),
         dest="output",
-        type=Path,
         metavar="DIR",
-        help="where `rollup` wrote the windows (default: rollup, in --data-dir)",
+        help="where `rollup` wrote the windows: a folder, or s3://BUCKET/PREFIX"
+        " (default: rollup, in --data-dir)",
     )
 
 
@@ -68,107 +67,113 @@ def add_period(parser: argparse.ArgumentParser) -> None:
 
 def windows_place(args: argparse.Namespace) -> str:
     """Where the windows are, for people, once the packages that read them are there. Raises
-    UserError."""
-    output = output_dir(args)
-    if not output.is_dir():
+    UserError for a place that cannot be used, or without windows."""
+    place = _place(args)
+    if isinstance(place, Path) and not place.is_dir():
         raise no_windows(args)
     need_extra(EXTRA, "pyarrow")
-    return shown(output)
+    return shown(place) if isinstance(place, Path) else open_windows(args).shown()
+
+
+def open_windows(args: argparse.Namespace) -> "Store":
+    """The store of the windows. Raises UserError for a place that cannot be used."""
+    from cluster.analytics.windows.store import UnknownStore, open_store
+
+    try:
+        return open_store(_place(args))
+    except (UnknownStore, OSError) as problem:
+        raise UserError(str(problem)) from None
+
+
+def _place(args: argparse.Namespace) -> Path | str:
+    """A folder, or a URI as it was given."""
+    if args.output is None:
+        return data_dir(args).path / "rollup"
+    return args.output if "://" in args.output else Path(args.output).absolute()
 
 
 def no_windows(args: argparse.Namespace) -> UserError:
     """There are none, or none within the period; says how to make some."""
+    place = _place(args)
+    named = shown(place) if isinstance(place, Path) else open_windows(args).shown()
     period = [
         f"{word} {time:%Y-%m-%d %H:%M:%S} UTC"
         for word, time in (("from", args.since), ("before", args.until))
         if time is not None
     ]
-    if period and output_dir(args).is_dir():
-        return UserError(f"there are no windows {' '.join(period)} in {shown(output_dir(args))}")
-    place = "" if args.output is None else f" --output {shlex.quote(str(args.output))}"
-    hint = f"run `{launcher(data_dir(args).path)} rollup{place}` first"
-    return UserError(f"there are no windows in {shown(output_dir(args))}: {hint}")
+    if period and not (isinstance(place, Path) and not place.is_dir()):
+        return UserError(f"there are no windows {' '.join(period)} in {named}")
+    return UserError(f"there are no windows in {named}: run `{rollup_command(args)}` first")
+
+
+def rollup_command(args: argparse.Namespace, *options: str) -> str:
+    """What a person types to run `rollup` into the place of the windows."""
+    place = () if args.output is None else ("--output", args.output)
+    return f"{launcher(data_dir(args).path)} {shlex.join(['rollup', *place, *options])}"
 
 
 def chosen_period(
     args: argparse.Namespace, kind: "WindowKind", width: str | None = None
 ) -> "Period | None":
     """The windows of a kind that the options choose, of this width if one is given; None if there
-    are none.
-
-    Says on stderr if windows of impossible times are left out. To be called within
-    `readable_windows`.
+    are none. To be called within `readable_windows`.
     """
-    from cluster.analytics.reports.periods import AHEAD, EARLIEST, impossible_windows, period_of
+    from cluster.analytics.reports.periods import period_of
 
     read, days = _reader(args, kind)
+    begin, end = possible_period(args, kind, is_told=width is not None)
+    return period_of(read, days, width or args.width, begin, end, args.last)
+
+
+def possible_period(
+    args: argparse.Namespace, kind: "WindowKind", *, is_told: bool = False
+) -> tuple[datetime, datetime]:
+    """From when to before when windows begin that are asked for and were made of sane times.
+
+    Says on stderr if others are left out, unless that `is_told` already. To be called within
+    `readable_windows`.
+    """
+    from cluster.analytics.reports.periods import AHEAD, EARLIEST, impossible_windows
+
     now = datetime.now(UTC)
-    left_out = impossible_windows(read, days, args.since, args.until, now)
-    if left_out and width is None:  # else of another kind, after one of which it was said
-        print(_impossible(args, left_out), file=sys.stderr)
-    return period_of(
-        read,
-        days,
-        width or args.width,
-        max(args.since or EARLIEST, EARLIEST),
-        min(args.until or now + AHEAD, now + AHEAD),
-        args.last,
-    )
+    if not is_told:
+        left_out = impossible_windows(*_reader(args, kind), args.since, args.until, now)
+        if left_out:
+            print(_impossible(args, left_out), file=sys.stderr)
+    return max(args.since or EARLIEST, EARLIEST), min(args.until or now + AHEAD, now + AHEAD)
+
+
+def _reader(args: argparse.Namespace, kind: "WindowKind") -> "tuple[Read, Days]":
+    from cluster.analytics.windows.kinds import QUOTA
+    from cluster.analytics.windows.reading import days_by_width, read_windows
+
+    store = open_windows(args)
+    read = partial(read_windows, store, kind, with_dictionaries=kind is QUOTA)
+    return read, days_by_width(store, kind)
 
 
 @contextlib.contextmanager
 def readable_windows(args: argparse.Namespace) -> "Iterator[None]":
-    """Within the block, windows are read. Raises UserError for a file that is broken."""
+    """Within the block, windows are read. Raises UserError for what cannot be read."""
     import pyarrow as pa
+
+    from cluster.analytics.windows.manifest import UnusableDirectory
 
     try:
         yield
+    except UnusableDirectory as problem:
+        raise UserError(f"cannot read the windows: {problem}") from None
     except (OSError, pa.ArrowException) as problem:
         reason = str(problem).partition("\n")[0]
-        place = shown(output_dir(args))
-        raise UserError(f"cannot read the windows in {place}: {reason}") from None
+        raise UserError(f"cannot read the windows in {windows_place(args)}: {reason}") from None
 
 
 def _impossible(args: argparse.Namespace, count: int) -> str:
-    place = "" if args.output is None else f" --output {shlex.quote(str(args.output))}"
     windows = "1 window that begins" if count == 1 else f"{count:,} windows that begin"
     return (
         f"{windows} before 2020 or later than now left out:"
-        f" `{launcher(data_dir(args).path)} rollup{place} --repair` removes such"
+        f" `{rollup_command(args, '--repair')}` removes such"
     )
-
-
-def _reader(args: argparse.Namespace, kind: "WindowKind") -> "tuple[Read, Days]":
-    from cluster.analytics import window_files
-    from cluster.analytics.windows.kinds import WIDTHS_S
-
-    output = output_dir(args)
-    (old,) = [each for each in window_files.WINDOW_KINDS if each.name == kind.name]
-    days = {width: window_files.days_there(output, old, width) for width in WIDTHS_S}
-
-    def read(
-        width: str,
-        since: datetime | None,
-        until: datetime | None,
-        columns: "Sequence[str]",
-        where: "pc.Expression | None",
-    ) -> "pa.Table":
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        chosen = [
-            day
-            for day in days[width]
-            if (since is None or day >= since.date()) and (until is None or day <= until.date())
-        ]
-        table = window_files.read_windows(output, width, chosen, old)
-        for time, is_within in ((since, pc.greater_equal), (until, pc.less)):
-            if time is not None:
-                starts = table["window_start"]
-                table = table.filter(is_within(starts, pa.scalar(time, starts.type)))
-        return (table if where is None else table.filter(where)).select(columns)
-
-    return read, days
 
 
 def _time(text: str) -> datetime:

@@ -31,6 +31,7 @@ from tests.compat.client_programs import NPM_CI, built
 from tests.compat.web_browser import WebPage, web_page
 from tests.support.client_quotas import KIB, NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
+from tests.support.metric_records import quota_record
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -350,22 +351,21 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
 @pytest.fixture
 def rolled_up(cluster: Cluster) -> Iterator[None]:
     """Windows of the last half hour about one client, as the rollup writes them."""
-    pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
-    from cluster.analytics.window_files import QUOTA_WINDOWS, replace_windows
+    pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+    from tests.support.window_directories import written
 
-    schema, place = QUOTA_WINDOWS.schema, cluster.data_dir / "rollup"
-    client = {"broker": 0, "user": "ANONYMOUS", "client_id": "payments", "quota": "produce"}
+    place = cluster.data_dir / "rollup"
     newest = datetime.now(UTC).replace(second=0, microsecond=0)
-    rows = [
-        {
-            **dict.fromkeys(schema.names),
+    client = {"client_id": "payments", "limit": 65_536.0, "rate": 70_000.0}
+    records = [
+        quota_record(
             **client,
-            "window_start": newest - timedelta(minutes=number),
-            **{"rate_avg": 50_000.0 + number, "rate_max": 70_000.0, "limit": 65_536.0},
-        }
+            usage=60 * (50_000.0 + number),
+            ts=int((newest - timedelta(minutes=number)).timestamp()) * 1000 + 1000,
+        )
         for number in range(30)
     ]
-    replace_windows(place, {"1m": pa.Table.from_pylist(rows, schema)})
+    written(place, records)
     yield
     shutil.rmtree(place)
 

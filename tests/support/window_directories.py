@@ -17,7 +17,7 @@ from cluster.analytics.windows.merge import MergeResult, MergeTask, merge_in, ru
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.record_schema import Values, checked
 from cluster.analytics.windows.store import LocalStore, Store
-from cluster.analytics.windows.window_sums import first_sums, joined
+from cluster.analytics.windows.window_sums import coarser, first_sums, joined, windows_of
 from tests.support.metric_records import Record, as_written
 from tests.support.reference_windows import assert_windows
 
@@ -80,6 +80,23 @@ def runner(store: Store) -> Callable[[Sequence[MergeTask]], list[MergeResult]]:
 def merge_all(directory: WindowDirectory) -> None:
     """Make everything visible."""
     directory.merge(runner(directory.store), everything=True)
+
+
+def written(place: Path, records: Sequence[Record], *, is_merged: bool = True) -> Path:
+    """A directory that holds the windows of records, as deltas alone unless it `is_merged`."""
+    with WindowDirectory.open(LocalStore(place)) as directory:
+        directory.append([piece(directory, records)], reached(len(records)))
+        if is_merged:
+            merge_all(directory)
+    return place
+
+
+def windows_of_records(records: Sequence[Record], kind: WindowKind, width: str) -> pa.Table:
+    """The windows of records, as they are read from a directory."""
+    sums = sums_of(records).get(kind.name)
+    if sums is None:
+        return kind.schema.empty_table()
+    return windows_of(coarser(sums, kind, width), kind, width)
 
 
 def assert_read(place: Any, records: Sequence[Record]) -> None:

@@ -5,16 +5,24 @@ Computed by Spark (`demand.py`) over the rollup's narrowest windows.
 
 import contextlib
 import math
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.parquet as pq
+
+from cluster.analytics.reports.periods import period_of
 from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.window_files import NARROWEST, QUOTA_WINDOWS, days_there, window_paths
+from cluster.analytics.windows.kinds import NARROWEST, QUOTA
+from cluster.analytics.windows.manifest import UnusableDirectory
+from cluster.analytics.windows.reading import days_by_width, read_windows, split_windows
+from cluster.analytics.windows.store import Store
 from cluster.model.errors import UserError
 from cluster.model.own_clients import OWN_PREFIX
 from cluster.model.printable import one_line
@@ -22,7 +30,7 @@ from cluster.model.quotas import DEFAULT, KEY_OF_KIND, QuotaEntity, QuotaKind
 from cluster.runtime.installation import shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LEVELS: Final = (
     "client",
@@ -34,13 +42,17 @@ LEVELS: Final = (
 )
 """The rules for which limits are looked for."""
 
-COLUMNS: Final = (
-    "window_start timestamp, broker int, user string, client_id string, quota string, rule string,"
-    " `limit` double, usage_sum double, rate_max double, throttled bigint, throttle_ms_sum double,"
-    " records bigint, histogram map<int,bigint>"
-)
-"""What is read of the windows, in Spark's DDL syntax."""
+_COLUMNS: Final = {
+    "window_start": "timestamp",
+    "broker": "int",
+    **dict.fromkeys(("user", "client_id", "quota", "rule"), "string"),
+    **dict.fromkeys(("limit", "usage_sum", "rate_max", "throttle_ms_sum"), "double"),
+    **dict.fromkeys(("throttled", "records"), "bigint"),
+    "histogram": "map<int,bigint>",
+}
+"""What is read of the windows, with Spark's names of types."""
 
+_DDL: Final = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
 _HELD_FROM: Final = 0.95
 """A client that was throttled and came so near to its limit sent what the limit admits."""
 _STEPS_PER_UNIT: Final = 100
@@ -55,10 +67,10 @@ Phase = Callable[[str], AbstractContextManager[None]]
 class Question:
     """Which windows to look at, and what to suppose."""
 
-    output: Path
-    first: datetime | None = None
+    store: Store
+    first: datetime
     """Only windows that begin at or after it."""
-    end: datetime | None = None
+    end: datetime
     """Only windows that begin before it."""
     levels: Sequence[str] = LEVELS
     supposed: Mapping[str, float] = field(default_factory=dict)
@@ -157,13 +169,13 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    store = question.store
     try:
-        days = days_there(question.output, QUOTA_WINDOWS)
-        asked = [day for day in days if _is_asked(day, question)]
-        paths = window_paths(question.output, NARROWEST, asked)
-        if not paths:
-            return None
         with contextlib.ExitStack() as running:
+            folder = running.enter_context(tempfile.TemporaryDirectory(prefix="milena-windows-"))
+            paths = window_files(question, Path(folder))
+            if not paths:
+                return None
             with phase("Starting Spark"):
                 spark = running.enter_context(spark_session(master, log))
             with phase("Looking at the windows"):
@@ -172,20 +184,36 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
                 running.close()
     except (PySparkException, Py4JError, *JVM_GONE) as problem:
         raise UserError(
-            f"cannot use the windows in {shown(question.output)}: {reason(problem)}"
-            f" (see {shown(log)})"
+            f"cannot use the windows in {store.shown()}: {reason(problem)} (see {shown(log)})"
         ) from None
+    except UnusableDirectory as problem:
+        raise UserError(f"cannot read the windows: {problem}") from None
     except OSError as problem:
         raise UserError(
-            f"cannot read the windows in {shown(question.output)}: {problem.strerror or problem}"
+            f"cannot read the windows in {store.shown()}: {problem.strerror or problem}"
         ) from None
     return found
 
 
-def _is_asked(day: date, question: Question) -> bool:
-    """Whether some window of a day may be within the period."""
-    is_after = question.first is None or day >= question.first.date()
-    return is_after and (question.end is None or day <= question.end.date())
+def window_files(question: Question, folder: Path) -> list[Path]:
+    """Parquet files of all windows that may be asked about: the visible ones where they are, others
+    in `folder`. From another machine's store all are copied, since Spark may have no way there.
+    """
+    columns = list(_COLUMNS)
+    period = (question.first, question.end)
+    split = split_windows(question.store, QUOTA, columns, *period)
+    paths, others = [], iter(split.others)
+    if question.store.is_local:
+        paths = [Path(question.store.shown(path)) for path in split.paths]
+    else:
+        read = partial(read_windows, question.store, QUOTA)
+        found = period_of(read, days_by_width(question.store, QUOTA), NARROWEST, *period, None)
+        others = found.pieces(columns) if found else iter(())
+    for number, table in enumerate(others):
+        if table.num_rows:
+            paths.append(folder / f"{number}.parquet")
+            pq.write_table(table, paths[-1])
+    return paths
 
 
 def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> History | None:
@@ -194,7 +222,9 @@ def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) ->
 
     from cluster.analytics.reports.demand import affected, asked, throttled
 
-    windows = _chosen(spark.read.schema(COLUMNS).parquet(*map(str, paths)), question)
+    start = F.col("window_start")
+    is_asked = (start >= F.lit(question.first)) & (start < F.lit(question.end))
+    windows = spark.read.schema(_DDL).parquet(*map(str, paths)).where(is_asked)
     start_s = F.unix_seconds("window_start")
     everybody = affected(windows, question.levels).cache()  # read three times
     is_own = F.coalesce(F.col("entity_client").startswith(OWN_PREFIX), F.lit(False))
@@ -213,16 +243,6 @@ def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) ->
     first, last = (datetime.fromtimestamp(time, UTC) for time in (first_s, last_s))
     demands = tuple(sorted(_answers(found), key=_order))
     return History(first, last, demands, 0 if question.with_own else own)
-
-
-def _chosen(windows: "DataFrame", question: Question) -> "DataFrame":
-    from pyspark.sql import functions as F
-
-    if question.first is not None:
-        windows = windows.where(F.col("window_start") >= F.lit(question.first))
-    if question.end is not None:
-        windows = windows.where(F.col("window_start") < F.lit(question.end))
-    return windows
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

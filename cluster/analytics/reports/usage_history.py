@@ -27,7 +27,9 @@ TOTALS_COLUMNS: Final = ("window_start", *_PARTS, *_SUMS, *_HIGHEST)
 """What `totals` reads of the windows."""
 SERIES_COLUMNS: Final = ("window_start", *_PARTS[:4], "limit", "rate_avg", "throttle_ms_sum")
 """What `add_series` reads of the windows."""
-_ROWS_AT_ONCE: Final = 10_000
+_ROWS_AT_ONCE: Final = 500_000
+"""Of parts that wait to be added up: this bounds memory."""
+_OBJECTS_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +158,22 @@ class Summary(NamedTuple):
 
 
 def totals(pieces: Iterable[pa.Table]) -> pa.Table:
-    """What windows with TOTALS_COLUMNS add up to: a row for each user, client id and quota.
+    """What windows with TOTALS_COLUMNS, of which there are some, add up to: a row for each user,
+    client id and quota.
 
-    The most throttled come first, then those with a limit. Pieces may come in any order of time.
+    The most throttled come first, then those with a limit. Pieces may come in any order of time,
+    and with texts in dictionaries, which takes less time.
     """
-    parts = None
+    parts: list[pa.Table] = []
     for piece in pieces:
+        piece = piece.unify_dictionaries()
         starts = [piece["window_start"]] * len(_TIMES)
-        added = _added_up(
-            pa.table(
-                [*(_finite(piece[name]) for name in TOTALS_COLUMNS[1:]), *starts],
-                names=[*TOTALS_COLUMNS[1:], *(name for name, _ in _TIMES)],
-            )
-        )
-        parts = added if parts is None else _added_up(pa.concat_tables([parts, added]))
-    return pa.table({}) if parts is None else _in_order(_by_client(parts))
+        columns = [*(_finite(piece[name]) for name in TOTALS_COLUMNS[1:]), *starts]
+        names = [*TOTALS_COLUMNS[1:], *(name for name, _ in _TIMES)]
+        parts.append(_added_up(pa.table(columns, names=names)))
+        if sum(part.num_rows for part in parts) > 2 * parts[0].num_rows + _ROWS_AT_ONCE:
+            parts = [_added_up(pa.concat_tables(parts))]
+    return _in_order(_by_client(_added_up(pa.concat_tables(parts))))
 
 
 def _added_up(table: pa.Table) -> pa.Table:
@@ -181,8 +184,15 @@ def _added_up(table: pa.Table) -> pa.Table:
         *_TIMES,
     ]
     found = table.group_by(list(_PARTS), use_threads=False).aggregate(how)
-    names = [*_PARTS, *(f"{name}_{function}" for name, function in how)]
-    return found.select(names).rename_columns([*_PARTS, *(name for name, _ in how)])
+    columns = [found[name] for name in _PARTS]
+    columns += [found[f"{name}_{function}"] for name, function in how]
+    return pa.table([*map(_plain, columns)], names=[*_PARTS, *(name for name, _ in how)])
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts as they are, which may be in a dictionary."""
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -277,7 +287,7 @@ def _clients(found: pa.Table) -> int:
 
 def usages(found: pa.Table) -> Iterator[Usage]:
     """The rows of `totals`, one by one and without series."""
-    for batch in found.to_batches(max_chunksize=_ROWS_AT_ONCE):
+    for batch in found.to_batches(max_chunksize=_OBJECTS_AT_ONCE):
         for row in batch.to_pylist():
             yield Usage(
                 user=row["user"],

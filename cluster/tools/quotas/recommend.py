@@ -8,7 +8,7 @@ from cluster.model.finite_json import json_text
 from cluster.model.kept_names import is_kept_whole, spellings
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
-from cluster.runtime.installation import launcher, shown
+from cluster.runtime.installation import launcher
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.extra_packages import need_extra
@@ -16,8 +16,16 @@ from cluster.tools.options import at_least_one
 from cluster.tools.quotas.options import AMOUNTS
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.quotas.what_if import Supposed, supposed
-from cluster.tools.rollup import EXTRA, need_java, output_dir, phase
-from cluster.tools.rollup_windows import add_period, add_place, no_windows, windows_place
+from cluster.tools.rollup import EXTRA, need_java, phase
+from cluster.tools.rollup_windows import (
+    add_period,
+    add_place,
+    no_windows,
+    open_windows,
+    possible_period,
+    readable_windows,
+    windows_place,
+)
 from cluster.views.quantities import clock, duration, percent, rate
 
 if TYPE_CHECKING:
@@ -94,11 +102,12 @@ def run(args: argparse.Namespace) -> int:
 
     from cluster.analytics.reports.recommendations import Question, look_back
     from cluster.analytics.rollup.spark_session import LOCAL_MASTER
+    from cluster.analytics.windows.kinds import QUOTA
 
     with_own = args.all_clients or bool(args.client_id)
-    question = Question(
-        output_dir(args), args.since, args.until, args.level or _LEVELS, limits, with_own
-    )
+    with readable_windows(args):
+        first, end = possible_period(args, QUOTA)
+    question = Question(open_windows(args), first, end, args.level or _LEVELS, limits, with_own)
     found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)
     if found is None:
         raise no_windows(args)
@@ -211,7 +220,7 @@ def _text(
 ) -> "Iterator[str]":
     first, last = (clock(time.timestamp(), with_day=True) for time in (found.first, found.last))
     yield (
-        f"Windows of 10 s that began from {first} to {last} UTC in {shown(output_dir(args))};"
+        f"Windows of 10 s that began from {first} to {last} UTC in {windows_place(args)};"
         " rates and limits are per broker"
     )
     if found.own_clients:

@@ -1,6 +1,6 @@
 """What the dashboard tells of a client's past: the windows of the rollup."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +8,19 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-import pyarrow as pa
-
-from cluster.analytics.window_files import QUOTA_WINDOWS, replace_windows
 from cluster.dashboard.rollup_history import client_history
 from cluster.model.errors import UserError
+from tests.support.metric_records import Record, quota_record
+from tests.support.window_directories import written
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp() * 1000)
 
 
-def windows(*rows: dict[str, Any]) -> pa.Table:
-    schema = QUOTA_WINDOWS.schema
-    usual = {"window_start": NOON, "broker": 0, "user": "u", "client_id": "c", "quota": "produce"}
-    whole = [{**dict.fromkeys(schema.names), **usual, **row} for row in rows]
-    return pa.Table.from_pylist(whole, schema)
+def used(after_s: int = 0, **fields: Any) -> Record:
+    """A record of a second that begins so long after noon, at a rate of 1 over 10 s."""
+    usual = {"user": "u", "client_id": "c", "usage": 10.0, "rate": 2.0, "limit": 5.0}
+    return quota_record(**{**usual, "ts": NOON_MS + 1000 * (after_s + 1), **fields})
 
 
 def history(place: Path, since_ms: int = NOON_MS - 60_000, client_id: str = "c") -> dict[str, Any]:
@@ -37,13 +35,15 @@ def test_without_a_rollup_the_command_is_named(tmp_path: Path) -> None:
 
 
 def test_the_history_of_a_client_is_that_of_its_busiest_broker(tmp_path: Path) -> None:
-    table = windows(
-        {"broker": 0, "rate_avg": 1.0, "rate_max": 2.0, "limit": 5.0},
-        {"broker": 1, "rate_avg": 3.0, "rate_max": 4.0, "limit": 6.0},
-        {"broker": 1, "quota": "fetch", "rate_avg": 7.0, "rate_max": 8.0},
-        {"client_id": "another", "rate_avg": 9.0, "rate_max": 9.0},
+    written(
+        tmp_path,
+        [
+            used(),
+            used(broker=1, usage=30.0, rate=4.0, limit=6.0),
+            used(broker=1, usage=70.0, rate=8.0, limit=None, quota="fetch"),
+            used(client_id="another", usage=90.0, rate=9.0),
+        ],
     )
-    replace_windows(tmp_path, {"10s": table})
     told = history(tmp_path)
     assert told["width_s"] == 10
     shown = [(each["quota"], each["rate_avg"], each["limit"]) for each in told["windows"]]
@@ -54,14 +54,7 @@ def test_the_history_of_a_client_is_that_of_its_busiest_broker(tmp_path: Path) -
 
 
 def test_time_without_a_window_is_a_gap_and_a_window_alone_has_a_length(tmp_path: Path) -> None:
-    starts = (0, 10, 40)
-    table = windows(
-        *(
-            {"window_start": NOON + timedelta(seconds=start), "rate_avg": 1.0, "rate_max": 2.0}
-            for start in starts
-        )
-    )
-    replace_windows(tmp_path, {"10s": table})
+    written(tmp_path, [used(0), used(10), used(40)])
     told = [
         (each["start_s"] - NOON_MS // 1000, each["rate_avg"])
         for each in history(tmp_path)["windows"]
@@ -71,16 +64,22 @@ def test_time_without_a_window_is_a_gap_and_a_window_alone_has_a_length(tmp_path
 
 
 def test_a_long_time_is_shown_in_wider_windows(tmp_path: Path) -> None:
-    table = windows({"rate_avg": 1.0, "rate_max": 2.0})
-    replace_windows(tmp_path, {"10s": table, "1m": table})
+    written(tmp_path, [used()])
     assert history(tmp_path, NOON_MS - 3_600_000)["width_s"] == 10
     assert history(tmp_path, NOON_MS - 86_400_000)["width_s"] == 60
-    assert history(tmp_path, 0)["width_s"] == 60
+    assert history(tmp_path, NOON_MS - 30 * 86_400_000)["width_s"] == 3600
+    assert history(tmp_path, 0)["width_s"] == 86_400
+
+
+def test_the_open_hour_is_told_of_and_what_is_of_the_future_is_not(tmp_path: Path) -> None:
+    written(tmp_path, [used(), used(3600 * 24 * 365 * 20)], is_merged=False)
+    told = history(tmp_path)["windows"]
+    assert {each["start_s"] - NOON_MS // 1000 for each in told} == {0, 9, 10}
 
 
 def test_a_broken_file_is_one_line(tmp_path: Path) -> None:
-    replace_windows(tmp_path, {"10s": windows({})})
-    (path,) = (tmp_path / "width=10s").rglob("*.parquet")
+    written(tmp_path, [used()])
+    (path,) = tmp_path.glob("kind=quota/width=10s/*/*.parquet")
     path.write_bytes(b"no parquet")
     with pytest.raises(UserError) as problem:
         history(tmp_path)

@@ -19,9 +19,19 @@ need_spark()
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from cluster.analytics.reports.recommendations import LEVELS, Demand, Question, history  # noqa: E402
+from cluster.analytics.reports.recommendations import (  # noqa: E402
+    LEVELS,
+    Demand,
+    Question,
+    history,
+    window_files,
+)
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
+from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
 from cluster.analytics.windows.kinds import HISTOGRAM  # noqa: E402
+from cluster.analytics.windows.store import LocalStore  # noqa: E402
+from tests.support.metric_records import START_MS, quota_record  # noqa: E402
+from tests.support.window_directories import merge_all, piece, reached  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +114,12 @@ def rates_of(row: Row) -> list[float]:
     return [*rates, *[row["rate_max"]] * highest_count]
 
 
+def question(place: Path, first: datetime = START, **how: Any) -> Question:
+    """A question about all windows from a time on."""
+    end = how.pop("end", START + timedelta(days=9))
+    return Question(LocalStore(place), first, end, **how)
+
+
 def written(place: Path, rows: list[Row]) -> list[Path]:
     path = place / "windows.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
@@ -178,7 +194,7 @@ def values(demand: Demand) -> Row:
 
 def test_every_level_equals_plain_python(spark, tmp_path):
     rows = generated(seed=7, windows=13)
-    found = history(spark, Question(tmp_path, supposed=SUPPOSED), written(tmp_path, rows))
+    found = history(spark, question(tmp_path, supposed=SUPPOSED), written(tmp_path, rows))
     assert found is not None
     assert (found.first, found.last) == (START, START + timedelta(seconds=120))
     for level in LEVELS:
@@ -202,15 +218,15 @@ def test_a_part_of_the_history_and_an_empty_one(spark, tmp_path):
     rows = generated(seed=8, windows=12)
     paths = written(tmp_path, rows)
     first, end = START + timedelta(seconds=20), START + timedelta(seconds=50)
-    question = Question(tmp_path, first, end, levels=("user+client",))
-    found = history(spark, question, paths)
+    asked = question(tmp_path, first, end=end, levels=("user+client",))
+    found = history(spark, asked, paths)
     assert found is not None
     assert (found.first, found.last) == (first, end - timedelta(seconds=10))
     kept = [row for row in rows if first <= row["window_start"] < end]
     assert {demand.windows for demand in found.demands} == {
         part["windows"] for part in expected(kept, "user+client").values()
     }
-    assert history(spark, Question(tmp_path, first=START + timedelta(days=1)), paths) is None
+    assert history(spark, question(tmp_path, START + timedelta(days=1)), paths) is None
 
 
 def test_milenas_own_clients_get_no_limits_but_count_for_users(spark, tmp_path):
@@ -220,8 +236,8 @@ def test_milenas_own_clients_get_no_limits_but_count_for_users(spark, tmp_path):
         for row in generated(seed=9, windows=3)
     ]
     paths = written(tmp_path, rows)
-    without = history(spark, Question(tmp_path), paths)
-    everybody = history(spark, Question(tmp_path, with_own=True), paths)
+    without = history(spark, question(tmp_path), paths)
+    everybody = history(spark, question(tmp_path, with_own=True), paths)
     assert (without.own_clients, everybody.own_clients) == (1, 0)
     of_clients = {each.client_id for each in everybody.demands if each.level == "client"}
     assert of_clients - {each.client_id for each in without.demands} == {"milena-topics"}
@@ -231,3 +247,31 @@ def test_milenas_own_clients_get_no_limits_but_count_for_users(spark, tmp_path):
             for found in (without, everybody)
         )
         assert told == all_told
+
+
+def test_visible_files_and_the_deltas_of_open_hours_are_looked_at(spark, tmp_path):
+    """Deltas of an hour that has been merged before stand for its file, too: nothing twice."""
+    place, folder = tmp_path / "rollup", tmp_path / "copies"
+    folder.mkdir()
+    hour_ms = 3_600_000
+    rates = {second: 1000.0 + second for second in range(1, 31)}
+    with WindowDirectory.open(LocalStore(place)) as directory:
+        for number, (start_ms, seconds) in enumerate(
+            [(START_MS, range(1, 11)), (START_MS + hour_ms, range(11, 21))]
+        ):
+            records = [
+                quota_record(ts=start_ms + 1000 * second, rate=rates[second]) for second in seconds
+            ]
+            directory.append([piece(directory, records)], reached(number))
+        merge_all(directory)
+        records = [
+            quota_record(ts=START_MS + hour_ms + 1000 * second, rate=rates[second])
+            for second in range(21, 31)
+        ]
+        directory.append([piece(directory, records)], reached(9))
+    asked = question(place, datetime.fromtimestamp(START_MS / 1000, UTC) - timedelta(hours=1))
+    paths = window_files(asked, folder)
+    assert [path.parent == folder for path in paths] == [False, True]
+    found = history(spark, asked, paths)
+    (demand,) = [each for each in found.demands if each.level == "client"]
+    assert (demand.seconds, demand.rate_max) == (30, 1030.0)

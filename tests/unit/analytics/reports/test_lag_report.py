@@ -13,25 +13,17 @@ from tests.support.metric_records import (
     generated_group_records,
     group_record,
     lag_record,
-    lag_windows_of,
     quota_record,
-    windows_of,
 )
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-import pyarrow as pa
 
 from cluster.analytics.reports.lag_history import GroupTimes, LagSeries, group_times, lag_series
 from cluster.analytics.reports.terminal_plot import sparkline
 from cluster.analytics.reports.usage_history import Span
-from cluster.analytics.window_files import (
-    GROUP_WINDOWS,
-    LAG_WINDOWS,
-    QUOTA_WINDOWS,
-    WindowKind,
-    replace_windows,
-)
+from cluster.analytics.windows.kinds import GROUP, LAG
+from tests.support.window_directories import windows_of_records, written
 
 START_S = START_MS // 1000
 
@@ -41,17 +33,9 @@ def at(seconds: int) -> dict[str, int]:
     return {"ts": START_MS + 1000 * seconds + 5_000}
 
 
-def table(records: list[Record], kind: WindowKind, width_s: int = 10) -> pa.Table:
-    if kind is QUOTA_WINDOWS:
-        rows = windows_of(records, width_s)
-    else:
-        rows = lag_windows_of(records, width_s, kind.name)
-    return pa.Table.from_pylist(rows, schema=kind.schema)
-
-
 def series(records: list[Record], seconds: int, **how: Any) -> list[LagSeries]:
     span = Span(START_S, START_S + seconds, 10)
-    return lag_series(table(records, LAG_WINDOWS), span, **how)
+    return lag_series(windows_of_records(records, LAG, "10s"), span, **how)
 
 
 def test_a_partition_that_is_silent_is_as_it_was():
@@ -84,7 +68,9 @@ def test_a_deleted_topic_and_an_ended_group_have_no_lag_now():
         group_record(**at(0), group="ended", lag=500),
         *(group_record(**at(seconds), group="goes on", lag=7) for seconds in range(0, 200, 20)),
     ]
-    going, ended = group_times(table(groups, GROUP_WINDOWS), Span(START_S, START_S + 200, 10))
+    going, ended = group_times(
+        windows_of_records(groups, GROUP, "10s"), Span(START_S, START_S + 200, 10)
+    )
     assert (going.group, going.lag_now) == ("goes on", 7)
     assert (ended.group, ended.lag_now, ended.lag_last) == ("ended", None, 500)
 
@@ -118,7 +104,7 @@ def test_time_in_states_adds_up():
         group_record(**at(20), group="other", lag=30, state_ms={"Reconciling": 5_000}),
     ]
     span = Span(START_S, START_S + 30, 10)
-    other, billing = group_times(table(records, GROUP_WINDOWS), span)
+    other, billing = group_times(windows_of_records(records, GROUP, "10s"), span)
     assert (billing.lag_max, billing.lag_last, billing.members_max) == (90, 20, 3)
     assert (billing.rebalancing_ms, billing.known_ms) == (4_200, 20_000)
     assert billing.share(billing.rebalancing_ms) == 21.0
@@ -135,16 +121,9 @@ def test_a_line_of_heights():
 # -- the command -----------------------------------------------------------------------------------
 
 
-def write(output: Path, records: list[Record]) -> Path:
-    for kind in (QUOTA_WINDOWS, GROUP_WINDOWS, LAG_WINDOWS):
-        tables = {name: table(records, kind, s) for name, s in (("10s", 10), ("1m", 60))}
-        replace_windows(output, tables, kind)
-    return output
-
-
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    return write(tmp_path / "rollup", list(generated_group_records(2, seconds=90)))
+    return written(tmp_path / "rollup", list(generated_group_records(2, seconds=90)))
 
 
 def report(output: Path, *words: str) -> int:
@@ -183,7 +162,8 @@ def test_json_has_everything(output, capsys):
 def test_names_stay_on_their_line(tmp_path, capsys):
     name = "a\nb\x1b[2J"
     assert (
-        report(write(tmp_path / "rollup", [group_record(group=name), lag_record(group=name)])) == 0
+        report(written(tmp_path / "rollup", [group_record(group=name), lag_record(group=name)]))
+        == 0
     )
     text = capsys.readouterr().out
     assert "\x1b" not in text
@@ -206,7 +186,7 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
 
 
 def test_windows_of_quotas_alone_are_none_of_groups(tmp_path, capsys):
-    assert report(write(tmp_path / "rollup", [quota_record()])) == 1
+    assert report(written(tmp_path / "rollup", [quota_record()])) == 1
     assert "error: there are no windows in" in capsys.readouterr().err
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from cluster.tools.main import main
 from cluster.views import quantities
-from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
+from tests.support.metric_records import START_MS, generated_records, quota_record
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
@@ -42,7 +42,18 @@ from cluster.analytics.reports.usage_history import (
 )
 from cluster.analytics.reports.usage_report import UsageReport, usage_report
 from cluster.analytics.reports.usage_table import usage_table
-from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows
+from cluster.analytics.windows.deltas import PieceResult, write_delta
+from cluster.analytics.windows.directory import WindowDirectory
+from cluster.analytics.windows.kinds import QUOTA
+from cluster.analytics.windows.layout import delta_path
+from cluster.analytics.windows.store import LocalStore
+from tests.support.window_directories import (
+    merge_all,
+    reached,
+    sums_of,
+    windows_of_records,
+    written,
+)
 
 MIB = 1 << 20
 ROOT = Path(__file__).parents[4]
@@ -51,7 +62,7 @@ SPAN = Span(START_S, START_S + 40, 10)
 
 
 def windows(records) -> pa.Table:
-    return pa.Table.from_pylist(windows_of(records, 10), schema=WINDOW_SCHEMA)
+    return windows_of_records(records, QUOTA, "10s")
 
 
 def noisy(seconds: int = 40, **fields) -> list[dict[str, object]]:
@@ -304,23 +315,7 @@ def test_numbers_as_people_read_them():
 
 @pytest.fixture
 def output(tmp_path) -> Path:
-    records = list(generated_records(2, seconds=90))
-    tables = {
-        width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
-        for width, seconds in (("10s", 10), ("1m", 60))
-    }
-    replace_windows(tmp_path / "rollup", tables)
-    return tmp_path / "rollup"
-
-
-def written(folder: Path, records) -> Path:
-    place = folder / "rollup"
-    tables = {
-        width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
-        for width, seconds in (("10s", 10), ("1m", 60))
-    }
-    replace_windows(place, tables)
-    return place
+    return written(tmp_path / "rollup", list(generated_records(2, seconds=90)))
 
 
 def report(output: Path, *words: str) -> int:
@@ -339,9 +334,7 @@ def test_table_and_plots_for_every_client(output, capsys):
 def test_a_client_id_is_text_in_table_and_plot_and_no_line_is_cut(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
     name = "[red]loader[/red]\x1b[2J" + "x" * 200
-    table = pa.Table.from_pylist(windows_of(noisy(client_id=name), 10), schema=WINDOW_SCHEMA)
-    replace_windows(tmp_path / "rollup", {"10s": table, "1m": table})
-    assert report(tmp_path / "rollup") == 0
+    assert report(written(tmp_path / "rollup", noisy(client_id=name))) == 0
     text = capsys.readouterr().out
     shown = name.replace("\x1b", "\\x1b")
     lines = [line for line in text.splitlines() if line.startswith(shown)]
@@ -384,8 +377,7 @@ def test_only_one_user(output, capsys):
 
 def test_the_table_as_csv_has_the_values_of_json(tmp_path, capsys):
     name = 'a "quoted", long\nname'
-    table = pa.Table.from_pylist(windows_of(noisy(client_id=name), 10), schema=WINDOW_SCHEMA)
-    replace_windows(tmp_path / "rollup", {"10s": table})
+    written(tmp_path / "rollup", noisy(client_id=name))
     path = tmp_path / "table.csv"
     assert report(tmp_path / "rollup", "--csv", str(path), "--json") == 0
     (told,) = json.loads(capsys.readouterr().out)
@@ -466,14 +458,14 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
 
 @pytest.mark.parametrize("kind", ["half", "foreign"])
 def test_a_broken_file_is_one_line(output, capsys, kind):
-    (path,) = (output / "width=10s").glob("*/*.parquet")
+    (path,) = output.glob("kind=quota/width=10s/*/*.parquet")
     if kind == "half":
         path.write_bytes(path.read_bytes()[:99])
     else:
         pq.write_table(pa.table({"a": [1]}), path)
     assert report(output) == 1
     err = capsys.readouterr().err
-    assert err.startswith(f"error: cannot read the windows in {output}: ")
+    assert err.startswith(f"error: cannot read the windows: {path} ")
     assert err.count("\n") == 1
 
 
@@ -487,14 +479,12 @@ def test_a_broken_file_is_one_line(output, capsys, kind):
 )
 def test_files_of_days_that_are_not_asked_for_are_not_read(tmp_path, capsys, words):
     place = tmp_path / "rollup"
-    for start_ms in (START_MS, START_MS + 86_400_000):
-        records = [quota_record(ts=start_ms + 1000 * (second + 1)) for second in range(40)]
-        tables = {
-            width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
-            for width, seconds in (("10s", 10), ("1m", 60))
-        }
-        replace_windows(place, tables)
-    for path in place.glob("width=*/day=2026-09-21/*.parquet"):
+    starts = (START_MS, START_MS + 86_400_000)
+    written(
+        place,
+        [quota_record(ts=start + 1000 * second) for start in starts for second in range(1, 41)],
+    )
+    for path in place.glob("kind=quota/width=*/day=2026-09-21/*.parquet"):
         path.write_bytes(b"not to be read")
     assert report(place, *words, "--json") == 0, capsys.readouterr().err
     (told,) = json.loads(capsys.readouterr().out)
@@ -503,8 +493,7 @@ def test_files_of_days_that_are_not_asked_for_are_not_read(tmp_path, capsys, wor
 
 def test_of_many_clients_the_most_throttled_are_shown_and_all_are_in_the_data(tmp_path, capsys):
     records = [quota_record(client_id=f"c{n:04}", throttle_ms=n) for n in range(150)]
-    table = pa.Table.from_pylist(windows_of(records, 10), schema=WINDOW_SCHEMA)
-    replace_windows(tmp_path / "rollup", {"10s": table})
+    written(tmp_path / "rollup", records)
     page, data = tmp_path / "page.html", tmp_path / "table.csv"
     for words, most in (((), 100), (("--top", "2"), 2)):
         files = ("--html", str(page), "--csv", str(data))
@@ -522,7 +511,7 @@ def test_of_many_clients_the_most_throttled_are_shown_and_all_are_in_the_data(tm
 def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, capsys):
     names = ("loader-1", "milena-dashboard", "milena-topics")
     records = [record for name in names for record in noisy(client_id=name)]
-    place = written(tmp_path, records)
+    place = written(tmp_path / "rollup", records)
     assert report(place) == 0
     text = capsys.readouterr().out
     assert "milena-" not in text
@@ -537,10 +526,25 @@ def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, ca
     assert told == {"loader-1": False, "milena-dashboard": True, "milena-topics": True}
 
 
+def with_impossible_times(place: Path) -> Path:
+    """A directory as rollups of earlier versions may have left it, which believed every clock."""
+    written(place, noisy())
+    sums = sums_of([quota_record()])["quota"]
+    at = sums.schema.get_field_index("window_start")
+    with WindowDirectory.open(LocalStore(place)) as directory:
+        deltas = []
+        for name, year in (("1", 1971), ("2", 2099)):
+            start = pa.array([datetime(year, 1, 1, tzinfo=UTC)], sums.schema.types[at])
+            moved = sums.set_column(at, "window_start", start)
+            path = delta_path(directory.next_change, name)
+            deltas.append(write_delta(directory.store, path, {"quota": moved}))
+        directory.append([PieceResult(deltas, {}, {})], reached(1_000))
+        merge_all(directory)
+    return place
+
+
 def test_windows_of_impossible_times_are_left_out_and_told_of(tmp_path, capsys):
-    years = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC))
-    records = [quota_record(ts=int(year.timestamp() * 1000) + 1000) for year in years]
-    place = written(tmp_path, [*records, *noisy()])
+    place = with_impossible_times(tmp_path / "rollup")
     for words in ((), ("--last", "1h"), ("--width", "1m")):
         assert report(place, *words) == 0
         printed = capsys.readouterr()
@@ -549,6 +553,32 @@ def test_windows_of_impossible_times_are_left_out_and_told_of(tmp_path, capsys):
         assert "rollup --repair` removes such" in printed.err
     assert report(place, "--until", "2026-09-22", "--since", "2026-09-21") == 0
     assert capsys.readouterr().err == ""
+    assert report(place, "--since", "2090-01-01") == 1
+    assert "1 window that begins" in capsys.readouterr().err
+
+
+def test_the_open_hour_is_in_the_report(tmp_path, capsys):
+    place = written(tmp_path / "rollup", noisy(), is_merged=False)
+    assert not list(place.glob("kind=*"))
+    for words in ((), ("--width", "1h"), ("--last", "20s")):
+        assert report(place, *words, "--json") == 0
+        (told,) = json.loads(capsys.readouterr().out)
+        assert told["active_seconds"] == (40 if words == ("--last", "20s") else 80)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("ftp://host/windows", "error: cannot "),
+        ("nonsense://host/windows", "error: cannot "),
+    ],
+)
+def test_a_place_of_an_unknown_scheme_is_one_line(tmp_path, capsys, place, says):
+    for words in (["quotas", "report"], ["groups", "report"], ["quotas", "recommend"]):
+        assert main([*words, "--data-dir", str(tmp_path), "--rollup", place]) == 1
+        printed = capsys.readouterr()
+        assert printed.err.startswith(says)
+        assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("top", ["1", "3", "99999999999"])

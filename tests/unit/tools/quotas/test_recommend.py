@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,6 +13,9 @@ pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.reports import recommendations
 from cluster.analytics.reports.recommendations import Demand, History, Question
+from cluster.analytics.windows.store import LocalStore
+from tests.support.metric_records import quota_record
+from tests.support.window_directories import written
 
 MIB = 1 << 20
 NOISY = Demand(
@@ -148,9 +151,11 @@ def test_a_client_without_a_name_has_no_command(recommend):
 
 
 def test_a_period_without_windows_starts_no_spark(tmp_path):
-    (tmp_path / "width=10s" / "day=2026-11-20").mkdir(parents=True)
-    (tmp_path / "width=10s" / "day=2026-11-20" / "day.parquet").write_bytes(b"not to be read")
-    later = Question(tmp_path, first=datetime(2026, 11, 21, tzinfo=UTC))
+    place = written(tmp_path / "rollup", [quota_record()])
+    for path in place.rglob("*.parquet"):
+        path.write_bytes(b"not to be read")
+    first = datetime(2026, 11, 21, tzinfo=UTC)
+    later = Question(LocalStore(place), first, first + timedelta(days=1))
 
     def phase(title: str):
         pytest.fail(title)
