@@ -13,7 +13,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import data_dir, duration
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.rollup import EXTRA
+from cluster.tools.rollup import EXTRA, output_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,10 +86,9 @@ def open_windows(args: argparse.Namespace) -> "Store":
 
 
 def _place(args: argparse.Namespace) -> Path | str:
-    """A folder, or a URI as it was given."""
-    if args.output is None:
-        return data_dir(args).path / "rollup"
-    return args.output if "://" in args.output else Path(args.output).absolute()
+    """A folder, or a URI."""
+    place = output_place(args)
+    return place if "://" in place else Path(place)
 
 
 def no_windows(args: argparse.Namespace) -> UserError:

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Final
 from cluster.model.errors import UserError
 from cluster.tools.arguments import duration
 from cluster.tools.commands import Command
-from cluster.tools.rollup import output_dir
-from cluster.tools.rollup_windows import add_period, add_place, no_windows, windows_place
+from cluster.tools.rollup_windows import (
+    add_period,
+    add_place,
+    no_windows,
+    open_windows,
+    windows_place,
+)
 
 if TYPE_CHECKING:
     from cluster.analytics.capacity.history import History
@@ -56,7 +61,7 @@ def chosen_history(args: argparse.Namespace, *, with_quotas: bool = False) -> "H
     latest = datetime.now(UTC) + AHEAD
     since, until = max(args.since or EARLIEST, EARLIEST), min(args.until or latest, latest)
     try:
-        found = history_in(output_dir(args), since, until, args.last, with_quotas=with_quotas)
+        found = history_in(open_windows(args), since, until, args.last, with_quotas=with_quotas)
     except UnusableDirectory as problem:
         raise UserError(str(problem)) from None
     if not found.end_s:
