@@ -17,7 +17,6 @@ import pytest
 from cluster.tools import demo_cluster
 from cluster.tools.demo_cluster import own_directory, remove_cluster, start_cluster
 from cluster.tools.main import main
-from tests.support.spark import need_spark
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -72,10 +71,8 @@ def read_until(process: subprocess.Popen[str], part: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.spark
 def test_the_whole_demo_in_its_short_form(demo, tmp_path):
     """Kept at its end, so that what it leaves can be looked at; Ctrl-C shows that else all goes."""
-    need_spark()
     process = demo("--short", "--port", "0", "--keep")
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out
@@ -93,7 +90,7 @@ def test_the_whole_demo_in_its_short_form(demo, tmp_path):
 
     with urllib.request.urlopen(dashboard[1], timeout=10) as page:
         assert page.status == 200
-    assert (tmp_path / "demo" / "rollup" / "progress.json").exists()
+    assert (tmp_path / "demo" / "rollup" / "_meta" / "manifest.json").exists()
     stopping = re.search(r"^The cluster still runs. Stop it: (.+)$", out, re.MULTILINE)
     assert stopping
     words = shlex.split(stopping[1])[1:]

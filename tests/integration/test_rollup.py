@@ -32,7 +32,7 @@ from tests.support.waiting import wait_until
 
 need_spark()
 
-from cluster.analytics.rollup import job  # noqa: E402
+from cluster.analytics.rollup import job, spark_tasks  # noqa: E402
 from cluster.analytics.rollup.follow_job import FollowOptions, Step, follow  # noqa: E402
 from cluster.analytics.rollup.job import RollupOptions, RollupSummary  # noqa: E402
 from cluster.analytics.rollup.kafka_records import topic_state  # noqa: E402
@@ -57,8 +57,13 @@ PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory) -> Iterator["SparkSession"]:
-    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log") as session:
+def spark_log(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("spark") / "spark.log"
+
+
+@pytest.fixture(scope="module")
+def spark(spark_log) -> Iterator["SparkSession"]:
+    with spark_session("local[2]", spark_log) as session:
         yield session
 
 
@@ -269,6 +274,34 @@ def test_a_worker_that_fails_says_why_in_its_own_words(spark, cluster, tmp_path)
         roll_up(spark, cluster, topic, tmp_path)
     with pytest.raises(UserError, match=rf"^{path} is damaged: [^\n]*$"):
         roll_up(None, cluster, topic, tmp_path)
+
+
+def test_a_password_is_in_no_log_and_no_plan_of_spark(spark, spark_log, cluster, tmp_path, capfd):
+    topic = metrics_topic(cluster)
+    produce(cluster.bootstrap, topic, [quota_record()])
+    options = options_of(cluster, topic, tmp_path, engine=SPARK)
+    options = replace(options, connection={**options.connection, "sasl.password": "hunter2"})
+    following = FollowOptions(options, tmp_path / "_follow", 0.1, 10, timedelta(minutes=1), True)
+    before = spark_log.stat().st_size
+    spark.sparkContext.setLogLevel("INFO")
+    try:
+        job.roll_up(options, lambda _: nullcontext(), lambda: nullcontext(spark))
+        spark.read.format(spark_tasks.SHORT_NAME).load().explain(extended=True)
+        produce(cluster.bootstrap, topic, [quota_record()])
+        follow(
+            following,
+            lambda _: nullcontext(),
+            lambda _: None,
+            lambda: False,
+            lambda: nullcontext(spark),
+        )
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+    logged = spark_log.read_bytes()[before:]
+    assert b"Starting task" in logged
+    assert b"hunter2" not in logged
+    assert "hunter2" not in "".join(capfd.readouterr())
+    assert_read(tmp_path, [quota_record()] * 2)
 
 
 def test_windows_of_another_topic_are_one_line(cluster, tmp_path):

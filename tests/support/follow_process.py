@@ -23,10 +23,11 @@ from cluster.analytics.windows.layout import MANIFEST
 from cluster.analytics.windows.store import LocalStore
 from cluster.model.errors import UserError
 
-PLACES = ("planned", "read", "decided", "added", "merging", "half in place", "last merges")
+PLACES = ("planned", "read", "decided", "added", "merging", "last merges", "half in place")
 """Before a planned batch is read; when its deltas are written and nothing is decided; when the
 manifest names them; when they are added and Spark has not committed the batch; when an hour has
-been merged into drafts; when the first of these is in place; in the last merges of a clean end."""
+been merged into drafts; in the last merges of a clean end; when the first draft of these is in
+place."""
 JAVA_KILLED = "java killed"
 """Spark's JVM dies while a batch is added: the process ends by itself."""
 
@@ -69,7 +70,7 @@ def kill_at(place: str, number: int) -> None:
     def moving(self: LocalStore, source: str, target: str) -> None:
         die_at("merging", is_now=taken >= number)
         move(self, source, target)
-        die_at("half in place", is_now=taken >= number)
+        die_at("half in place")
 
     def merging_one(self: FollowedOutput, run: Any, now_ms: Any) -> Merged | None:
         return None if place == "last merges" else merge_one(self, run, now_ms)
