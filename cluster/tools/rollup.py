@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -103,6 +103,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="read all that the topic holds, not only what is new since the last run",
     )
     parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="read nothing: remove windows of impossible times, and say how many",
+    )
+    parser.add_argument(
         "--retain",
         type=retained,
         default={},
@@ -122,6 +127,8 @@ def run(args: argparse.Namespace) -> int:
     """Install missing packages, run the rollup and print a summary. Returns the exit status."""
     began = time.monotonic()
     _check(args)
+    if args.repair:
+        return _repair(args)
     servers = _reachable(args)
     need_extra(WINDOWS_EXTRA, "pyarrow")
 
@@ -166,6 +173,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--packages is for --source kafka")
     if args.engine == "local" and (args.master is not None or args.source != PYTHON):
         raise UsageError("--engine local needs no Spark: leave out --master and --source")
+    if args.repair and (args.follow or args.full or args.retain):
+        raise UsageError("--repair reads nothing: leave out --follow, --full and --retain")
 
 
 def _engine(args: argparse.Namespace) -> str:
@@ -206,6 +215,24 @@ def output_dir(args: argparse.Namespace) -> Path:
     """The folder of the windows: `--output`, else `rollup` in the data directory."""
     given = args.output
     return data_dir(args).path / "rollup" if given is None else Path(given).absolute()
+
+
+def _repair(args: argparse.Namespace) -> int:
+    need_extra(WINDOWS_EXTRA, "pyarrow")
+
+    from cluster.analytics.rollup.job import opened
+
+    place = output_place(args)
+    with opened(place) as directory:
+        gone = directory.repair(datetime.now(UTC))
+    if args.json:
+        print(json.dumps({"output": shown_place(place), "removed_windows": gone}))
+    elif gone:
+        rows = [(kind, f"{count:,}") for kind, count in gone.items()]
+        print(table_text(("windows removed of", ""), rows))
+    else:
+        print(f"There are no windows of impossible times in {shown_place(place)}.")
+    return 0
 
 
 def _reachable(args: argparse.Namespace) -> str:

@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # of spark-submit, which Ctrl-C has ended before this process
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -123,7 +125,8 @@ def _run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _told(title: str) -> Iterator[None]:
-    print(f"{title} ...", file=sys.stderr, flush=True)
+    with contextlib.suppress(BrokenPipeError):  # spark-submit may end first
+        print(f"{title} ...", file=sys.stderr, flush=True)
     yield
 
 

@@ -27,7 +27,7 @@ from tests.support.metric_records import (
 )
 from tests.support.running_cluster import Cluster
 from tests.support.spark import need_spark
-from tests.support.topics import create_topic, metrics_topic
+from tests.support.topics import create_topic, metrics_topic, unique_name
 from tests.support.waiting import wait_until
 
 need_spark()
@@ -274,6 +274,44 @@ def test_a_worker_that_fails_says_why_in_its_own_words(spark, cluster, tmp_path)
         roll_up(spark, cluster, topic, tmp_path)
     with pytest.raises(UserError, match=rf"^{path} is damaged: [^\n]*$"):
         roll_up(None, cluster, topic, tmp_path)
+
+
+READING = """
+import re, sys
+from pathlib import Path
+from cluster.analytics.rollup.kafka_records import read_range
+from cluster.analytics.rollup.offset_ranges import OffsetRange
+connection = {"bootstrap.servers": sys.argv[1]}
+def highest():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+before = highest()
+wanted = OffsetRange(0, 0, int(sys.argv[3]))
+count = sum(
+    len(block.values)
+    for block in read_range(connection, sys.argv[2], wanted, fail_on_data_loss=True)
+)
+print(count, highest() - before)
+"""
+"""Reads a topic's partition, and prints how many records it has and what memory (KiB) it took."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the memory")
+def test_large_records_are_not_in_memory_together(cluster):
+    topic = create_topic(cluster, unique_name("metrics"), replication_factor=1)
+    count, size = 300, 900_000
+    produce(cluster.bootstrap, topic, (os.urandom(size) for _ in range(count)))
+    ran = subprocess.run(
+        [sys.executable, "-c", READING, cluster.bootstrap, topic, str(count)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    found, memory_kib = map(int, ran.stdout.split())
+    assert found == count
+    assert memory_kib < 160 << 10, "a block, the client's queue and what is on its way"
 
 
 def test_a_password_is_in_no_log_and_no_plan_of_spark(spark, spark_log, cluster, tmp_path, capfd):

@@ -1,6 +1,8 @@
 """Options of `rollup` that contradict each other: refused before anything is looked at."""
 
 import argparse
+import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from cluster.tools.rollup import ENGINES, WIDTHS, output_place, prepare_spark, r
         (["--follow", "--packages", "a:b:1"], "--follow reads with our data source only"),
         (["--follow", "--engine", "local"], "--follow is a stream of Spark: leave out --engine"),
         (["--follow", "--output", "s3://b/w"], "--output is no directory: say with --checkpoint"),
+        (["--repair", "--full"], "--repair reads nothing: leave out --follow, --full and"),
         (["--engine", "local", "--master", "yarn"], "--engine local needs no Spark: leave out"),
         (["--engine", "local", "--source", "kafka"], "--engine local needs no Spark: leave out"),
     ],
@@ -77,6 +80,26 @@ def test_the_words_of_options_are_those_of_the_engines_and_widths():
 
     assert plan.ENGINES == ENGINES
     assert tuple(WIDTHS_S) == WIDTHS
+
+
+def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="needs the extra `windows`")
+    from cluster.analytics.windows.directory import WindowDirectory
+    from cluster.analytics.windows.store import LocalStore
+    from tests.support.metric_records import quota_record
+    from tests.support.window_directories import assert_read, merge_all, piece, reached
+
+    good, poison = quota_record(), quota_record(ts=4_070_908_800_000)  # 2099
+    place = tmp_path / "rollup"
+    with WindowDirectory.open(LocalStore(place)) as directory:
+        directory.append([piece(directory, [good, poison])], reached(2))
+        merge_all(directory)
+    words = ["--data-dir", str(tmp_path), "rollup", "--repair"]
+    assert main(words) == 0
+    assert re.search(r"quota +4", capsys.readouterr().out)
+    assert_read(place, [good])
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed_windows"] == {}
 
 
 def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):
