@@ -1,12 +1,7 @@
-"""Metric records from a seed, the windows plain Python makes of them, and a way into a topic."""
+"""Metric records from a seed, and a way into a topic."""
 
 import json
-import math
-import struct
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -89,16 +84,6 @@ def generated_records(
                     )
 
 
-STATE_COLUMNS = {
-    "Empty": "empty_ms",
-    "PreparingRebalance": "preparing_rebalance_ms",
-    "CompletingRebalance": "completing_rebalance_ms",
-    "Assigning": "assigning_ms",
-    "Reconciling": "reconciling_ms",
-    "Stable": "stable_ms",
-}
-
-
 def group_record(**fields: Any) -> Record:
     """One record of kind `group` with plausible values where none are given."""
     return {
@@ -173,105 +158,6 @@ def generated_group_records(
             if spent:
                 states["PreparingRebalance"] = spent
             yield group_record(**head, lag=total, members=dice.randrange(1, 4), state_ms=states)
-
-
-def lag_windows_of(records: Iterable[Record], width_s: int, kind: str) -> list[Record]:
-    """The windows of records of kind `lag` or `group`, as rows of the rollup's files."""
-    names = ("group", "topic", "partition") if kind == "lag" else ("group",)
-    found: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
-    for record in records:
-        if record["kind"] == kind:
-            began_s = (record["ts"] - record["interval_ms"]) // 1000
-            key = (began_s - began_s % width_s, *(record[name] for name in names))
-            found[key].append(record)
-    rows = []
-    for key, members in sorted(found.items()):
-        in_order = sorted(members, key=lambda each: (each["ts"], each["lag"]))
-        lags = [member["lag"] for member in in_order]
-        row = {
-            "window_start": datetime.fromtimestamp(key[0], UTC),
-            **dict(zip(names, key[1:], strict=True)),
-            "lag_avg": sum(lags) / len(lags),
-            "lag_max": max(lags),
-            "lag_last": lags[-1],
-            "lag_sum": sum(lags),
-            "records": len(lags),
-        }
-        if kind == "lag":
-            row["log_end_max"] = max(member["log_end"] for member in members)
-            row["committed_max"] = max(member["committed"] for member in members)
-        else:
-            row["members_max"] = max(member["members"] for member in members)
-            for state, column in STATE_COLUMNS.items():
-                row[column] = sum(member["state_ms"].get(state, 0) for member in members)
-        rows.append(row)
-    return rows
-
-
-def windows_of(records: Iterable[Record], width_s: int) -> list[Record]:
-    """The windows of quota records, as rows of the rollup's files, in their order."""
-    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
-    for record in records:
-        if record["kind"] == "quota":
-            began_s = (record["ts"] - record["interval_ms"]) // 1000
-            names = ("broker", "user", "client_id", "quota", "rule", "limit")
-            groups[(began_s - began_s % width_s, *(record[name] for name in names))].append(record)
-    rows = [_window(key, members, width_s) for key, members in groups.items()]
-    return sorted(rows, key=_order)
-
-
-def _window(key: tuple[Any, ...], members: list[Record], width_s: int) -> Record:
-    start, broker, user, client_id, quota, rule, limit = key
-    usage = _exact_sum(member["usage"] for member in members)
-    return {
-        "window_start": datetime.fromtimestamp(start, UTC),
-        "broker": broker,
-        "user": user,
-        "client_id": client_id,
-        "quota": quota,
-        "rule": rule,
-        "limit": limit,
-        "usage_sum": usage,
-        "rate_avg": usage / width_s,
-        "rate_max": max(member["rate"] for member in members),
-        "rate_p95": min(
-            sorted(_single(member["rate"]) for member in members)[-(-95 * len(members) // 100) - 1],
-            max(member["rate"] for member in members),
-        ),
-        "utilization": usage / width_s / limit if limit else None,
-        "requests": sum(member["requests"] for member in members),
-        "throttled": sum(member["throttled"] for member in members),
-        "throttle_ms_sum": _exact_sum(member["throttle_ms"] for member in members),
-        "throttle_ms_max": float(max(member["throttle_ms"] for member in members)),
-        "muted_ms_sum": _exact_sum(member["muted_ms"] for member in members),
-        "seconds_over_limit": sum(
-            limit is not None and member["rate"] > limit for member in members
-        ),
-        "seconds_throttled": sum(member["throttled"] > 0 for member in members),
-        "records": len(members),
-    }
-
-
-def _single(number: float) -> float:
-    """The number in the precision in which files keep it."""
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
-
-
-def _exact_sum(numbers: Iterable[float]) -> float:
-    """The sum in millionths, so that it does not depend on the order."""
-    millionths = sum(round(Fraction(number) * 1_000_000) for number in numbers)
-    return millionths / 1_000_000
-
-
-def _order(row: Record) -> tuple[Any, ...]:
-    texts = [row["user"], row["client_id"], row["quota"], row["rule"]]
-    last = math.inf if row["limit"] is None else row["limit"]
-    return (
-        row["window_start"],
-        row["broker"],
-        *((text is None, text or "") for text in texts),
-        last,
-    )
 
 
 def as_written(record: Record) -> bytes:
