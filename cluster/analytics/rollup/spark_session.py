@@ -95,11 +95,12 @@ def submitted_session() -> Iterator["SparkSession"]:
     """The session that spark-submit has prepared, with this package sent to its workers."""
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.appName("milena rollup")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    with _kept_interrupts():
+        session = (
+            SparkSession.builder.appName("milena rollup")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
     scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
     try:
         session.sparkContext.addPyFile(str(packed(scratch)))
