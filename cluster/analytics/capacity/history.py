@@ -28,16 +28,18 @@ class History:
     """Of one hour."""
     fine: Mapping[str, pa.Table]
     fine_s: int
-    """The width of the narrower windows `fine`, in seconds, but for those of quotas."""
-    quota_s: int = 60
+    """The width of the narrower windows `fine`, in seconds, unless `widths_s` has the kind."""
+    widths_s: Mapping[str, int] = field(default_factory=dict)
     first_s: int = field(init=False, default=0)
     end_s: int = field(init=False, default=0)
     """From the start of the first window to the end of the last; 0 without any."""
 
     def __post_init__(self) -> None:
-        narrow = {name: table for name, table in self.fine.items() if name != QUOTA.name}
-        edges = _edges(narrow, self.fine_s) or _edges(self.fine, self.quota_s)
-        edges = edges or _edges(self.hours, HOUR_S)
+        edges = [
+            edge
+            for name, table in self.fine.items()
+            for edge in _edges(table, self.widths_s.get(name, self.fine_s))
+        ] or [edge for table in self.hours.values() for edge in _edges(table, HOUR_S)]
         if edges:
             object.__setattr__(self, "first_s", min(first for first, _ in edges))
             object.__setattr__(self, "end_s", max(end for _, end in edges))
@@ -47,6 +49,10 @@ class History:
         """From the start of the first window to the end of the last."""
         return self.end_s - self.first_s
 
+    def width_s(self, kind: WindowKind) -> int:
+        """Of the narrower windows of a kind, in seconds."""
+        return self.widths_s.get(kind.name, self.fine_s)
+
     def rows(
         self,
         kind: WindowKind,
@@ -54,13 +60,14 @@ class History:
         fine: bool = False,
         since_s: int | None = None,
         before_s: int | None = None,
+        **only: Sequence[str],
     ) -> Rows:
         """The windows of a kind that begin in a period, in order of time: `start_s` and these
-        columns, decimals as floats."""
+        columns, decimals as floats. `only`: the values that count of a column."""
         table = (self.fine if fine else self.hours).get(kind.name)
         if table is None or not table.num_rows:
             return []
-        table = _plain(table, columns)
+        table = _plain(_only(table, only), columns)
         if since_s is not None:
             table = table.filter(pc.greater_equal(table["start_s"], since_s))
         if before_s is not None:
@@ -69,15 +76,27 @@ class History:
         return found
 
     def sums(
-        self, kind: WindowKind, keys: Sequence[str], *columns: str, fine: bool = False
+        self,
+        kind: WindowKind,
+        keys: Sequence[str],
+        *columns: str,
+        fine: bool = False,
+        since_s: int = 0,
+        **only: Sequence[str],
     ) -> Rows:
         """Columns added up for each value of the keys, of which `start_s` may be one.
 
-        Nulls count as 0. In order of the keys.
+        Of windows that begin since then; `only`: the values that count of a column. Nulls count as
+        0. In order of the keys.
         """
         table = (self.fine if fine else self.hours).get(kind.name)
         if table is None or not table.num_rows:
             return []
+        table = _only(table, only)
+        if since_s:
+            starts = table["window_start"]
+            since = pa.scalar(since_s * _MICRO, pa.int64()).cast(starts.type)
+            table = table.filter(pc.greater_equal(starts, since))
         plain = _plain(table, [*(key for key in keys if key != "start_s"), *columns])
         summed = plain.group_by(list(keys), use_threads=False).aggregate(
             [(column, "sum", pc.ScalarAggregateOptions(min_count=0)) for column in columns]
@@ -123,14 +142,14 @@ def traffic(history: History) -> Traffic:
     )
 
 
-def coverage(history: History) -> dict[int, float]:
-    """Of each hour, how many seconds records are about."""
-    return {hour.start_s: hour.covered_s for hour in traffic(history).hours}
-
-
 def last_day(hours: Sequence[HourTotal]) -> list[HourTotal]:
     """The hours of the last 24 of the history."""
     return [hour for hour in hours if hour.start_s > hours[-1].start_s - DAY_S]
+
+
+def a_day(total: float, covered_s: float) -> float:
+    """A total of so many seconds, taken to a day."""
+    return DAY_S * total / covered_s if covered_s else 0.0
 
 
 def _measured(history: History, kind: WindowKind) -> list[HourTotal]:
@@ -162,6 +181,12 @@ def _of_quotas(history: History) -> list[HourTotal]:
     ]
 
 
+def _only(table: pa.Table, only: Mapping[str, Sequence[str]]) -> pa.Table:
+    for name, values in only.items():
+        table = table.filter(pc.is_in(table[name], pa.array(values, pa.string())))
+    return table
+
+
 def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     starts = pc.divide(pc.cast(table["window_start"], pa.int64()), _MICRO)
     made = {"start_s": starts}
@@ -171,11 +196,9 @@ def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     return pa.table(made)
 
 
-def _edges(tables: Mapping[str, pa.Table], width_s: int) -> list[tuple[int, int]]:
-    """The start of the first and the end of the last window of each table that has some."""
-    return [
-        (bounds["min"] // _MICRO, bounds["max"] // _MICRO + width_s)
-        for table in tables.values()
-        if table.num_rows
-        for bounds in [pc.min_max(pc.cast(table["window_start"], pa.int64())).as_py()]
-    ]
+def _edges(table: pa.Table, width_s: int) -> list[tuple[int, int]]:
+    """The start of the first and the end of the last window, if there are some."""
+    if not table.num_rows:
+        return []
+    bounds = pc.min_max(pc.cast(table["window_start"], pa.int64())).as_py()
+    return [(bounds["min"] // _MICRO, bounds["max"] // _MICRO + width_s)]

@@ -12,6 +12,8 @@ from cluster.analytics.windows.kinds import LAG
 
 _SAME_SHARE: Final = 0.01
 """Rates that differ by less are the same: the lag is steady."""
+_IN_FLIGHT_S: Final = 10
+"""What is produced in so many seconds may not be committed yet: clients commit every 5."""
 _RECENT_SHARE: Final = 0.25
 _WINDOWS_MIN: Final = 2
 
@@ -52,7 +54,7 @@ def lags(history: History) -> Lags:
     names = ("group", "topic", "partition", "lag_last", "log_end_max", "committed_max")
     recent_s = int(max(HOUR_S, min(DAY_S, history.span_s * _RECENT_SHARE)))
     is_fine = LAG.name in history.fine
-    width_s = history.fine_s if is_fine else HOUR_S
+    width_s = history.width_s(LAG) if is_fine else HOUR_S
     since_s = (history.end_s - recent_s - 1) // width_s * width_s
     rows_of: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(LAG, *names, fine=is_fine, since_s=since_s):
@@ -96,8 +98,8 @@ def _moved(rows: Sequence[dict[str, Any]], name: str) -> float:
 def _verdict(lag: int, produced: float, consumed: float) -> str:
     if produced == consumed == 0:
         return "at rest" if lag else "up to date"
+    if lag <= _IN_FLIGHT_S * produced:
+        return "up to date"
     if produced - consumed > _SAME_SHARE * produced:
         return "falls behind"
-    if lag == 0:
-        return "up to date"
     return "catches up" if consumed - produced > _SAME_SHARE * consumed else "steady"

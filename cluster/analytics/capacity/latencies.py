@@ -11,7 +11,7 @@ from cluster.analytics.windows.kinds import LATENCY
 from cluster.metrics.histogram import BUCKETS, quantile_us
 
 WEEK_S: Final = 7 * DAY_S
-_FIRST: Final = ("Produce", "Fetch")
+_FIRST: Final = ("Produce", "Fetch", "FetchConsumer", "FetchFollower")
 _QUANTILES: Final = (0.5, 0.95, 0.99)
 _ENOUGH: Final = 100
 """Fewer requests than this have no 99th percentile to speak of: no ratio is told."""
@@ -40,7 +40,7 @@ class ApiTimes:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Produce, Fetch, then by the number of requests."""
+    """Produce, the fetches, then by the number of requests."""
 
     apis: list[ApiTimes]
     now_from_s: int | None
@@ -82,9 +82,8 @@ def latencies(history: History) -> Latencies:
 def p99_over_time(history: History, api: str, step_s: int) -> dict[int, float]:
     """The 99th percentile of an API in ms, in each step of so many seconds with requests."""
     counts: dict[int, list[int]] = defaultdict(lambda: [0] * BUCKETS)
-    for row in history.rows(LATENCY, "api", "histogram"):
-        if row["api"] == api:
-            _add(counts[row["start_s"] // step_s * step_s], row["histogram"] or ())
+    for row in history.rows(LATENCY, "histogram", api=[api]):
+        _add(counts[row["start_s"] // step_s * step_s], row["histogram"] or ())
     return {at: quantile_us(each, 0.99) / 1000 for at, each in sorted(counts.items()) if any(each)}
 
 

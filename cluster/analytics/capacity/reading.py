@@ -4,7 +4,7 @@ Of a short time hours are added up from windows of a minute, so that they begin 
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -27,13 +27,14 @@ from cluster.analytics.windows.reading import Place, read_windows
 from cluster.analytics.windows.window_sums import coarser, sums_of, windows_of
 
 _SHORT: Final = timedelta(hours=6)
-_MINUTES_FOR: Final = timedelta(days=8)
+_FINE_WIDTHS: Final = (("10s", _SHORT), ("1m", timedelta(days=8)))
 """Longer histories are looked at in windows of an hour only."""
 _QUOTA_WIDTHS: Final = (("10s", timedelta(hours=6)), ("1m", timedelta(days=2)))
 """Of quotas there may be windows of thousands of clients."""
 _HOURS_OF: Final = (BROKER, TOPIC, LATENCY, LAG)
-_MINUTES_OF: Final = (BROKER, EVENT)
+_FINE_OF: Final = (BROKER, EVENT)
 _START: Final = ("window_start",)
+_USAGE: Final = ("window_start", "quota", "usage_exact")
 
 
 class Read(Protocol):
@@ -46,6 +47,7 @@ class Read(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
         columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
     ) -> pa.Table: ...
 
 
@@ -55,15 +57,13 @@ def history_in(
     until: datetime | None = None,
     last: timedelta | None = None,
     *,
-    with_quotas: bool = False,
+    quotas: Collection[str] = (),
 ) -> History:
     """The history of a rollup's directory between two times, or so long before its latest window.
 
-    `with_quotas`: also narrow windows of quotas. Raises what `read_windows` raises.
+    `quotas`: those of which narrow windows are wanted. Raises what `read_windows` raises.
     """
-    return read_history(
-        functools.partial(read_windows, place), since, until, last, with_quotas=with_quotas
-    )
+    return read_history(functools.partial(read_windows, place), since, until, last, quotas=quotas)
 
 
 def read_history(
@@ -72,12 +72,12 @@ def read_history(
     until: datetime | None = None,
     last: timedelta | None = None,
     *,
-    with_quotas: bool = False,
+    quotas: Collection[str] = (),
 ) -> History:
     """The same, of windows that are read in some way."""
     hours = {kind.name: read(kind, "1h", _floored(since), until) for kind in _HOURS_OF}
     if not hours[BROKER.name].num_rows and not hours[TOPIC.name].num_rows:
-        hours[QUOTA.name] = read(QUOTA, "1h", _floored(since), until)
+        hours[QUOTA.name] = read(QUOTA, "1h", _floored(since), until, _USAGE)
     edges = _edges(read, hours, since, until)
     if edges is None:
         return History({}, {}, WIDTHS_S["1m"])
@@ -86,18 +86,21 @@ def read_history(
         since = max(first, end - min(last, end - first))
     first = first if since is None else max(first, since)
     span = end - first
-    width = "1m" if span <= _MINUTES_FOR else "1h"
-    fine = {kind.name: read(kind, width, since, until) for kind in _MINUTES_OF}
+    width = next((width for width, most in _FINE_WIDTHS if span <= most), "1h")
+    fine = {kind.name: read(kind, width, since, until) for kind in _FINE_OF}
+    widths = {QUOTA.name: next((width for width, most in _QUOTA_WIDTHS if span <= most), "1h")}
     if span <= _SHORT:
         minutes = {name: read(KIND_OF[name], "1m", since, until) for name in hours}
         hours = {name: _hours_of(table, KIND_OF[name]) for name, table in minutes.items()}
         fine[LAG.name] = minutes[LAG.name]
+        widths[LAG.name] = "1m"
     elif last is not None:
         hours = {name: _since(table, _floored(since)) for name, table in hours.items()}
-    quota_width = next((width for width, most in _QUOTA_WIDTHS if span <= most), "1h")
-    if with_quotas:
-        fine[QUOTA.name] = read(QUOTA, quota_width, since, until)
-    return History(hours, fine, WIDTHS_S[width], WIDTHS_S[quota_width])
+    if quotas:
+        is_asked = pc.field("quota").isin(list(quotas))
+        fine[QUOTA.name] = read(QUOTA, widths[QUOTA.name], since, until, where=is_asked)
+    widths_s = {name: WIDTHS_S[each] for name, each in widths.items()}
+    return History(hours, fine, WIDTHS_S[width], widths_s)
 
 
 def _edges(

@@ -5,18 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cluster.analytics.capacity.disks import Disks, disks
-from cluster.analytics.capacity.growth import (
-    BusyHours,
-    Growth,
-    Topics,
-    busy_hours,
-    growth,
-    topics,
-)
+from cluster.analytics.capacity.growth import BusyHours, Growth, busy_hours, growth
 from cluster.analytics.capacity.headroom import Headroom, headroom
 from cluster.analytics.capacity.history import History, traffic
 from cluster.analytics.capacity.lags import Lags, lags
 from cluster.analytics.capacity.latencies import Latencies, latencies, p99_over_time
+from cluster.analytics.capacity.topics import Topics, topics
 from cluster.analytics.capacity.trends import HOUR_S
 from cluster.analytics.windows.kinds import BROKER, EVENT
 from cluster.model.printable import one_line

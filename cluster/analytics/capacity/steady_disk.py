@@ -6,16 +6,15 @@ not supposed it is known only from logs that stay as they are; others go on grow
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from cluster.analytics.capacity.disks import YEAR_DAYS, BrokerDisk, is_held
-from cluster.analytics.capacity.growth import TopicGrowth
-from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.history import History
 from cluster.analytics.capacity.scenario import Scenario, Spread, average
-from cluster.analytics.capacity.trends import DAY_S, HOUR_S
-from cluster.analytics.windows.kinds import TOPIC
+from cluster.analytics.capacity.topics import TopicNow, topic_size_trends
+from cluster.analytics.capacity.trends import DAY_S, Trend
 
 HOW: Final = (
     "each topic at each broker: with a supposed retention, bytes in a day (of the last 24 hours)"
@@ -61,17 +60,18 @@ def steady_disks(
     scenario: Scenario,
     spread: Spread,
     disks: Iterable[BrokerDisk],
-    topics: Iterable[TopicGrowth],
+    topics: Sequence[TopicNow],
 ) -> list[SteadyDisk]:
     """Of the brokers that there would be."""
     known = {each.broker: each for each in disks if not each.is_gone}
-    found_topics = list(topics)
-    shares = _shares(history, found_topics)
+    unbounded = [each.topic for each in topics if scenario.retention_of(each.topic) is None]
+    trends = topic_size_trends(history, unbounded)
     parts: dict[int, dict[str, _Part]] = defaultdict(dict)
-    for topic in found_topics:
-        whole = _supposed(topic, scenario, spread)
+    for topic in topics:
+        whole = _supposed(topic, trends.get(topic.topic), scenario, spread)
+        shares = _shares(topic)
         for broker in spread.kept:
-            share = shares[topic.topic].get(broker, 0.0) * spread.factor
+            share = shares.get(broker, 0.0) * spread.factor
             if share:
                 parts[broker][topic.topic] = _Part(
                     whole.size * share,
@@ -84,7 +84,7 @@ def steady_disks(
         if disk is None or disk.log_size is None:
             continue
         rooms[broker] = None if disk.disk_usable is None else disk.log_size + disk.disk_usable
-        if found_topics:
+        if topics:
             moved = disk.log_size * spread.factor * spread.copies / spread.copies_now
             rest = max(0.0, moved - sum(part.size for part in parts[broker].values()))
             parts[broker][_REST] = _Part(rest, 0.0, rest)
@@ -99,8 +99,22 @@ def steady_disks(
     return made + [_steady(broker, True, like, room) for broker in spread.added]
 
 
-def _supposed(topic: TopicGrowth, scenario: Scenario, spread: Spread) -> _Part:
-    """All replicas of a topic together: now, what is added a day, and what is held at last."""
+def _shares(topic: TopicNow) -> dict[int, float]:
+    """Which part of its logs each broker has."""
+    whole = topic.size
+    return {
+        broker: size / whole if whole else 1 / len(topic.sizes)
+        for broker, size in topic.sizes.items()
+    }
+
+
+def _supposed(
+    topic: TopicNow, size_trend: Trend | None, scenario: Scenario, spread: Spread
+) -> _Part:
+    """All replicas of a topic together: now, what is added a day, and what is held at last.
+
+    The trend may be missing where a retention is supposed.
+    """
     copies = spread.copies / spread.copies_now
     size = topic.size * copies
     grown = 1 + scenario.growth
@@ -109,9 +123,9 @@ def _supposed(topic: TopicGrowth, scenario: Scenario, spread: Spread) -> _Part:
     if retention_s is not None:
         return _Part(size, came_in, came_in * retention_s / DAY_S)
     inflow = topic.bytes_in_per_day * spread.copies_now
-    if topic.size_trend.verdict != "grows" or is_held(topic.size_trend, inflow):
+    if size_trend is None or size_trend.verdict != "grows" or is_held(size_trend, inflow):
         return _Part(size, came_in, size * grown)
-    return _Part(size, (topic.size_trend.per_day or 0.0) * copies * grown, None)
+    return _Part(size, (size_trend.per_day or 0.0) * copies * grown, None)
 
 
 def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part:
@@ -125,21 +139,6 @@ def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part
     if disk.log_trend.verdict != "grows" or is_held(disk.log_trend, disk.inflow_per_day):
         return _Part(size, came_in, size * grown)
     return _Part(size, (disk.log_trend.per_day or 0.0) * spread.factor * copies * grown, None)
-
-
-def _shares(history: History, topics: Iterable[TopicGrowth]) -> dict[str, dict[int, float]]:
-    """Which part of each topic's logs each broker has, of those that told at the end."""
-    sizes: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in history.rows(TOPIC, "topic", "broker", "log_size_last"):
-        if row["start_s"] + HOUR_S > history.end_s - GONE_S:
-            sizes[row["topic"]][row["broker"]] = row["log_size_last"] or 0.0
-    made: dict[str, dict[int, float]] = defaultdict(dict)
-    for topic in topics:
-        held = sizes[topic.topic]
-        whole = sum(held.values())
-        for broker, size in held.items():
-            made[topic.topic][broker] = size / whole if whole else 1 / len(held)
-    return made
 
 
 def _steady(broker: int, is_new: bool, parts: dict[str, _Part], room: float | None) -> SteadyDisk:

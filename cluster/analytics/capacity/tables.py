@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from cluster.analytics.capacity import words
 from cluster.analytics.capacity.disks import Disks
-from cluster.analytics.capacity.growth import BusyHours, Growth, Topics
+from cluster.analytics.capacity.growth import BusyHours, Growth
 from cluster.analytics.capacity.headroom import Headroom
 from cluster.analytics.capacity.lags import Lags
 from cluster.analytics.capacity.latencies import Latencies
 from cluster.analytics.capacity.report import Events, Period, Report
+from cluster.analytics.capacity.topics import Topics
 from cluster.analytics.capacity.trends import DAY_S
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock

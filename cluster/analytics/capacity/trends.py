@@ -23,7 +23,7 @@ _WEEKS_DAYS: Final = 14
 """Whole days from which on only equal weekdays are compared."""
 _HOURS_MAX: Final = 1000
 """Where so much is missing that there are no whole days, the latest hours are compared."""
-_POINTS_MAX: Final = 400
+_POINTS_MAX: Final = 120
 """More points are thinned out by medians: all pairs of them are looked at."""
 _CONFIDENCE: Final = 1.645
 """Standard deviations on each side of the middle 90 % of a normal distribution."""
@@ -85,7 +85,7 @@ def theil_sen(points: Sequence[Point], season_days: float | None = None) -> Slop
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
-    """At most 400 points: the medians of equally many of them in a row."""
+    """At most 120 points: the medians of equally many of them in a row."""
     size = -(-len(points) // _POINTS_MAX) or 1
     return [
         (

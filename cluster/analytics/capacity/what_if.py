@@ -9,11 +9,12 @@ from typing import Any, Final
 from cluster.analytics.capacity import steady_disk, throttling
 from cluster.analytics.capacity.busy_model import MIB, BusyModel, Load, fitted
 from cluster.analytics.capacity.disks import YEAR_DAYS, disks
-from cluster.analytics.capacity.growth import growth, topics
+from cluster.analytics.capacity.growth import growth
 from cluster.analytics.capacity.headroom import is_covered, quantile
 from cluster.analytics.capacity.history import GONE_S, History
 from cluster.analytics.capacity.report import Period
 from cluster.analytics.capacity.scenario import Scenario, Spread, average, spread
+from cluster.analytics.capacity.topics import topics_now
 from cluster.analytics.capacity.trends import DAY_S, Trend
 from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC
 from cluster.model.errors import UserError
@@ -21,7 +22,6 @@ from cluster.model.printable import one_line
 
 HIGH: Final = 0.9
 """The busy share that the busiest tenth of windows exceeds is what capacity is planned for."""
-_EVERY_TOPIC: Final = 1 << 30
 _NAMES_MAX: Final = 20
 _CPU_HOW: Final = (
     "busy share of a broker's thread, window by window of {width} s: busy + b * (change of MiB/s,"
@@ -119,7 +119,7 @@ def what_if(history: History, scenario: Scenario) -> WhatIf:
             scenario,
             placed,
             disks(history).brokers,
-            topics(history, _EVERY_TOPIC).rows,
+            topics_now(history),
         )
         notes += _notes(placed, busy, steady, trend)
     limited = []
@@ -147,7 +147,7 @@ def what_if(history: History, scenario: Scenario) -> WhatIf:
             "busy": _CPU_HOW.format(width=history.fine_s),
             "brokers": _SPREAD_HOW,
             "disks": steady_disk.HOW,
-            "throttled": throttling.HOW.format(width=history.quota_s),
+            "throttled": throttling.HOW.format(width=history.width_s(QUOTA)),
         },
     )
 
@@ -316,7 +316,7 @@ def _first_limit(busy: Sequence[Busy], steady: Sequence[steady_disk.SteadyDisk])
 def _check_topics(history: History, scenario: Scenario) -> None:
     if not scenario.topic_retention_s:
         return
-    known = {row["topic"] for row in history.rows(TOPIC, "topic")}
+    known = {row["topic"] for row in history.sums(TOPIC, ["topic"], "records")}
     missing = sorted(scenario.topic_retention_s.keys() - known)
     if missing:
         named = ", ".join(map(one_line, sorted(known)[:_NAMES_MAX])) or "none"
@@ -332,9 +332,8 @@ def _notes(
     notes = []
     if placed.copies < placed.copies_now - 0.01:
         notes.append(
-            f"{placed.copies_now:.2g} replicas of a record do not fit on"
-            f" {len(placed.kept) + len(placed.added)} brokers: {placed.copies:.2g} are reckoned"
-            " with"
+            f"{placed.copies_now:.2g} replicas of a record do not fit on {_brokers(placed)}:"
+            f" {placed.copies:.2g} are reckoned with"
         )
     poor = [str(each.broker) for each in busy if each.model.kind == "proportional"]
     if poor:
@@ -343,13 +342,18 @@ def _notes(
             " there are too few windows; it is taken to be proportional to the bytes"
         )
     if trend.verdict != "grows" or trend.percent_per_day is None:
-        reason = trend.how if trend.verdict == "unknown" else f"the traffic is {trend.verdict}"
-        notes.append(f"no day is told for 100 % busy unless it is now: {reason}")
+        reason = f"its growth {trend.how}" if trend.verdict == "unknown" else "it does not grow"
+        notes.append(f"when the traffic makes a broker 100 % busy is not forecast: {reason}")
     if not steady:
         notes.append("there are no windows of logs: nothing is told of disks")
     elif any(each.room is None for each in steady):
         notes.append("the records do not tell the size of the disks")
     return notes
+
+
+def _brokers(placed: Spread) -> str:
+    count = len(placed.kept) + len(placed.added)
+    return f"{count} {'broker' if count == 1 else 'brokers'}"
 
 
 def _bytes(load: Load) -> float:

@@ -66,7 +66,9 @@ def disk(each: BrokerDisk) -> str:
 
 
 def days(amount: float) -> str:
-    """`12.0 days`, `5.5 hours`."""
+    """`12.0 days`, `5.5 hours`, `2 min 10 s`."""
+    if amount < 1 / 12:
+        return duration(1000 * DAY_S * amount)
     if amount < 2:
         return f"{24 * amount:.1f} hours"
     return f"{amount:.1f} days" if amount < 100 else f"{amount:.0f} days"

@@ -1,10 +1,9 @@
 """The sub-commands of `capacity`: one row and one module each."""
 
 import argparse
-from datetime import UTC, datetime
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from cluster.model.errors import UserError
 from cluster.tools.arguments import duration
 from cluster.tools.commands import Command
 from cluster.tools.rollup_windows import (
@@ -12,6 +11,8 @@ from cluster.tools.rollup_windows import (
     add_place,
     no_windows,
     open_windows,
+    possible_period,
+    readable_windows,
     windows_place,
 )
 
@@ -50,20 +51,19 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
 
 
-def chosen_history(args: argparse.Namespace, *, with_quotas: bool = False) -> "History":
-    """The windows within the period. Raises UserError where there are none, or cannot be read."""
+def chosen_history(args: argparse.Namespace, *, quotas: Collection[str] = ()) -> "History":
+    """The windows within the period, narrow ones of these quotas, too.
+
+    Raises UserError where there are none, or they cannot be read.
+    """
     windows_place(args)
 
     from cluster.analytics.capacity.reading import history_in
-    from cluster.analytics.reports.periods import AHEAD, EARLIEST
-    from cluster.analytics.windows.manifest import UnusableDirectory
+    from cluster.analytics.windows.kinds import BROKER
 
-    latest = datetime.now(UTC) + AHEAD
-    since, until = max(args.since or EARLIEST, EARLIEST), min(args.until or latest, latest)
-    try:
-        found = history_in(open_windows(args), since, until, args.last, with_quotas=with_quotas)
-    except UnusableDirectory as problem:
-        raise UserError(str(problem)) from None
+    with readable_windows(args):
+        since, until = possible_period(args, BROKER)
+        found = history_in(open_windows(args), since, until, args.last, quotas=quotas)
     if not found.end_s:
         raise no_windows(args)
     return found

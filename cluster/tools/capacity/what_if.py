@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and (args.explain or args.top is not None):
         raise UsageError("--explain and --top are for the text: --json has everything")
     _check(args)
-    history = chosen_history(args, with_quotas=bool(args.quotas))
+    history = chosen_history(args, quotas=[each.kind.value for each in args.quotas])
 
     from cluster.analytics.capacity.what_if import what_if
     from cluster.tools.capacity.what_if_text import what_if_text

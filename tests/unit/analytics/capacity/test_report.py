@@ -8,13 +8,14 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.capacity.disks import disks
-from cluster.analytics.capacity.growth import busy_hours, growth, topics
+from cluster.analytics.capacity.growth import busy_hours, growth
 from cluster.analytics.capacity.headroom import headroom
 from cluster.analytics.capacity.history import History
 from cluster.analytics.capacity.lags import lags
 from cluster.analytics.capacity.latencies import latencies
 from cluster.analytics.capacity.page import page
 from cluster.analytics.capacity.report import Report, events, report
+from cluster.analytics.capacity.topics import topics
 from cluster.analytics.windows.kinds import BROKER, EVENT, LAG, LATENCY, QUOTA, TOPIC
 from cluster.tools.capacity.report_text import report_text
 from tests.support.capacity_history import (
@@ -336,6 +337,17 @@ def test_a_broker_that_came_late_is_judged_by_its_own_time() -> None:
     found = disks(history({BROKER: rows}))
     assert found.brokers[2].usable_trend.points == 12
     assert found.brokers[2].verdict == "full in days"
+
+
+def test_what_is_in_flight_is_no_lag() -> None:
+    """A group that commits every 5 s is behind by what was produced since, and never at 0."""
+    rows = [
+        {**row, "lag_last": 250, "committed_max": row["log_end_max"] - 250}
+        for row in Truth(days=1).lag_rows()
+        if row["group"] == "ahead"
+    ]
+    (found,) = lags(history({LAG: rows})).groups
+    assert (found.lag, found.verdict, found.is_never) == (500, "up to date", False)
 
 
 def test_a_group_without_windows_at_the_end_is_left_out() -> None:

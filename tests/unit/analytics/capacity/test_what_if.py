@@ -221,7 +221,7 @@ def test_one_window_is_answered_with_what_it_tells() -> None:
     assert found.busy[0].busy_avg == pytest.approx(1.5 * found.busy[0].busy_avg_now)
     assert found.first_limit is None
     assert any("proportional" in note for note in found.notes)
-    assert any("no day is told" in note for note in found.notes)
+    assert any("is not forecast: its growth cannot be told" in note for note in found.notes)
     text_of(found)
 
 
