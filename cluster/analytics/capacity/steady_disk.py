@@ -19,9 +19,9 @@ from cluster.analytics.capacity.trends import DAY_S, Trend
 HOW: Final = (
     "each topic at each broker: with a supposed retention, bytes in a day (of the last 24 hours)"
     " with the supposed growth, times the replicas, times the retention. Without one, logs that"
-    " stay as they are grow with the traffic, others go on as they do. Room: logs now and what is"
-    " left on the disks. Full: when the sum passes the room, from now on, with nothing deleted"
-    " before a topic's steady state; the trend of the traffic is not added"
+    " stay as they are grow with the traffic, others go on as they do, if 6 hours tell. Room:"
+    " logs now and what is left on the disks. Full: when the sum passes the room, from now on,"
+    " with nothing deleted before a topic's steady state; the trend of the traffic is not added"
 )
 
 
@@ -34,10 +34,12 @@ class SteadyDisk:
     size_now: float
     """As they were last told, moved to the number of brokers that is supposed."""
     steady: float | None
-    """What they will hold at last; None where some topic goes on growing."""
+    """What they will hold at last; None where some topic goes on growing, or is not known."""
     room: float | None
     """None where the records do not tell the size of the disks."""
     growing_topics: list[str]
+    unknown_topics: list[str]
+    """Those of which the history is too short to tell whether they grow."""
     days_until_full: float | None
     verdict: str
     """`fits`, `full in days`, `full now`, `not within a year` or `unknown`."""
@@ -51,8 +53,17 @@ class _Part(NamedTuple):
     """A topic at a broker."""
 
     size: float
-    per_day: float
+    per_day: float | None
+    """None where it is not known how it grows."""
     steady: float | None
+
+    def times(self, share: float) -> "_Part":
+        """So much of it."""
+        return _Part(
+            self.size * share,
+            None if self.per_day is None else self.per_day * share,
+            None if self.steady is None else self.steady * share,
+        )
 
 
 def steady_disks(
@@ -73,11 +84,7 @@ def steady_disks(
         for broker in spread.kept:
             share = shares.get(broker, 0.0) * spread.factor
             if share:
-                parts[broker][topic.topic] = _Part(
-                    whole.size * share,
-                    whole.per_day * share,
-                    None if whole.steady is None else whole.steady * share,
-                )
+                parts[broker][topic.topic] = whole.times(share)
     rooms: dict[int, float | None] = {}
     for broker in spread.kept:
         disk = known.get(broker)
@@ -116,47 +123,65 @@ def _supposed(
     The trend may be missing where a retention is supposed.
     """
     copies = spread.copies / spread.copies_now
-    size = topic.size * copies
     grown = 1 + scenario.growth
     came_in = topic.bytes_in_per_day * spread.copies * grown
     retention_s = scenario.retention_of(topic.topic)
     if retention_s is not None:
-        return _Part(size, came_in, came_in * retention_s / DAY_S)
+        return _Part(topic.size * copies, came_in, came_in * retention_s / DAY_S)
     inflow = topic.bytes_in_per_day * spread.copies_now
-    if size_trend is None or size_trend.verdict != "grows" or is_held(size_trend, inflow):
-        return _Part(size, came_in, size * grown)
-    return _Part(size, (size_trend.per_day or 0.0) * copies * grown, None)
+    return _unbounded(topic.size * copies, size_trend, inflow, copies, grown)
 
 
 def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part:
     """All logs of a broker as if they were one topic's, where there are no windows of topics."""
-    copies = spread.copies / spread.copies_now
-    size = (disk.log_size or 0.0) * spread.factor * copies
+    moved = spread.factor * spread.copies / spread.copies_now
     grown = 1 + scenario.growth
-    came_in = (disk.inflow_per_day or 0.0) * spread.factor * copies * grown
+    size, inflow = (disk.log_size or 0.0) * moved, disk.inflow_per_day or 0.0
     if scenario.retention_s is not None:
+        came_in = inflow * moved * grown
         return _Part(size, came_in, came_in * scenario.retention_s / DAY_S)
-    if disk.log_trend.verdict != "grows" or is_held(disk.log_trend, disk.inflow_per_day):
-        return _Part(size, came_in, size * grown)
-    return _Part(size, (disk.log_trend.per_day or 0.0) * spread.factor * copies * grown, None)
+    return _unbounded(size, disk.log_trend, inflow, moved, grown)
+
+
+def _unbounded(
+    size: float, trend: Trend | None, inflow: float, moved: float, grown: float
+) -> _Part:
+    """Logs of which the retention is not supposed: held by it, or growing as they do."""
+    if trend is None or trend.per_day is None:
+        return _Part(size, None, None)
+    if trend.verdict != "grows" or is_held(trend, inflow):
+        return _Part(size, inflow * moved * grown, size * grown)
+    return _Part(size, trend.per_day * moved * grown, None)
 
 
 def _steady(broker: int, is_new: bool, parts: dict[str, _Part], room: float | None) -> SteadyDisk:
-    growing = sorted(topic for topic, part in parts.items() if part.steady is None)
+    unknown = sorted(topic for topic, part in parts.items() if part.per_day is None)
+    growing = sorted(
+        topic for topic, part in parts.items() if part.steady is None and topic not in unknown
+    )
     now = sum(part.size for part in parts.values())
-    steady = None if growing else sum(part.steady or 0.0 for part in parts.values())
-    days = None if room is None else _days_until(list(parts.values()), room)
-    if room is None:
+    days = None
+    if room is None or (unknown and now < room):
         verdict = "unknown"
-    elif days is None:
-        verdict = "not within a year" if growing else "fits"
-    elif days == 0:
-        verdict = "full now"
     else:
-        verdict = "full in days" if days <= YEAR_DAYS else "not within a year"
-    if days is not None and days > YEAR_DAYS:
-        days = None
-    return SteadyDisk(broker, is_new, now, steady, room, growing, days, verdict)
+        days = _days_until(list(parts.values()), room)
+        if days is None:
+            verdict = "not within a year" if growing else "fits"
+        elif days == 0:
+            verdict = "full now"
+        else:
+            verdict = "full in days" if days <= YEAR_DAYS else "not within a year"
+    return SteadyDisk(
+        broker=broker,
+        is_new=is_new,
+        size_now=now,
+        steady=None if growing or unknown else sum(part.steady or 0.0 for part in parts.values()),
+        room=room,
+        growing_topics=growing,
+        unknown_topics=unknown,
+        days_until_full=days if verdict != "not within a year" else None,
+        verdict=verdict,
+    )
 
 
 def _days_until(parts: list[_Part], room: float) -> float | None:
@@ -164,7 +189,7 @@ def _days_until(parts: list[_Part], room: float) -> float | None:
     ends = {
         (part.steady - part.size) / part.per_day
         for part in parts
-        if part.steady is not None and part.steady > part.size and part.per_day > 0
+        if part.steady is not None and part.steady > part.size and part.per_day
     }
     before = 0.0
     for end in [*sorted(ends), math.inf]:
@@ -172,7 +197,7 @@ def _days_until(parts: list[_Part], room: float) -> float | None:
         if size >= room:
             return before
         rate = sum(
-            part.per_day
+            part.per_day or 0.0
             for part in parts
             if part.steady is None or _size_at(part, before) < part.steady * (1 - 1e-12)
         )
@@ -185,7 +210,7 @@ def _days_until(parts: list[_Part], room: float) -> float | None:
 def _size_at(part: _Part, days: float) -> float:
     if part.steady is not None and part.steady <= part.size:
         return part.steady
-    grown = part.size + part.per_day * days
+    grown = part.size + (part.per_day or 0.0) * days
     return grown if part.steady is None else min(part.steady, grown)
 
 
@@ -194,10 +219,11 @@ def _average(parts: list[dict[str, _Part]]) -> dict[str, _Part]:
     made = {}
     for topic in {topic for each in parts for topic in each}:
         told = [each[topic] for each in parts if topic in each]
+        speeds = [part.per_day for part in told if part.per_day is not None]
         steady = [part.steady for part in told if part.steady is not None]
         made[topic] = _Part(
             sum(part.size for part in told) / len(parts),
-            sum(part.per_day for part in told) / len(parts),
+            sum(speeds) / len(parts) if len(speeds) == len(told) else None,
             sum(steady) / len(parts) if len(steady) == len(told) else None,
         )
     return made

@@ -127,15 +127,21 @@ def _disks(disks: Sequence["SteadyDisk"]) -> Iterator[str]:
 def _steady(each: "SteadyDisk") -> str:
     if each.steady is not None:
         return words.size(each.steady)
-    named = [one_line(topic) for topic in each.growing_topics[:_TOPICS_MAX]]
-    more = len(each.growing_topics) - len(named)
-    return f"{', '.join(named)}{f' and {more} more' if more else ''} grow on"
+    parts = []
+    for topics, word in ((each.growing_topics, "grow on"), (each.unknown_topics, "not yet known")):
+        named = [one_line(topic) for topic in topics[:_TOPICS_MAX]]
+        more = len(topics) - len(named)
+        if named:
+            parts.append(f"{', '.join(named)}{f' and {more} more' if more else ''}: {word}")
+    return "; ".join(parts)
 
 
 def _full(each: "SteadyDisk") -> str:
     if each.verdict == "full in days" and each.days_until_full is not None:
         return _in(each.days_until_full)
-    names = {"unknown": "size of the disk not known", "full now": "now", "fits": "never: it fits"}
+    if each.verdict == "unknown":
+        return "size of the disk not known" if each.room is None else "not yet known"
+    names = {"full now": "now", "fits": "never: it fits"}
     return names.get(each.verdict, each.verdict)
 
 

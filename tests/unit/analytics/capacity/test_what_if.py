@@ -162,7 +162,7 @@ def test_topics_without_a_retention_that_is_known_grow_on(week: History) -> None
     per_day = 0.5 * WEEK.disk_total / (WEEK.full_after_days + WEEK.days)
     assert first.days_until_full == pytest.approx(WEEK.usable(0, WEEK.end_s) / (2 * per_day), 0.05)
     assert found.first_limit.what == "a full disk"
-    assert "orders grow on" in text_of(found)
+    assert "orders: grow on" in text_of(found)
 
 
 def test_a_retention_of_one_topic_leaves_others(week: History) -> None:
@@ -182,6 +182,19 @@ def test_without_windows_of_topics_the_logs_of_brokers_are_looked_at() -> None:
     assert grown.disks[0].growing_topics == ["(all else)"]
     assert grown.disks[3].is_new
     text_of(grown)
+
+
+def test_of_a_short_history_it_is_not_known_what_logs_will_hold() -> None:
+    short = Truth(days=0.1)
+    found = what_if(history(short.rows()), Scenario(growth=0.5))
+    first = found.disks[0]
+    assert (first.steady, first.verdict) == (None, "unknown")
+    assert first.unknown_topics == ["held", "orders"]
+    assert "held, orders: not yet known" in text_of(found)
+    bounded = what_if(history(short.rows()), Scenario(retention_s=DAY_S))
+    assert bounded.disks[0].steady is not None
+    more = what_if(history(short.rows()), Scenario(brokers="+1"))
+    assert more.disks[-1].verdict == "unknown"
 
 
 def test_without_gauges_of_disks_only_the_size_is_told() -> None:
