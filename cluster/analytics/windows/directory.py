@@ -17,6 +17,7 @@ from typing import Final, Self
 from cluster.analytics.windows.aside import put_aside
 from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.deltas import PieceResult
+from cluster.analytics.windows.earlier_version import is_earlier, take_over
 from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.layout import (
     HOUR_S,
@@ -87,7 +88,7 @@ class WindowDirectory:
 
     @classmethod
     def open(cls, store: Store) -> Self:
-        """Lock the directory and finish what a killed process began.
+        """Lock the directory, finish what a killed process began, and take over version 1.
 
         Raises UnusableDirectory, and InUse if another process has it open; where the store has no
         locks, that shows later (`Commits`).
@@ -97,6 +98,10 @@ class WindowDirectory:
                 held.enter_context(store.lock())
             commits = Commits(store)
             commits.begin()
+            with in_words(store):
+                is_earlier_version = commits.manifest == Manifest() and is_earlier(store)
+            if is_earlier_version:
+                take_over(commits)
             return cls(commits, held.pop_all())
 
     def close(self) -> None:
