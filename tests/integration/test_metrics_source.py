@@ -102,6 +102,17 @@ def test_the_records_of_one_kind_are_read(spark, cluster, full_topic, kind):
     assert Counter((row["ts"], row["broker"]) for row in found.collect()) == expected
 
 
+def test_sql_has_the_source(spark, cluster, full_topic):
+    spark.sql(
+        "CREATE TEMPORARY VIEW quotas USING `milena-metrics` OPTIONS"
+        f" ('kafka.bootstrap.servers' '{cluster.bootstrap}', subscribe '{full_topic}',"
+        " kind 'quota')"
+    )
+    assert spark.sql("SELECT sum(requests) FROM quotas").first()[0] == sum(
+        each["requests"] for each in ALL if each["kind"] == "quota"
+    )
+
+
 def test_bad_values_are_rows_where_they_are_asked_for(spark, cluster, full_topic):
     found = read(spark, cluster, full_topic, kind="event", mode="PERMISSIVE")
     (bad,) = found.where("_reason IS NOT NULL").collect()
