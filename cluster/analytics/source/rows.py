@@ -8,10 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.analytics.rollup.kafka_records import Block
-from cluster.analytics.source.options import FAILFAST, PERMISSIVE
+from cluster.analytics.source.options import DROPMALFORMED, FAILFAST, PERMISSIVE
 from cluster.analytics.windows.histogram import one_array
 from cluster.analytics.windows.kinds import TIMESTAMP, WINDOW_SCHEMA
-from cluster.analytics.windows.record_schema import NESTED, RECORDS, Field, Values, checked
+from cluster.analytics.windows.record_schema import (
+    NESTED,
+    RECORDS,
+    START,
+    Field,
+    Values,
+    checked,
+)
 from cluster.model.errors import UserError
 
 RENAMED: Final = {"partition": "topic_partition"}
@@ -81,6 +88,8 @@ def rows_of(block: Block, partition: int, wanted: Wanted, now_ms: int) -> pa.Rec
 
     `now_ms` is the reader's clock. Raises UserError for a bad value if these are to fail.
     """
+    if wanted.kind is not None and wanted.mode == DROPMALFORMED:
+        block = _without_others(block, wanted.kind)
     found = checked(Values(block.values, block.keys, block.timestamps_ms), now_ms)
     if found.rejected and wanted.mode == FAILFAST:
         at, reason = found.rejected[0]
@@ -103,6 +112,19 @@ def rows_of(block: Block, partition: int, wanted: Wanted, now_ms: int) -> pa.Rec
         parts.append(_padded(of_rejected, schema, len(places)))
     whole = pa.concat_tables(parts).sort_by("offset").combine_chunks()
     return next(iter(whole.to_batches()), pa.RecordBatch.from_pylist([], schema))
+
+
+def _without_others(block: Block, kind: str) -> Block:
+    """The block without values that are plainly of other kinds: parsing these is most of the work
+    where few are wanted."""
+    others = tuple(START + other.encode() + b'"' for other in RECORDS if other != kind)
+    kept = [at for at, value in enumerate(block.values) if not (value and value.startswith(others))]
+    return Block(
+        [block.values[at] for at in kept],
+        [block.keys[at] for at in kept],
+        [block.timestamps_ms[at] for at in kept],
+        [block.offsets[at] for at in kept],
+    )
 
 
 _Columns = dict[str, pa.ChunkedArray | pa.Array]

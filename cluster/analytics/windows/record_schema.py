@@ -164,7 +164,7 @@ _ALL: Final = pa.unify_schemas([*_SCHEMAS.values()])
 _AT: Final = "@"
 """A field put into values to be parsed, so that rows can be told to belong to them."""
 _QUOTA_START: Final = b'{"v":1,"kind":"quota",'
-_START: Final = b'{"v":1,"kind":"'
+START: Final = b'{"v":1,"kind":"'
 """How records begin as brokers write them (`brokers/metrics/records.py`)."""
 
 
@@ -207,7 +207,7 @@ def checked(found: Values, now_ms: int) -> Checked:
     places: dict[str, list[int]] = {kind: [] for kind in RECORDS}
     rest: list[int] = []
     quotas = places["quota"]
-    head = len(_START)
+    head = len(START)
     for at, value in enumerate(found.values):
         if not value:
             result.rejected.append((at, "empty"))
@@ -215,7 +215,7 @@ def checked(found: Values, now_ms: int) -> Checked:
             result.rejected.append((at, f"longer than {VALUE_BYTES_MAX:,} bytes"))
         elif value.startswith(_QUOTA_START):
             quotas.append(at)
-        elif value.startswith(_START):
+        elif value.startswith(START):
             kind = value[head : head + 16].partition(b'"')[0].decode("latin-1")
             places.get(kind, rest).append(at)
         else:
