@@ -19,23 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cluster.analytics.windows import histogram  # noqa: E402
-from cluster.analytics.windows.deltas import PieceResult, write_delta  # noqa: E402
-from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
-from cluster.analytics.windows.kinds import QUOTA, SUMS_SCHEMA, TIMESTAMP  # noqa: E402
-from cluster.analytics.windows.layout import delta_path  # noqa: E402
-from cluster.analytics.windows.manifest import Progress  # noqa: E402
-from cluster.analytics.windows.merge import run_merge  # noqa: E402
-from cluster.analytics.windows.store import LocalStore  # noqa: E402
+from tests.support.many_clients import write_windows  # noqa: E402
 
 START_S = int(datetime(2026, 1, 5, 10, tzinfo=UTC).timestamp())
-LIMIT = 1e6
 GOAL_S = 3.0
 LAST_MINUTES = 5
 
@@ -57,7 +46,9 @@ def main() -> None:
         place = options.directory or Path(temporary) / "windows"
         if not place.exists():
             begun = time.monotonic()
-            write_windows(place, options.clients)
+            minutes = {minute * 60 for minute in range(60)}
+            last = set(range(3600 - 60 * LAST_MINUTES, 3600, 10))
+            write_windows(place, options.clients, START_S, sorted(minutes | last))
             print(f"windows written in {time.monotonic() - begun:.0f} s")
         print(f"{options.clients:,} client ids (goal for a table: {GOAL_S:g} s)\n")
         page = str(Path(temporary) / "page.html")
@@ -83,62 +74,6 @@ def run(place: Path, words: Sequence[str]) -> Run:
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     return Run(time.monotonic() - begun, used.ru_maxrss / 1024)
-
-
-def write_windows(place: Path, clients: int) -> None:
-    """The windows of so many clients, merged hour by hour."""
-    minutes = [minute * 60 for minute in range(60)]
-    last = [s for s in range(3600 - 60 * LAST_MINUTES, 3600, 10) if s % 60]
-    ids = pa.array([f"client-{number:06}" for number in range(clients)])
-    with WindowDirectory.open(LocalStore(place)) as directory:
-        starts = sorted([*minutes, *last])
-        for first in range(0, len(starts), 10):
-            tables = [sums_of(ids, START_S + start) for start in starts[first : first + 10]]
-            path = delta_path(directory.next_change, "0")
-            delta = write_delta(directory.store, path, {QUOTA.name: pa.concat_tables(tables)})
-            assert delta is not None
-            progress = Progress("bench", "topic", {0: first + 10}, "cluster")
-            directory.append([PieceResult([delta], {}, {})], progress)
-        directory.merge(
-            lambda tasks: [run_merge(str(place), task) for task in tasks], everything=True
-        )
-
-
-def sums_of(ids: pa.Array, start_s: int) -> pa.Table:
-    """A narrowest window of each client, of one metric record."""
-    count = len(ids)
-    schema = pa.schema([SUMS_SCHEMA.field(name) for name in QUOTA.sum_names])
-    rates = pc.multiply(pc.random(count), 2 * LIMIT)
-    is_over = pc.greater(rates, LIMIT * 1.8)
-    throttle_ms = pc.if_else(is_over, pc.subtract(rates, LIMIT * 1.8), 0.0)
-    exact = SUMS_SCHEMA.field("usage_exact").type
-    over = pc.cast(is_over, pa.int64())
-    columns = {
-        "window_start": constant(start_s * 1_000_000, pa.int64(), count).cast(TIMESTAMP),
-        "broker": pa.array([number % 3 for number in range(count)], pa.int32()),
-        "user": constant("ANONYMOUS", pa.string(), count),
-        "client_id": ids,
-        "quota": constant("produce", pa.string(), count),
-        "rule": constant("default-client", pa.string(), count),
-        "limit": constant(LIMIT, pa.float64(), count),
-        "usage_exact": pc.cast(pc.round(rates, 3), exact, safe=False),
-        "throttle_ms_exact": pc.cast(pc.round(throttle_ms, 3), exact, safe=False),
-        "muted_ms_exact": pc.cast(pc.round(throttle_ms, 3), exact, safe=False),
-        "rate_max": rates,
-        "throttle_ms_max": throttle_ms,
-        "requests": constant(20, pa.int64(), count),
-        "throttled": over,
-        "seconds_over_limit": over,
-        "seconds_throttled": over,
-        "records": constant(1, pa.int64(), count),
-        "histogram": histogram.singles(histogram.rate_codes(pa.chunked_array([rates]))),
-    }
-    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
-
-
-def constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
-    """The value so many times."""
-    return pa.repeat(pa.scalar(value, kind), count)
 
 
 if __name__ == "__main__":

@@ -81,21 +81,20 @@ class Period(NamedTuple):
 
     def _known(self) -> Iterator[tuple[datetime, datetime, int]]:
         """Hours, or for wide windows days, with how many rows they have at most."""
-        per_hour = _HOUR // self._size
+        is_wide = self._size >= _HOUR
         for day in self.days:
             first, last = max(_start(day), self.begin), min(_start(day) + _DAY, self.end)
             if first >= last:
                 continue
-            if per_hour <= 1:
+            if is_wide:
                 yield first, last, _ROWS_AT_ONCE
                 continue
             starts = self.read("1h", _floor(first, _HOUR), last, [_START], None)[_START]
-            counts = {
-                each["values"]: each["counts"] for each in pc.value_counts(starts).to_pylist()
-            }
-            for hour in sorted(counts):
-                inside = max(hour, first), min(hour + _HOUR, last)
-                yield *inside, counts[hour] * per_hour
+            counted = pc.value_counts(starts).to_pylist()
+            for each in sorted(counted, key=lambda one: one["values"]):
+                hour: datetime = each["values"]
+                begin, end = max(hour, first), min(hour + _HOUR, last)
+                yield begin, end, each["counts"] * -((begin - end) // self._size)
 
     @property
     def _size(self) -> timedelta:
@@ -115,14 +114,13 @@ def period_of(
     Of those that begin from `begin` to before `end`, `last` leaves those that begin less than that
     before the latest. Without a width one is taken that suits the period.
     """
-    narrowest = width or NARROWEST
-    latest = _edge(read, days, narrowest, begin, end, from_end=True)
+    latest = _edge(read, days, width, begin, end, from_end=True)
     if latest is None:
         return None
     end = latest + timedelta(microseconds=1)
     if last is not None and last < latest - begin:
         begin = latest - last + timedelta(microseconds=1)
-    earliest = _edge(read, days, narrowest, begin, end, from_end=False) or latest
+    earliest = _edge(read, days, width, begin, end, from_end=False) or latest
     chosen = width or _suitable(days, earliest, latest)
     begin = max(begin, _floor(earliest, timedelta(seconds=WIDTHS_S[chosen])))
     return Period(read, days.get(chosen, ()), chosen, begin, end)
@@ -146,36 +144,51 @@ def impossible_windows(
 
 
 def _edge(
-    read: Read, days: Days, narrowest: str, begin: datetime, end: datetime, *, from_end: bool
+    read: Read, days: Days, width: str | None, begin: datetime, end: datetime, *, from_end: bool
 ) -> datetime | None:
-    """When the first or last of the windows begins; None if there are none."""
+    """When the first or last window of a width begins, or of the narrowest that are kept; None if
+    there are none.
+    """
     widths = list(WIDTHS_S)
-    widths = widths[widths.index(narrowest) : max(widths.index(narrowest), widths.index("1h")) + 1]
-    known = {day for name in widths for day in days.get(name, ())}
-    for day in sorted(known, reverse=from_end):
+    widths = widths[widths.index(width or NARROWEST) :]
+    known = {name: frozenset(days.get(name, ())) for name in widths}
+    wanted = known[width] if width else frozenset[date]().union(*known.values())
+    for day in sorted(wanted, reverse=from_end):
         first, last = max(begin, _start(day)), min(end, _start(day) + _DAY)
+        there = [name for name in widths if day in known[name]]
+        if len(there) > 1 and there[-1] == widths[-1]:
+            there.pop()  # tells nothing that the next does not
         if first < last:
-            found = _edge_within(read, widths, first, last, from_end=from_end)
+            found = _edge_within(read, there, first, last, is_exact=bool(width), from_end=from_end)
             if found is not None:
                 return found
     return None
 
 
 def _edge_within(
-    read: Read, widths: Sequence[str], begin: datetime, end: datetime, *, from_end: bool
+    read: Read,
+    widths: Sequence[str],
+    begin: datetime,
+    end: datetime,
+    *,
+    is_exact: bool,
+    from_end: bool,
 ) -> datetime | None:
-    """As `_edge`, within a day. The widths are the narrowest first; the widest is asked first."""
+    """As `_edge`, within a day. The widths are the narrowest first; the widest is asked first.
+
+    `is_exact`: of the narrowest of them alone.
+    """
     if not widths:
         return None
     *narrower, width = widths
     size = timedelta(seconds=WIDTHS_S[width])
     starts = pc.unique(read(width, _floor(begin, size), end, [_START], None)[_START]).to_pylist()
     if not starts:
-        return _edge_within(read, narrower, begin, end, from_end=from_end)
+        return _edge_within(read, narrower, begin, end, is_exact=is_exact, from_end=from_end)
     for start in sorted(starts, reverse=from_end):
         inside = max(begin, start), min(end, start + size)
-        found = _edge_within(read, narrower, *inside, from_end=from_end)
-        if found is None and start >= begin:
+        found = _edge_within(read, narrower, *inside, is_exact=is_exact, from_end=from_end)
+        if found is None and start >= begin and not (is_exact and narrower):
             found = start  # narrower ones are kept no more
         if found is not None:
             return found

@@ -47,6 +47,7 @@ from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import QUOTA
 from cluster.analytics.windows.layout import delta_path
 from cluster.analytics.windows.store import LocalStore
+from tests.support.many_clients import write_windows
 from tests.support.window_directories import (
     merge_all,
     reached,
@@ -585,6 +586,27 @@ def test_a_place_of_an_unknown_scheme_is_one_line(tmp_path, capsys, place, says)
 def test_any_top_is_fine(output, capsys, top):
     assert report(output, "--top", top) == 0
     assert "client-" in capsys.readouterr().out
+
+
+def test_a_hundred_thousand_clients_a_table_of_a_hundred(tmp_path, capsys):
+    place = tmp_path / "rollup"
+    write_windows(place, 100_000, START_S, [0, 10])
+    page = tmp_path / "page.html"
+    assert report(place, "--html", str(page)) == 0
+    text = capsys.readouterr().out
+    rows = [line for line in text.splitlines() if line.startswith("client-") and "B/s" in line]
+    assert len(rows) == 100
+    assert "99,900 more: --top, --csv, --json" in text
+    assert "99,994 more plots: --client-id, --html" in text
+    assert page.read_text().count("<tr>") == 101
+    assert page.read_text().count("<svg") == 24
+    assert ">100,000</b>" in page.read_text()
+    assert report(place, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len({each["client_id"] for each in told}) == 100_000
+    assert {each["active_seconds"] for each in told} == {2}
+    throttled = [each["throttle_ms_sum"] for each in told]
+    assert throttled == sorted(throttled, reverse=True)
 
 
 def test_a_time_before_the_calendar_is_everything(output, capsys):
