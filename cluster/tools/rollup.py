@@ -36,7 +36,7 @@ ENGINES: Final = ("auto", "spark", "local")
 WIDTHS: Final = ("10s", "1m", "1h", "1d")
 """As in `analytics/windows/kinds.py`, which needs PyArrow."""
 _MASTER: Final = "local[*]"
-_REPORTS: Final = {"quota": "quotas report", "group": "groups report"}
+_REPORTS: Final = {"quota": "quotas report", "group": "groups report", "broker": "capacity report"}
 """What shows the windows of a kind."""
 _OF_KINDS: Final = {
     "quota": "of quotas",

@@ -529,6 +529,7 @@ def test_axe_finds_nothing(
     steps = {
         "clients": "document.querySelector('[data-client=payments]')",
         "cluster": "document.querySelectorAll('main table').length >= 3",
+        "capacity": "document.querySelector('main .command')",
         "cluster, a topic opened": "document.querySelector('[data-topic]')",
         "change": "document.querySelectorAll('[data-broker]').length === 2"
         " && document.querySelectorAll('#quotas tbody tr').length > 0",

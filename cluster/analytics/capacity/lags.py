@@ -15,7 +15,6 @@ _SAME_SHARE: Final = 0.01
 _IN_FLIGHT_S: Final = 10
 """What is produced in so many seconds may not be committed yet: clients commit every 5."""
 _RECENT_SHARE: Final = 0.25
-_WINDOWS_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

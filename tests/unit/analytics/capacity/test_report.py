@@ -180,6 +180,20 @@ def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(wee
     assert "http://" not in html.replace("http://www.w3.org", "")
 
 
+def test_names_are_text_in_the_page_and_lines_on_a_terminal() -> None:
+    nasty = "<img src=x onerror=alert(1)>\n\x1b[31m"
+    truth = Truth(days=1.5)
+    rows = {kind: list(each) for kind, each in truth.rows().items()}
+    for kind, key in ((TOPIC, "topic"), (LAG, "group"), (EVENT, "subject"), (EVENT, "detail")):
+        for row in rows[kind]:
+            row[key] = nasty
+    found = report(history(rows))
+    assert "<img" not in page(found, "here")
+    text = text_of(found)
+    assert "\x1b" not in text
+    assert "<img src=x onerror=alert(1)>\\n\\x1b[31m" in text
+
+
 def test_series_have_gaps_where_there_are_no_records() -> None:
     rows = [
         *Truth(days=0.25).broker_rows(),
