@@ -223,6 +223,8 @@ def _repair(args: argparse.Namespace) -> int:
     from cluster.analytics.rollup.job import opened
 
     place = output_place(args)
+    if "://" not in place and not Path(place).is_dir():
+        raise UserError(f"there are no windows in {shown(Path(place))}")
     with opened(place) as directory:
         gone = directory.repair(datetime.now(UTC))
     if args.json:

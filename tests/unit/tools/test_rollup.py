@@ -100,6 +100,9 @@ def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):
     assert_read(place, [good])
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["removed_windows"] == {}
+    assert main([*words, "--output", str(tmp_path / "elsewhere")]) == 1
+    assert "there are no windows in " in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):
