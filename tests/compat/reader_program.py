@@ -29,10 +29,9 @@ def read(reader: str, place: str) -> pa.Table:
     if reader == "duckdb":
         query = f"SELECT * FROM read_parquet('{place}/kind=*/**/*.parquet', hive_partitioning=true)"
         return duckdb.sql(query).to_arrow_table()
-    if reader == "polars":
-        pattern = f"{place}/kind=*/**/*.parquet"
-        return pl.scan_parquet(pattern, hive_partitioning=True).collect().to_arrow()
-    return ds.dataset(place, partitioning="hive").to_table()
+    assert reader == "polars"
+    pattern = f"{place}/kind=*/**/*.parquet"
+    return pl.scan_parquet(pattern, hive_partitioning=True).collect().to_arrow()
 
 
 def rows_of(found: Any) -> list[list[Any]]:

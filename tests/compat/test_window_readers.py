@@ -15,6 +15,7 @@ from tests.support.spark import need_spark
 need_spark()
 
 import pyarrow as pa  # noqa: E402
+import pyarrow.dataset  # noqa: E402
 
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
@@ -109,7 +110,7 @@ STATES: list[Callable[[Path], list[Record]]] = [
     opened_after_a_kill,
     with_late_records,
 ]
-READERS = ("pandas", "duckdb", "polars", "pyarrow")
+READERS = ("pandas", "duckdb", "polars")
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +164,13 @@ def test_a_reader_finds_each_window_once(directories, found, reader, state):
     _, records = directories[state]
     with pa.memory_map(str(found[reader, state])) as file:
         assert_all_windows(pa.ipc.open_file(file).read_all(), records)
+
+
+@pytest.mark.parametrize("state", [make.__name__ for make in STATES])
+def test_pyarrow_finds_each_window_once(directories, state):
+    place, records = directories[state]
+    whole = pyarrow.dataset.dataset(place, partitioning="hive").to_table()
+    assert_all_windows(whole, records)
 
 
 @pytest.mark.parametrize("state", [make.__name__ for make in STATES])
