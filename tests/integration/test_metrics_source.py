@@ -14,6 +14,7 @@ from tests.support.reference_windows import every_kind
 from tests.support.running_cluster import Cluster
 from tests.support.spark import need_spark
 from tests.support.topics import create_topic, unique_name
+from tests.support.waiting import wait_until
 
 need_spark()
 
@@ -21,13 +22,14 @@ from pyspark.errors import PySparkException  # noqa: E402
 
 from cluster.analytics.metrics_source import MetricsSource  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
-from cluster.analytics.windows.record_schema import RECORDS  # noqa: E402
+from cluster.analytics.windows.record_schema import NESTED, RECORDS  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
+PATIENCE_S = 60.0
 FOR_EVER = {"retention.ms": "-1"}
 """Of records that have the times of the generator."""
 ALL = every_kind(3, seconds=60)
@@ -100,6 +102,19 @@ def test_the_records_of_one_kind_are_read(spark, cluster, full_topic, kind):
     )
     expected = Counter((each["ts"], each["broker"]) for each in ALL if each["kind"] == kind)
     assert Counter((row["ts"], row["broker"]) for row in found.collect()) == expected
+
+
+def test_what_brokers_write_are_metric_records(spark, cluster, full_topic):
+    def kinds() -> dict[str, int]:
+        found = read(spark, cluster, "__cluster_metrics", mode="PERMISSIVE")
+        assert found.where("_reason IS NOT NULL").collect() == []
+        return {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+
+    wanted = {"broker", "topic", "latency", "event", "quota"}
+    wait_until(lambda: wanted <= kinds().keys(), "records of most kinds", PATIENCE_S)
+    values = read(spark, cluster, "__cluster_metrics", kind="broker").first()["values"]
+    assert values["LogDirectoryTotalBytes"] > values["LogDirectoryUsableBytes"] > 0
+    assert len(values) > len(NESTED["values"])
 
 
 def test_sql_has_the_source(spark, cluster, full_topic):
