@@ -83,6 +83,8 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     except (pa.ArrowException, OSError, TypeError) as problem:
         reason = str(problem).partition("\n")[0]
         raise UnknownStore(f"cannot use {_without_secrets(text)}: {reason}") from None
+    if not base.strip("/"):
+        raise UnknownStore(f"cannot use {_without_secrets(text)}: it names no bucket")
     if files.type_name not in _ATOMIC:
         raise UnknownStore(
             f"cannot keep windows at {_without_secrets(text)}: {scheme} does not replace a file"
