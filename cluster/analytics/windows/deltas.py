@@ -12,7 +12,7 @@ from cluster.analytics.windows.layout import HOUR_S, hour_of
 from cluster.analytics.windows.manifest import DeltaFile, delta_from_json
 from cluster.analytics.windows.parquet_files import between, opened, written_file
 from cluster.analytics.windows.store import Store
-from cluster.analytics.windows.window_sums import Sums, wide
+from cluster.analytics.windows.window_sums import Sums
 
 _MILLION: Final = 1_000_000
 
@@ -61,7 +61,7 @@ def write_delta(store: Store, path: str, sums: Sums) -> DeltaFile | None:
                 if found.num_rows:
                     hour = hour_of(begin_s)
                     hours[hour] = hours.get(hour, 0) + found.num_rows
-                    writer.write(wide(found, SUMS_SCHEMA, kind=kind.name))
+                    writer.write(found, kind=kind.name)
     return DeltaFile(
         path,
         writer.rows,

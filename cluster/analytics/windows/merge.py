@@ -37,7 +37,6 @@ from cluster.analytics.windows.window_sums import (
     coarser,
     joined,
     sums_of,
-    wide,
     windows_of,
 )
 
@@ -164,7 +163,7 @@ class UnitDrafts:
                 with _window_file(
                     self._store, self._change, final, self._notes, self._files
                 ) as file:
-                    file.write(wide(windows_of(sums, kind, width), WINDOW_SCHEMA))
+                    file.write(windows_of(sums, kind, width))
 
     def pass_on(self, kind: WindowKind, sums: pa.Table) -> None:
         """Keep sums of any width below 1 h for the day."""
@@ -187,7 +186,9 @@ def _merge_hour(store: Store, task: HourTask) -> MergeResult:
     drafts = UnitDrafts(store, task.change, task.cluster_id, task.unit)
     for kind in WINDOW_KINDS:
         stored = _stored(store, task.visible, kind, begin_s, end_s)
-        _write_kind(drafts, task.widths, kind, stored, new.get(kind.name), anew.get(kind.name))
+        _write_kind(
+            drafts, task.widths, kind, stored, new.pop(kind.name, None), anew.pop(kind.name, None)
+        )
     return drafts.done()
 
 
@@ -237,7 +238,7 @@ def _write_hours(store: Store, task: DayTask, kind: WindowKind, files: list[NewF
                 file = open_files.enter_context(
                     _window_file(store, task.change, final, _day_notes(task), files)
                 )
-            file.write(wide(windows_of(sums, kind, _HOUR), WINDOW_SCHEMA))
+            file.write(windows_of(sums, kind, _HOUR))
             days = _together(kind, days, coarser(sums, kind, _DAY))
     if days is not None:
         _write_days(store, task, kind, days, files)
@@ -261,7 +262,7 @@ def _write_days(
     if sums.num_rows:
         final = VisiblePath(kind.name, _DAY, task.day, WHOLE_DAY)
         with _window_file(store, task.change, final, _day_notes(task), files) as file:
-            file.write(wide(windows_of(sums, kind, _DAY), WINDOW_SCHEMA))
+            file.write(windows_of(sums, kind, _DAY))
 
 
 def _hourly(

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from cluster.analytics.windows.kinds import SCHEMA_VERSION, SUMS_SCHEMA, TIMESTAMP, WINDOW_SCHEMA
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.store import Store
+from cluster.analytics.windows.window_sums import wide
 
 GROUP_ROWS: Final = 250_000
 """A row group has at most so many rows: this bounds the memory of readers."""
@@ -34,20 +35,23 @@ _STATISTICS: Final = [
 class FileWriter:
     """Writes one file of windows or sums. The same rows give the same bytes, in whatever parts."""
 
-    def __init__(self, writer: pq.ParquetWriter) -> None:
+    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
         """See `written_file`, which makes and closes it."""
         self.rows = 0
+        self._schema = schema
         self._writer = writer
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
 
-    def write(self, table: pa.Table) -> None:
-        """Add rows, in the schema of the file."""
+    def write(self, table: pa.Table, **constants: str) -> None:
+        """Add rows, of which columns that they lack are null, or one of `constants` throughout."""
         self.rows += table.num_rows
-        self._waiting.append(table)
-        self._waiting_rows += table.num_rows
-        while self._waiting_rows >= GROUP_ROWS:
-            self._write_group(GROUP_ROWS)
+        for begin in range(0, table.num_rows, GROUP_ROWS):  # null columns need memory, too
+            part = wide(table.slice(begin, GROUP_ROWS), self._schema, **constants)
+            self._waiting.append(part)
+            self._waiting_rows += part.num_rows
+            while self._waiting_rows >= GROUP_ROWS:
+                self._write_group(GROUP_ROWS)
 
     def finish(self) -> None:
         """Write what waits for more."""
@@ -80,7 +84,7 @@ def written_file(
             write_statistics=[name for name in _STATISTICS if name in schema.names],
             store_schema=False,
         ) as parquet:
-            writer = FileWriter(parquet)
+            writer = FileWriter(parquet, schema)
             yield writer, size
             writer.finish()
             parquet.add_key_value_metadata(
