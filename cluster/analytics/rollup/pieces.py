@@ -5,11 +5,12 @@ The functions take and return plain values, so that any process of any machine m
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from cluster.analytics.rollup.kafka_records import Block, ReadFailed, read_range
@@ -90,27 +91,48 @@ class PieceSums:
         self._lost += count
 
     def add(self, partition: int, block: Block) -> None:
-        """Add a block's records. Raises UnusableDirectory."""
-        found = checked(
-            Values(block.values, block.keys, block.timestamps_ms), self._clock.wall_ms()
-        )
+        """Add a block's records. What cannot be added is rejected; the rest of the block is in the
+        windows. Raises UnusableDirectory."""
+        try:
+            found = checked(
+                Values(block.values, block.keys, block.timestamps_ms), self._clock.wall_ms()
+            )
+            sums = {
+                kind: added_up(first_sums(table, KIND_OF[kind]), KIND_OF[kind])
+                for kind, table in found.tables.items()
+            }
+        except (pa.ArrowException, ArithmeticError) as problem:
+            self._add_in_halves(partition, block, problem)
+            return
         for kind, table in found.tables.items():
             self._counts[kind] += table.num_rows
         self._counts[OTHER] += found.others
-        self._rejected.update(reasons(found.rejected))
-        for at, reason in found.rejected[: self._rejected_left]:
-            self._put_aside(partition, block, at, reason)
-        self._rejected_left -= min(self._rejected_left, len(found.rejected))
+        self._reject(partition, block, found.rejected)
         if self._job.late_before_s is not None:
             self._note_late(partition, block, found.late(self._job.late_before_s * 1_000_000))
-        sums = {
-            kind: added_up(first_sums(table, KIND_OF[kind]), KIND_OF[kind])
-            for kind, table in found.tables.items()
-        }
         self._waiting.append(sums)
         self._waiting_rows += _rows(sums)
         if self._waiting_rows > DELTA_ROWS:
             self._gather()
+
+    def _add_in_halves(self, partition: int, block: Block, problem: Exception) -> None:
+        """Find the records because of which a block cannot be added, and leave them out."""
+        count = len(block.values)
+        if count == 1:
+            why = str(problem).partition("\n")[0]
+            self._reject(partition, block, [(0, f"cannot be added: {why}")])
+            return
+        for half in (slice(0, count // 2), slice(count // 2, count)):
+            part = Block(
+                block.values[half], block.keys[half], block.timestamps_ms[half], block.offsets[half]
+            )
+            self.add(partition, part)
+
+    def _reject(self, partition: int, block: Block, rejected: Sequence[tuple[int, str]]) -> None:
+        self._rejected.update(reasons(rejected))
+        for at, reason in rejected[: self._rejected_left]:
+            self._put_aside(partition, block, at, reason)
+        self._rejected_left -= min(self._rejected_left, len(rejected))
 
     def done(self) -> PieceResult:
         """What became of the records, once all blocks are added. Raises UnusableDirectory."""

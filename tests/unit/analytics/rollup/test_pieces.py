@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is missing: it comes with the extra `windows`")
 
+import pyarrow as pa
+
 from cluster.analytics.rollup import pieces
 from cluster.analytics.rollup.kafka_records import Block
 from cluster.analytics.rollup.offset_ranges import OffsetRange
@@ -16,6 +18,7 @@ from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.manifest import Progress
 from cluster.analytics.windows.store import LocalStore, open_store
+from cluster.analytics.windows.window_sums import first_sums
 from tests.support.metric_records import START_MS, as_written, quota_record
 from tests.support.reference_windows import every_kind
 from tests.support.window_directories import assert_read
@@ -107,3 +110,25 @@ def test_what_retention_removed_is_counted(tmp_path, monkeypatch):
 def test_two_attempts_of_a_task_do_not_write_the_same_file(tmp_path):
     paths = [added(job(tmp_path), block([quota_record()])).deltas[0].path for _ in range(2)]
     assert len(set(paths)) == 2
+
+
+def test_what_cannot_be_added_is_named_and_the_rest_of_its_block_is_in_the_windows(
+    tmp_path, monkeypatch
+):
+    def fussy(table, kind):
+        if kind.name == "quota" and "odd" in table["client_id"].to_pylist():
+            raise pa.ArrowInvalid("too odd\nand more")
+        return first_sums(table, kind)
+
+    monkeypatch.setattr(pieces, "first_sums", fussy)
+    good = every_kind(5, seconds=20)
+    odd = quota_record(client_id="odd")
+    records = [*good[:70], odd, *good[70:200], odd, *good[200:]]
+    directory = WindowDirectory.open(LocalStore(tmp_path))
+    result = added(job(tmp_path), block(records))
+    directory.append([result], Progress("metrics", None, {3: len(records)}))
+    directory.close()
+    assert_read(tmp_path, good)
+    assert result.rejected == {"cannot be added: too odd": 2}
+    lines = [json.loads(line) for line in result.aside]
+    assert [line["offset"] for line in lines] == [70, 201]
