@@ -27,6 +27,7 @@ from tests.support.metric_records import START_MS, generated_records, quota_reco
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 
 from cluster.analytics.reports import html_report, terminal_plot
@@ -42,6 +43,7 @@ from cluster.analytics.reports.usage_history import (
 )
 from cluster.analytics.reports.usage_report import UsageReport, usage_report
 from cluster.analytics.reports.usage_table import usage_table
+from cluster.analytics.windows import store
 from cluster.analytics.windows.deltas import PieceResult, write_delta
 from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import QUOTA
@@ -586,6 +588,19 @@ def test_a_place_of_an_unknown_scheme_is_one_line(tmp_path, capsys, place, says)
 def test_any_top_is_fine(output, capsys, top):
     assert report(output, "--top", top) == 0
     assert "client-" in capsys.readouterr().out
+
+
+def test_windows_in_an_object_store(output, tmp_path, monkeypatch, capsys):
+    files = pyarrow.fs.LocalFileSystem()
+    monkeypatch.setattr(store, "open_store", lambda uri: store.RemoteStore(files, str(output), uri))
+    uri = "s3://key:secret@bucket/rollup?region=x"
+    assert main(["quotas", "report", "--data-dir", str(tmp_path), "--rollup", uri]) == 0
+    assert "client-1" in capsys.readouterr().out
+    words = ["--since", "2020-01-01", "--until", "2021-01-01"]
+    assert main(["quotas", "report", "--data-dir", str(tmp_path), "--rollup", uri, *words]) == 1
+    err = capsys.readouterr().err
+    assert "there are no windows from 2020-01-01" in err
+    assert "secret" not in err
 
 
 def test_a_hundred_thousand_clients_a_table_of_a_hundred(tmp_path, capsys):
