@@ -71,9 +71,9 @@ def _read(
 ) -> "pa.Table":
     import pyarrow.compute as pc
 
-    from cluster.analytics.reports.periods import AHEAD
     from cluster.analytics.windows.kinds import QUOTA
     from cluster.analytics.windows.reading import read_windows
+    from cluster.analytics.windows.repair import AHEAD
 
     return read_windows(
         place,

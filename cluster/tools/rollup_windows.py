@@ -13,7 +13,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import data_dir, duration
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.rollup import EXTRA, output_place
+from cluster.tools.rollup import WINDOWS_EXTRA, output_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def windows_place(args: argparse.Namespace) -> str:
     place = _place(args)
     if isinstance(place, Path) and not place.is_dir():
         raise no_windows(args)
-    need_extra(EXTRA, "pyarrow")
+    need_extra(WINDOWS_EXTRA, "pyarrow")
     return shown(place) if isinstance(place, Path) else open_windows(args).shown()
 
 
@@ -132,7 +132,8 @@ def possible_period(
     Says on stderr if others are left out, unless that `is_told` already. To be called within
     `readable_windows`.
     """
-    from cluster.analytics.reports.periods import AHEAD, EARLIEST, impossible_windows
+    from cluster.analytics.reports.periods import EARLIEST, impossible_windows
+    from cluster.analytics.windows.repair import AHEAD
 
     now = datetime.now(UTC)
     if not is_told:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
+from cluster.analytics.windows.repair import AHEAD, EARLIEST_S
 
-EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC)
-"""No cluster has written metric records before: their clock was wrong."""
-AHEAD: Final = timedelta(minutes=10)
-"""Windows that begin so long after now were made of records of a wrong clock, too."""
+EARLIEST: Final = datetime.fromtimestamp(EARLIEST_S, UTC)
+"""Windows that begin before were made of records of a wrong clock, like those that begin `AHEAD`
+after now."""
 _DAY: Final = timedelta(days=1)
 _HOUR: Final = timedelta(hours=1)
 _SUITED: Final = (

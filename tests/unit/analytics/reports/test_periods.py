@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.analytics.reports import periods
-from cluster.analytics.reports.periods import AHEAD, EARLIEST, impossible_windows, period_of
+from cluster.analytics.reports.periods import EARLIEST, impossible_windows, period_of
 from cluster.analytics.windows.kinds import TIMESTAMP, WIDTHS_S
+from cluster.analytics.windows.repair import AHEAD
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 END = datetime(2027, 1, 1, tzinfo=UTC)
