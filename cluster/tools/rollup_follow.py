@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _INTERVAL: Final = timedelta(seconds=10)
 _WATERMARK: Final = timedelta(minutes=1)
-_MOST: Final = 500_000
+_MOST: Final = 2_000_000
 _CHECKPOINT: Final = "_follow"
 _ONLY_FOLLOWING: Final = ("trigger_interval", "watermark", "max_records", "checkpoint")
 

@@ -36,7 +36,7 @@ def kill_at(place: str, number: int) -> None:
     """Let this process die at a place of the batch with this number, counted from the first, or
     of the first merge after it."""
     take = FollowedOutput.take
-    merge_one = FollowedOutput.merge_one
+    merge_some = FollowedOutput.merge_some
     merge = WindowDirectory.merge
     write_bytes = LocalStore.write_bytes
     move = LocalStore.move
@@ -72,8 +72,8 @@ def kill_at(place: str, number: int) -> None:
         move(self, source, target)
         die_at("half in place")
 
-    def merging_one(self: FollowedOutput, run: Any, now_ms: Any) -> Merged | None:
-        return None if place == "last merges" else merge_one(self, run, now_ms)
+    def merging_some(self: FollowedOutput, *given: Any) -> Merged | None:
+        return None if place == "last merges" else merge_some(self, *given)
 
     def merging(self: WindowDirectory, run: Any, **how: Any) -> list[Merged]:
         if place == "last merges":
@@ -82,7 +82,7 @@ def kill_at(place: str, number: int) -> None:
         return merge(self, run, **how)
 
     FollowedOutput.take = taking  # type: ignore[method-assign,assignment]
-    FollowedOutput.merge_one = merging_one  # type: ignore[method-assign]
+    FollowedOutput.merge_some = merging_some  # type: ignore[method-assign,assignment]
     WindowDirectory.merge = merging  # type: ignore[method-assign,assignment]
     LocalStore.write_bytes = writing  # type: ignore[method-assign]
     LocalStore.move = moving  # type: ignore[method-assign]

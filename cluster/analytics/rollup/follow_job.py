@@ -173,6 +173,7 @@ class _Stream:
         self._followed = FollowedOutput(
             directory, checkpoint, chosen.start, self._last_ms, options.watermark
         )
+        self._units = runner.spark.sparkContext.defaultParallelism
         self._day: int | None = None
         self._taking = threading.Lock()
         self._is_closed = False
@@ -204,7 +205,9 @@ class _Stream:
         began_ms = self._clock.monotonic_ms()
         try:
             batch = self._followed.take(number, read)
-            merged = self._followed.merge_one(self.carry_out, self._clock.monotonic_ms())
+            merged = self._followed.merge_some(
+                self.carry_out, self._units, self._clock.monotonic_ms()
+            )
             now_ms = self._clock.monotonic_ms()
             passed_s, work_s = (now_ms - self._last_ms) / 1000, (now_ms - began_ms) / 1000
             self.done.put(Step(batch, merged, passed_s, work_s))
@@ -224,7 +227,7 @@ class _Stream:
         """At first and once a day: remove what is not kept."""
         newest_s = self._directory.manifest.newest_s
         today = None if newest_s is None else newest_s // 86400
-        if today != self._day:
+        if today != self._day and not self._followed.is_merging:
             self._day = today
             forget(self._directory, self.options.rollup)
 

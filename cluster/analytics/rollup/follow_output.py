@@ -6,7 +6,7 @@ out if it is there, and read again if it is not.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,7 +23,7 @@ from cluster.analytics.windows.directory import (
 )
 from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.manifest import Progress
-from cluster.analytics.windows.merge import HourTask
+from cluster.analytics.windows.merge import HourTask, MergeResult
 from cluster.model.clocks import MonotonicMs
 
 LATE_MS: Final = 10 * 60_000
@@ -80,6 +80,15 @@ def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool
     return True
 
 
+@dataclass(slots=True)
+class _Merging:
+    """An hour that is being merged, unit by unit."""
+
+    tasks: list[HourTask]
+    results: list[MergeResult] = field(default_factory=list)
+    """Of the first of the tasks."""
+
+
 class FollowedOutput:
     """The windows of a directory, and the checkpoint of the stream that is added to them."""
 
@@ -100,6 +109,7 @@ class FollowedOutput:
         self._watermark = watermark
         self._late_since_ms = now_ms
         self._late_hours: list[str] = []
+        self._merging: _Merging | None = None
 
     def take(self, number: int, read: Callable[[], Sequence[PieceResult]]) -> Batch:
         """Add a planned batch, which `read` reads, unless the windows have it.
@@ -127,20 +137,31 @@ class FollowedOutput:
         closed = 0 if before is None or until is None else (until - before) // _WIDTH
         return Batch(number, records_between(begin, end), result, end, closed, until)
 
-    def merge_one(self, run: RunMerges, now_ms: MonotonicMs) -> Merged | None:
-        """Merge one hour that is closed, if there is one; late records every LATE_MS at most.
+    @property
+    def is_merging(self) -> bool:
+        """Whether a part of an hour has been merged, and the rest is to come."""
+        return self._merging is not None
+
+    def merge_some(self, run: RunMerges, units: int, now_ms: MonotonicMs) -> Merged | None:
+        """Merge at most so many units of an hour that is closed, if there is one; an hour with late
+        records every LATE_MS at most. Returns what became visible, once all of the hour is done.
 
         Raises UnusableDirectory, and what `run` does.
         """
-        due = self._directory.merges(watermark=self._watermark, with_late=False)
-        if not due:
-            due = self._late(now_ms)
-        if not due:
+        if self._merging is None:
+            due = self._directory.merges(watermark=self._watermark, with_late=False)
+            due = due or self._late(now_ms)
+            if not due:
+                return None
+            hour = due[0].unit.hour
+            self._merging = _Merging([task for task in due if task.unit.hour == hour])
+        tasks, results = self._merging.tasks, self._merging.results
+        results += run(tasks[len(results) :][:units])
+        if len(results) < len(tasks):
             return None
-        hours = [task for task in due if task.unit.hour == due[0].unit.hour]
-        results = run(hours)
-        days = self._directory.day_merges(hours, results)
-        return self._directory.merged([*hours, *days], [*results, *run(days)])
+        self._merging = None
+        days = self._directory.day_merges(tasks, results)
+        return self._directory.merged([*tasks, *days], [*results, *run(days)])
 
     def _late(self, now_ms: MonotonicMs) -> list[HourTask]:
         """Of the hours that were due when LATE_MS had passed the next one that still is."""

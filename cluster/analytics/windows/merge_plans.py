@@ -34,7 +34,13 @@ def hour_tasks(
             unit,
             widths,
             visible=_paths(visible, widths[:1], unit.name),
-            deltas=tuple(delta.path for delta in manifest.deltas if hour in delta.hours),
+            deltas=tuple(
+                delta.path
+                for delta in manifest.deltas
+                if hour in delta.hours
+                and delta.first_s < unit.end_s
+                and delta.last_s >= unit.begin_s
+            ),
         )
         for unit in units_of(hour, slices)
     ]

@@ -23,6 +23,7 @@ from cluster.analytics.rollup.follow_output import (
     OutOfStep,
     go_on,
 )
+from cluster.analytics.windows import merge_plans
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.manifest import Progress
@@ -44,6 +45,7 @@ from tests.support.window_directories import (
 SUBJECT = Subject("metrics", "id-1", "schema", "cluster-1")
 RECORDS = every_kind(3, seconds=12)
 NOW_MS = MonotonicMs(1_000)
+HOUR_MS = START_MS - START_MS % 3_600_000
 
 
 class Following:
@@ -132,7 +134,7 @@ def test_a_process_killed_at_any_operation_leaves_the_batch_in_the_windows_or_to
     killed = NthOperation(number, Killed)
     with contextlib.suppress(Killed), following(tmp_path, FailingStore(place, killed)) as process:
         process.take(0, RECORDS)
-        process.output.merge_one(process.run, NOW_MS)
+        process.output.merge_some(process.run, 2, NOW_MS)
     with following(tmp_path) as process:
         process.take(0, RECORDS)
         assert_read(place, RECORDS)
@@ -209,31 +211,55 @@ def hours_on(count: int) -> Record:
 def test_hours_that_are_over_are_merged_one_at_a_time(tmp_path):
     records = [hours_on(count) for count in range(4)]
     with following(tmp_path) as process:
-        assert process.output.merge_one(process.run, NOW_MS) is None
+        assert process.output.merge_some(process.run, 2, NOW_MS) is None
         plan_batch(process.checkpoint, 0, {0: 4})
         process.take(0, records)
         for _ in range(3):
-            merged = process.output.merge_one(process.run, NOW_MS)
+            merged = process.output.merge_some(process.run, 2, NOW_MS)
             assert merged is not None
             assert merged.windows["quota"]["10s"] == 1
-        assert process.output.merge_one(process.run, NOW_MS) is None
+        assert process.output.merge_some(process.run, 2, NOW_MS) is None
         assert len(process.directory.manifest.deltas) == 1
     assert_read(tmp_path / "out", records)
+
+
+def test_a_large_hour_is_merged_unit_by_unit_while_batches_come(tmp_path, monkeypatch):
+    monkeypatch.setattr(merge_plans, "UNIT_ROWS", 2)
+    minutes = [quota_record(ts=HOUR_MS + minute * 60_000) for minute in range(1, 60, 6)]
+    late = quota_record(ts=HOUR_MS + 30 * 60_000)
+    after = [quota_record(ts=HOUR_MS + 3_600_000 + minute * 60_000) for minute in (2, 3, 4)]
+    with following(tmp_path) as process:
+        plan_batch(process.checkpoint, 0, {0: 11})
+        process.take(0, [*minutes, after[0]])
+        for number, records in enumerate(([late, after[1]], [after[2]]), 1):
+            assert process.output.merge_some(process.run, 2, NOW_MS) is None
+            assert process.output.is_merging
+            plan_batch(process.checkpoint, number, {0: 11 + number})
+            process.take(number, records)
+        merged = process.output.merge_some(process.run, 2, NOW_MS)
+        assert merged is not None
+        assert merged.units == 5
+        assert not process.output.is_merging
+        assert process.output.merge_some(process.run, 2, NOW_MS) is None, "what is late waits"
+        assert_read(tmp_path / "out", [*minutes, late, *after])
+    with following(tmp_path) as process:
+        merge_all(process.directory)
+        assert_read(tmp_path / "out", [*minutes, late, *after])
 
 
 def test_late_records_of_merged_hours_wait_and_come_in_once(tmp_path):
     with following(tmp_path) as process:
         plan_batch(process.checkpoint, 0, {0: 4})
         process.take(0, [hours_on(count) for count in range(3)])
-        while process.output.merge_one(process.run, NOW_MS):
+        while process.output.merge_some(process.run, 2, NOW_MS):
             pass
         plan_batch(process.checkpoint, 1, {0: 6})
         process.take(1, [hours_on(0), hours_on(1)])
-        assert process.output.merge_one(process.run, NOW_MS) is None
+        assert process.output.merge_some(process.run, 2, NOW_MS) is None
         later = MonotonicMs(NOW_MS + LATE_MS)
-        assert process.output.merge_one(process.run, later) is not None
+        assert process.output.merge_some(process.run, 2, later) is not None
         plan_batch(process.checkpoint, 2, {0: 7})
         process.take(2, [hours_on(0)])
-        assert process.output.merge_one(process.run, later) is not None, "the other hour"
-        assert process.output.merge_one(process.run, later) is None, "as often as that"
+        assert process.output.merge_some(process.run, 2, later) is not None, "the other hour"
+        assert process.output.merge_some(process.run, 2, later) is None, "as often as that"
         assert_read(tmp_path / "out", [hours_on(count) for count in (0, 1, 2, 0, 1, 0)])
