@@ -35,12 +35,13 @@ def client_history(
         return _nothing("What reads the rollup is not installed yet. This installs it", command)
     from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S
     from cluster.analytics.windows.manifest import UnusableDirectory
-    from cluster.analytics.windows.reading import widths_there
+    from cluster.analytics.windows.reading import days_by_width
 
     since = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC)
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     try:
-        widths = [(WIDTHS_S[name], name) for name in widths_there(place, QUOTA)]
+        days = days_by_width(place, QUOTA)
+        widths = [(WIDTHS_S[name], name) for name in WIDTHS_S if days[name]]
         if not widths:
             return _nothing("The rollup has not written any window yet. This makes them", command)
         width_s, width = _suitable(widths, now_ms - since_ms)

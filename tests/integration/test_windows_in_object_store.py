@@ -15,7 +15,7 @@ from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import LAG, WIDTHS_S
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.merge import run_merge
-from cluster.analytics.windows.reading import days_there, read_windows
+from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import RemoteStore, open_store
 from tests.support.metric_records import START_MS
 from tests.support.object_store import need_object_store, object_store
@@ -65,7 +65,7 @@ def test_windows_are_written_merged_and_read(bucket: str) -> None:
     assert_windows(lags.select(LAG.names).sort_by(order), [*first, *second], LAG, 10)
     with WindowDirectory.open(open_store(place)) as directory:
         keep = dict.fromkeys(WIDTHS_S, timedelta())
-        directory.forget(keep, days_there(place, LAG, "1d")[-1] + timedelta(days=1))
+        directory.forget(keep, days_by_width(place, LAG)["1d"][-1] + timedelta(days=1))
         assert open_store(place).list("kind=lag") == []
     assert open_store(place).list() == ["_meta/aside/00000001.jsonl", "_meta/manifest.json"]
 

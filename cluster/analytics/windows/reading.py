@@ -82,18 +82,6 @@ def read_windows(
     return schema.empty_table() if found is None else found
 
 
-def days_there(place: Place, kind: WindowKind, width: str) -> list[date]:
-    """The days of which there are windows, in order."""
-
-    def read(store: Store, manifest: Manifest) -> list[date]:
-        reader = _Reader(store, manifest, kind, width)
-        days = {day for day in manifest.days if reader.paths_of(day)}
-        days |= {hour[:10] for hour in reader.waiting}
-        return [date.fromisoformat(day) for day in sorted(days)]
-
-    return _consistent(place, read) or []
-
-
 class Split(NamedTuple):
     """Windows for a reader of files: the others are not in visible files, or not whole."""
 
@@ -136,20 +124,6 @@ def days_by_width(place: Place, kind: WindowKind) -> dict[str, list[date]]:
         }
 
     return _consistent(place, read) or {width: [] for width in WIDTHS_S}
-
-
-def widths_there(place: Place, kind: WindowKind) -> list[str]:
-    """The widths of which there are windows, narrowest first."""
-
-    def read(store: Store, manifest: Manifest) -> list[str]:
-        readers = {width: _Reader(store, manifest, kind, width) for width in WIDTHS_S}
-        return [
-            width
-            for width, reader in readers.items()
-            if reader.waiting or any(reader.paths_of(day) for day in manifest.days)
-        ]
-
-    return _consistent(place, read) or []
 
 
 def _consistent(place: Place, read: Callable[[Store, Manifest], _T]) -> _T | None:

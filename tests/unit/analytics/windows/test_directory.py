@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from cluster.analytics.windows import merge_plans
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory, closed_until
-from cluster.analytics.windows.kinds import LAG, QUOTA, WINDOW_KINDS
+from cluster.analytics.windows.kinds import LAG, QUOTA, WIDTHS_S, WINDOW_KINDS
 from cluster.analytics.windows.layout import MANIFEST, parsed
 from cluster.analytics.windows.manifest import UnusableDirectory
-from cluster.analytics.windows.reading import days_there, read_windows, widths_there
+from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import InUse, LocalStore
 from tests.support.metric_records import START_MS, Record
 from tests.support.reference_windows import assert_windows, every_kind
@@ -81,8 +81,7 @@ def test_what_is_appended_is_read_at_once_and_merged_windows_by_anybody(tmp_path
 
 def test_widths_and_days_are_those_of_deltas_and_files(tmp_path):
     today, tomorrow = START.date(), START.date() + timedelta(days=1)
-    assert days_there(tmp_path, QUOTA, "1h") == []
-    assert widths_there(tmp_path, QUOTA) == []
+    assert days_by_width(tmp_path, QUOTA) == {key: [] for key in WIDTHS_S}
     assert read_windows(tmp_path, QUOTA, "10s").num_rows == 0
     with opened(tmp_path) as directory:
         records = every_kind(1, seconds=10)
@@ -91,10 +90,8 @@ def test_widths_and_days_are_those_of_deltas_and_files(tmp_path):
         both = every_kind(2, seconds=10, start_ms=START_MS + DAY_MS)
         lags = [each for each in both if each["kind"] == "lag"]
         directory.append([piece(directory, lags)], reached(2))
-    assert days_there(tmp_path, LAG, "10s") == [today, tomorrow]
-    assert days_there(tmp_path, LAG, "1d") == [today, tomorrow]
-    assert days_there(tmp_path, QUOTA, "10s") == [today]
-    assert widths_there(tmp_path, LAG) == ["10s", "1m", "1h", "1d"]
+    assert days_by_width(tmp_path, LAG) == {key: [today, tomorrow] for key in WIDTHS_S}
+    assert days_by_width(tmp_path, QUOTA) == {key: [today] for key in WIDTHS_S}
 
 
 @pytest.mark.parametrize("is_merged", [True, False])
@@ -121,6 +118,10 @@ def test_reading_within_a_period_some_columns_of_some_windows(tmp_path, is_merge
         names = ["records", *kind.keys]
         some = read_windows(tmp_path, kind, "10s", since, until, names, where)
         assert some.equals(wanted.filter(pc.greater(wanted["records"], 3)).select(names))
+        few = read_windows(tmp_path, kind, "10s", since, until, kind.keys, where)
+        assert few.equals(some.select(kind.keys)), "the condition is about another column"
+        coded = read_windows(tmp_path, kind, "10s", since, until, with_dictionaries=True)
+        assert coded.cast(kind.schema).equals(wanted)
     day = START.replace(hour=0, minute=0, second=0)
     assert read_windows(tmp_path, QUOTA, "1d", since=START).num_rows == 0
     assert read_windows(tmp_path, QUOTA, "1d", since=day, until=START).num_rows

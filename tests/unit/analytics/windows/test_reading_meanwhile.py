@@ -13,7 +13,7 @@ from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S
 from cluster.analytics.windows.layout import MANIFEST
 from cluster.analytics.windows.manifest import UnusableDirectory
-from cluster.analytics.windows.reading import days_there, read_windows
+from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import LocalStore
 from tests.support.metric_records import START_MS
 from tests.support.reference_windows import every_kind
@@ -110,5 +110,5 @@ def test_what_a_decided_change_has_not_moved_yet_is_read_from_its_drafts(templat
         merge_all(directory)
     for width in WIDTHS_S:
         assert read_windows(place, QUOTA, width) == read_windows(done, QUOTA, width)
-    assert days_there(place, QUOTA, "1d") == days_there(done, QUOTA, "1d")
+    assert days_by_width(place, QUOTA) == days_by_width(done, QUOTA)
     directory.close()
