@@ -282,6 +282,13 @@ def test_the_page_needs_nothing_else_and_escapes_what_clients_chose(evil):
     assert any(evil in label for label in seen.labels)
 
 
+def test_control_characters_are_spelled_out_on_the_page():
+    name = "a\x1b[2J\u202eb\nc"
+    page = html_report.page(reported(noisy(client_id=name, user=name)))
+    assert set(page).isdisjoint("\x1b\u202e")
+    assert r"a\x1b[2J\u202eb\nc" in page
+
+
 class _Reader(HTMLParser):
     """Collects what a browser would make of a page."""
 
@@ -603,6 +610,7 @@ def test_windows_in_an_object_store(output, tmp_path, monkeypatch, capsys):
     assert "secret" not in err
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_clients_a_table_of_a_hundred(tmp_path, capsys):
     place = tmp_path / "rollup"
     write_windows(place, 100_000, START_S, [0, 10])
