@@ -195,8 +195,8 @@ def _written(
             if not tables:
                 continue
             found = added_up(pa.concat_tables(tables), kind)
-            drafts.write(kind, found, HOUR_WIDTHS)
-            drafts.pass_on(kind, found)
+            for sums_of_hour in drafts.write(kind, [found], HOUR_WIDTHS):
+                drafts.pass_on(kind, sums_of_hour)
         result = drafts.done()
         yield from result.files
         if result.sums is not None:

@@ -5,7 +5,7 @@ ones and the deltas, those of 1 h and 1 d of what the hours pass on. All that is
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
@@ -29,7 +29,7 @@ from cluster.analytics.windows.layout import (
     parsed,
     start_of,
 )
-from cluster.analytics.windows.parquet_files import FileWriter, opened, written_file
+from cluster.analytics.windows.parquet_files import FileWriter, between, opened, written_file
 from cluster.analytics.windows.store import Store, open_store
 from cluster.analytics.windows.window_sums import (
     Sums,
@@ -40,6 +40,8 @@ from cluster.analytics.windows.window_sums import (
     windows_of,
 )
 
+PART_ROWS: Final = 200_000
+"""So many rows of a kind are added up at a time, if they are of several minutes."""
 _HOUR: Final = "1h"
 _DAY: Final = "1d"
 
@@ -151,29 +153,38 @@ class UnitDrafts:
         self._notes = {"cluster": cluster_id or "", "units": [unit.hour, unit.minute, unit.minutes]}
         self._unit = unit
         self._files: list[NewFile] = []
-        self._passed_on: dict[str, pa.Table] = {}
+        self._passed_on: dict[str, list[pa.Table]] = {}
 
-    def write(self, kind: WindowKind, sums: pa.Table, widths: tuple[str, ...]) -> None:
-        """Write windows of a kind of sums that are added up for the first of the widths."""
-        for width in widths:
-            if width != widths[0]:
-                sums = coarser(sums, kind, width)
-            if sums.num_rows:
-                final = VisiblePath(kind.name, width, self._unit.day, self._unit.name)
-                with _window_file(
-                    self._store, self._change, final, self._notes, self._files
-                ) as file:
-                    file.write(windows_of(sums, kind, width))
+    def write(
+        self, kind: WindowKind, parts: Iterable[pa.Table], widths: tuple[str, ...]
+    ) -> Iterator[pa.Table]:
+        """Write windows of a kind, part by part: of sums that are added up for the first of the
+        widths, in order of time, each of whole minutes. Gives those of the last width of each."""
+        with ExitStack() as open_files:
+            files: dict[str, FileWriter] = {}
+            for sums in parts:
+                for width in widths:
+                    if width != widths[0]:
+                        sums = coarser(sums, kind, width)
+                    if width not in files and sums.num_rows:
+                        final = VisiblePath(kind.name, width, self._unit.day, self._unit.name)
+                        files[width] = open_files.enter_context(
+                            _window_file(self._store, self._change, final, self._notes, self._files)
+                        )
+                    if sums.num_rows:
+                        files[width].write(windows_of(sums, kind, width))
+                yield sums
 
     def pass_on(self, kind: WindowKind, sums: pa.Table) -> None:
         """Keep sums of any width below 1 h for the day."""
         if sums.num_rows:
-            self._passed_on[kind.name] = coarser(sums, kind, _HOUR)
+            self._passed_on.setdefault(kind.name, []).append(coarser(sums, kind, _HOUR))
 
     def done(self) -> MergeResult:
         """All that was written."""
         place = draft_path(self._change, f"sums/{self._unit.hour}-{self._unit.minute:02}.parquet")
-        written = write_delta(self._store, place, self._passed_on)
+        parts = ({name: part} for name, found in self._passed_on.items() for part in found)
+        written = write_delta(self._store, place, joined(parts))
         return MergeResult(tuple(self._files), place if written else None)
 
 
@@ -181,38 +192,69 @@ def _merge_hour(store: Store, task: HourTask) -> MergeResult:
     begin_s, end_s = task.unit.begin_s, task.unit.end_s
     if task.until_s is not None:
         end_s = max(begin_s, min(end_s, task.until_s))
-    new = joined(read_delta(store, path, begin_s, end_s) for path in task.deltas)
-    anew = joined(read_delta(store, path, begin_s, end_s) for path in task.anew)
+    new = [read_delta(store, path, begin_s, end_s) for path in task.deltas]
+    anew = [read_delta(store, path, begin_s, end_s) for path in task.anew]
     drafts = UnitDrafts(store, task.change, task.cluster_id, task.unit)
     for kind in WINDOW_KINDS:
-        stored = _stored(store, task.visible, kind, begin_s, end_s)
-        _write_kind(
-            drafts, task.widths, kind, stored, new.pop(kind.name, None), anew.pop(kind.name, None)
+        unit = _KindOfUnit(
+            kind,
+            task,
+            _stored(store, task.visible, kind, begin_s, end_s),
+            [sums.pop(kind.name) for sums in new if kind.name in sums],
+            [sums.pop(kind.name) for sums in anew if kind.name in sums],
         )
+        unit.write(drafts)
     return drafts.done()
 
 
-def _write_kind(
-    drafts: UnitDrafts,
-    widths: tuple[str, ...],
-    kind: WindowKind,
-    stored: pa.Table | None,
-    new: pa.Table | None,
-    anew: pa.Table | None,
-) -> None:
-    if not widths or widths[0] != NARROWEST:  # the narrowest have been removed for their age
-        if new is not None:
-            if widths:
-                drafts.write(kind, _together(kind, stored, coarser(new, kind, widths[0])), widths)
-            drafts.pass_on(kind, new)
-        elif widths and stored is not None:
-            drafts.write(kind, stored, widths)
-        return
-    sums = _together(kind, stored, new)
-    if anew is not None:
-        sums = fuller(sums, anew, kind)
-    drafts.write(kind, sums, widths)
-    drafts.pass_on(kind, sums)
+class _KindOfUnit(NamedTuple):
+    """What the windows of one kind of a unit are made of."""
+
+    kind: WindowKind
+    task: HourTask
+    stored: pa.Table | None
+    """Added up for the first of the widths of the task."""
+    new: list[pa.Table]
+    anew: list[pa.Table]
+
+    def write(self, drafts: UnitDrafts) -> None:
+        """Write them."""
+        widths = self.task.widths
+        if widths[:1] == (NARROWEST,):
+            for sums in drafts.write(self.kind, self._parts(), widths):
+                drafts.pass_on(self.kind, sums)
+            return
+        # The narrowest have been removed for their age: the wider ones are added to.
+        for _ in drafts.write(self.kind, self._parts(), widths):
+            pass
+        for sums in self.new:
+            drafts.pass_on(self.kind, sums)
+
+    def _parts(self) -> Iterator[pa.Table]:
+        """The sums for the first of the widths, minutes by minutes: adding up few of them at a time
+        needs less memory, and less time."""
+        widths = self.task.widths
+        if not widths:
+            return
+        stored = [] if self.stored is None else [self.stored]
+        rows = sum(table.num_rows for table in (*stored, *self.new, *self.anew))
+        minutes = self.task.unit.minutes
+        count = next(
+            (n for n in range(1, minutes) if minutes % n == 0 and rows <= n * PART_ROWS), minutes
+        )
+        step_s = minutes // count * 60
+        for begin_s in range(self.task.unit.begin_s, self.task.unit.end_s, step_s):
+            found = [between(table, begin_s, begin_s + step_s) for table in (*stored, *self.new)]
+            sums = coarser(pa.concat_tables(found), self.kind, widths[0]) if found else None
+            anew = [between(table, begin_s, begin_s + step_s) for table in self.anew]
+            if anew and widths[0] == NARROWEST:
+                sums = fuller(
+                    _sums_schema(self.kind).empty_table() if sums is None else sums,
+                    added_up(pa.concat_tables(anew), self.kind),
+                    self.kind,
+                )
+            if sums is not None:
+                yield sums
 
 
 def _merge_day(store: Store, task: DayTask) -> MergeResult:

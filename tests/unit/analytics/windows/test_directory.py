@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
 import pyarrow.parquet as pq
 
-from cluster.analytics.windows import merge_plans
+from cluster.analytics.windows import merge, merge_plans
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory, closed_until
 from cluster.analytics.windows.kinds import LAG, QUOTA, WIDTHS_S, WINDOW_KINDS
@@ -405,3 +405,15 @@ def test_windows_are_closed_by_the_newest():
     assert closed_until(None, timedelta(minutes=1)) is None
     assert closed_until(120, timedelta(minutes=1)) == datetime.fromtimestamp(60, UTC)
     assert closed_until(120, timedelta(seconds=61)) == datetime.fromtimestamp(60, UTC)
+
+
+def test_an_hour_that_is_added_up_part_by_part_gives_the_same_bytes(tmp_path, monkeypatch):
+    records = every_kind(1, seconds=400)
+    for name, rows in (("whole", 10**9), ("parts", 100)):
+        monkeypatch.setattr(merge, "PART_ROWS", rows)
+        with opened(tmp_path / name) as directory:
+            for number, part in enumerate((records[::2], records[1::2])):
+                directory.append([piece(directory, part)], reached(number))
+                merge_all(directory)
+        assert_read(tmp_path / name, records)
+    assert visible(tmp_path / "whole") == visible(tmp_path / "parts")
