@@ -14,6 +14,7 @@ from cluster.analytics.windows.layout import (
     DAYS,
     DRAFTS,
     MANIFEST,
+    META,
     OPEN,
     day_list_path,
 )
@@ -158,11 +159,12 @@ class Commits:
             *(each.path for each in manifest.aside),
             *(day_list_path(day, change) for day, change in manifest.days.items()),
         }
+        places = tuple(f"{folder}/" for folder in (OPEN, DRAFTS, DAYS, ASIDE))
+        unfinished = "/.".join(MANIFEST.rsplit("/", 1))
         with in_words(self.store):
-            for folder in (OPEN, DRAFTS, DAYS, ASIDE):
-                for path in self.store.list(folder):
-                    if path not in named:
-                        self.store.remove(path)
+            for path in (*self.store.list(OPEN), *self.store.list(META)):
+                if path not in named and path.startswith((*places, unfinished)):
+                    self.store.remove(path)
 
 
 def read_manifest(store: Store) -> Manifest | None:

@@ -13,6 +13,7 @@ import re
 from datetime import UTC, date, datetime
 from typing import Final, NamedTuple
 
+META: Final = "_meta"
 MANIFEST: Final = "_meta/manifest.json"
 OPEN: Final = "_open"
 DRAFTS: Final = "_meta/drafts"

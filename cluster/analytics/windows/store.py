@@ -18,10 +18,11 @@ from typing import IO, Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.fs
 
+from cluster.analytics.windows.layout import META
+
 _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _ATOMIC: Final = ("s3", "gcs", "abfs")
 """File systems of PyArrow on which a file appears, or replaces another, when it is closed."""
-_LOCK_FOLDER: Final = "_meta"
 
 
 class InUse(Exception):
@@ -172,7 +173,7 @@ class LocalStore:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """See Store. The lock is on a folder, so it leaves no file, and ends with the process."""
-        folder = self.root / _LOCK_FOLDER
+        folder = self.root / META
         _make_folder(folder)
         place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -185,7 +186,7 @@ class LocalStore:
             os.close(place)
 
     def _prune(self, folder: Path) -> None:
-        kept = {self.root, self.root / _LOCK_FOLDER}
+        kept = {self.root, self.root / META}
         with contextlib.suppress(OSError):  # not empty
             while folder not in kept:
                 folder.rmdir()

@@ -298,6 +298,26 @@ def test_a_width_that_is_kept_between(tmp_path):
             assert read_windows(tmp_path, kind, "1h").num_rows == 0
 
 
+def test_what_nobody_names_is_removed_when_it_is_opened_and_foreign_files_stay(tmp_path):
+    with opened(tmp_path) as directory:
+        directory.append([piece(directory, every_kind(1, seconds=10))], reached(1))
+        piece(directory, every_kind(2, seconds=10))
+        kept = files(tmp_path) - {"_open/2-0.parquet"}
+    left = (
+        "_meta/.manifest.json.0a",
+        "_meta/days/x",
+        "_meta/drafts/9/a",
+        "_meta/aside/x",
+        "_open/y",
+    )
+    foreign = ("_meta/checkpoint/a", "notes.txt", "kind=lag/x")
+    for name in (*left, *foreign):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    opened(tmp_path).close()
+    assert files(tmp_path) == kept | set(foreign)
+
+
 def test_only_one_process_may_have_it_open(tmp_path):
     with opened(tmp_path), pytest.raises(InUse):
         opened(tmp_path)
