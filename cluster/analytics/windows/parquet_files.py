@@ -189,7 +189,9 @@ def in_words(store: Store, path: str = "") -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise MissingFile(f"{shown} is missing: restore it from a copy") from None
+        raise MissingFile(
+            f"{shown} is missing: restore it from a copy, or begin another directory"
+        ) from None
     except pa.ArrowException as problem:
         line = str(problem).partition("\n")[0]
         raise UnusableDirectory(f"{shown} is damaged: {line}") from None

@@ -253,12 +253,20 @@ class _Reader:
             columns = (each for each in kind.columns if each.rule is not Rule.histogram)
             kind = kind._replace(columns=tuple(columns))
         parts = [sums_of(self._read(path, kind.sum_names, None), kind) for path in paths]
+        # A window that begins within the period has no records from before it, and some from after.
+        first_s = self._begin_s
+        last_s = None if self._end_s is None else self._end_s + WIDTHS_S[self._width]
         for delta in self._manifest.deltas:
-            if kind.name not in delta.kinds:
+            is_early = first_s is not None and delta.last_s < first_s
+            is_late = last_s is not None and delta.first_s >= last_s
+            if kind.name not in delta.kinds or is_early or is_late:
                 continue
             for hour in hours:
                 if hour in delta.hours:
-                    found = read_delta(self._store, delta.path, *self._part_of(hour), kinds=[kind])
+                    begin_s = start_of(hour)
+                    found = read_delta(
+                        self._store, delta.path, begin_s, begin_s + HOUR_S, kinds=[kind]
+                    )
                     parts += found.values()
         if not parts:
             return self._kind.schema.empty_table()

@@ -1,5 +1,6 @@
 """A directory of windows: what is appended and merged is what any reader sees, once."""
 
+import itertools
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +127,27 @@ def test_reading_within_a_period_some_columns_of_some_windows(tmp_path, is_merge
     assert read_windows(tmp_path, QUOTA, "1d", since=START).num_rows == 0
     assert read_windows(tmp_path, QUOTA, "1d", since=day, until=START).num_rows
     assert read_windows(tmp_path, QUOTA, "1h", until=START - timedelta(hours=1)).num_rows == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS_S)
+def test_windows_of_any_period_are_whole(tmp_path, width):
+    """Deltas that cannot have rows of them are not read."""
+    import pyarrow.compute as pc
+
+    with opened(tmp_path) as directory:
+        for number in range(8):
+            start_ms = HOUR_END_MS - 60_000 + number * 15_000
+            records = every_kind(number, seconds=20, start_ms=start_ms)
+            directory.append([piece(directory, records)], reached(number))
+            if number == 3:
+                merge_all(directory)
+    whole = read_windows(tmp_path, QUOTA, width)
+    ends = [HOUR_END_MS // 1000 + seconds for seconds in (-3600, -60, -30, -10, 0, 5, 10, 60, 3600)]
+    times = [datetime.fromtimestamp(seconds, UTC) for seconds in ends]
+    for since, until in itertools.combinations(times, 2):
+        starts = whole["window_start"]
+        wanted = whole.filter(pc.and_(pc.greater_equal(starts, since), pc.less(starts, until)))
+        assert read_windows(tmp_path, QUOTA, width, since, until).equals(wanted), (since, until)
 
 
 def test_the_same_records_give_the_same_bytes_in_however_many_parts(tmp_path):
