@@ -11,7 +11,7 @@ from cluster.analytics.windows.layout import DAY_WIDTHS, HOUR_WIDTHS, parsed, un
 from cluster.analytics.windows.manifest import DeltaFile, Manifest, VisibleFile
 from cluster.analytics.windows.merge import DayTask, HourTask, MergeTask
 
-UNIT_ROWS: Final = 2_000_000
+UNIT_ROWS: Final = 500_000
 """An hour with more rows in deltas is merged in slices: this bounds the memory of a task."""
 _SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
 
