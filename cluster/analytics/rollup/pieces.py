@@ -26,7 +26,7 @@ from cluster.runtime.clock import SystemClock
 
 OTHER: Final = "other"
 """Under which metric records of kinds without windows are counted."""
-DELTA_ROWS: Final = 200_000
+DELTA_ROWS: Final = 100_000
 """Sums are written once there are so many: this bounds the memory of a task."""
 ASIDE_MOST: Final = 1_000
 """Of what one task reads at most so many rejected values, and as many late ones, are put aside."""
