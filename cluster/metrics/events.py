@@ -16,8 +16,9 @@ from cluster.model.printable import one_line
 DETAIL_MAX_CHARACTERS: Final = 500
 SUBJECT_MAX_BYTES: Final = 32_767
 """No topic and no group has a longer name; of an entity with two long ones the end is cut."""
-_EVENTS_MAX: Final = 300
-"""Noted one by one in an interval; the others are counted."""
+EVENTS_MAX: Final = 100
+"""Of each kind noted one by one in an interval; the others are counted. Not of all kinds together:
+a broker that goes is the cause of a thousand elections, and noted after them."""
 
 
 class EventKind(StrEnum):
@@ -47,19 +48,21 @@ class Event:
 class EventLog:
     """One per broker, used by its thread; holds what was noted since it was taken last.
 
-    Bounded, also where nobody takes it: beyond 300 events those of each kind are one, which counts
+    Bounded, also where nobody takes it: beyond 100 events of a kind the others are one, which counts
     them and names nobody.
     """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._noted: Counter[EventKind] = Counter()
         self._others: Counter[EventKind] = Counter()
 
     def note(self, kind: EventKind, subject: str, detail: str, count: int = 1) -> None:
         """Something happened just now."""
-        if len(self._events) >= _EVENTS_MAX:
+        if self._noted[kind] >= EVENTS_MAX:
             self._others[kind] += count
             return
+        self._noted[kind] += 1
         if len(subject) > SUBJECT_MAX_BYTES // 4:
             subject = _cut(subject)
         self._events.append(Event(kind, subject, shortened(detail), count))
@@ -68,8 +71,9 @@ class EventLog:
         """What was noted since the last call, oldest first."""
         events, self._events = self._events, []
         others, self._others = self._others, Counter()
+        self._noted.clear()
         return events + [
-            Event(kind, OTHER, f"more than {_EVENTS_MAX} events at once", count)
+            Event(kind, OTHER, f"more than {EVENTS_MAX} events at once", count)
             for kind, count in others.items()
         ]
 

@@ -359,8 +359,9 @@ def _windows_in(files: Iterable[VisibleFile]) -> dict[str, dict[str, int]]:
 
 
 def _day_before(today: date, span: timedelta) -> str:
+    """The first day that has not ended for so long, at any time of today."""
     try:
-        return (today - span).isoformat()
+        return (today + -span // timedelta(days=1) * timedelta(days=1)).isoformat()
     except OverflowError:
         return date.min.isoformat()
 

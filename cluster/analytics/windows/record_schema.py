@@ -8,6 +8,7 @@ table, counted as of another kind, or rejected with a reason. Pure.
 import io
 import itertools
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,9 @@ EARLIEST_MS: Final = 1_577_836_800_000
 """2020-01-01: no record is older."""
 TEXT_BYTES_MAX: Final = 32_767
 """Kafka has no longer client id."""
+LIMIT_MAX: Final = sys.float_info.max
+"""Brokers take any finite limit, and some say "without" with the highest number of 64 bits. Nothing
+is added up of them."""
 
 _COUNT_MAX: Final = 10**9
 _AMOUNT_MAX: Final = 10**12
@@ -45,7 +49,7 @@ class Field(NamedTuple):
 
     name: str
     type: pa.DataType
-    most: int = 0
+    most: float = 0
     choices: tuple[str, ...] = ()
     """Of texts; any if there are none."""
     is_needed: bool = True
@@ -59,7 +63,7 @@ def _whole(most: int, *names: str) -> tuple[Field, ...]:
     return tuple(Field(name, pa.int64(), most) for name in names)
 
 
-def _numbers(most: int, *names: str, is_needed: bool = True) -> tuple[Field, ...]:
+def _numbers(most: float, *names: str, is_needed: bool = True) -> tuple[Field, ...]:
     return tuple(Field(name, pa.float64(), most, is_needed=is_needed) for name in names)
 
 
@@ -73,9 +77,9 @@ def _head(interval_ms_max: int) -> tuple[Field, ...]:
     )
 
 
-_RATES_OF_BYTES: Final = frozenset(
+_RATES_OF_AMOUNTS: Final = frozenset(
     {
-        *("BytesInPerSec", "BytesOutPerSec"),
+        *("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec"),
         *("ReplicationBytesInPerSec", "ReplicationBytesOutPerSec"),
     }
 )
@@ -87,7 +91,7 @@ _GAUGES_OF_BYTES: Final = frozenset(
 def _most_of_broker(name: str) -> int:
     if name in _GAUGES_OF_BYTES:
         return _OFFSET_MAX
-    if name in _RATES_OF_BYTES:
+    if name in _RATES_OF_AMOUNTS:
         return _AMOUNT_MAX
     return 1 if name.endswith("Percent") else _COUNT_MAX // 1000
 
@@ -113,7 +117,7 @@ RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
         *_texts("user", "client_id", is_needed=False),
         Field("quota", pa.string(), choices=("produce", "fetch", "request", "mutation")),
         Field("rule", pa.string(), choices=tuple(RULES), is_needed=False),
-        *_numbers(_OFFSET_MAX, "limit", is_needed=False),
+        *_numbers(LIMIT_MAX, "limit", is_needed=False),
         *_numbers(_AMOUNT_MAX, "usage", "rate"),
         *_whole(_COUNT_MAX, "requests", "throttled"),
         *_numbers(_AMOUNT_MAX, "throttle_ms", "muted_ms"),
@@ -440,7 +444,7 @@ def _of_place(table: pa.Table, found: Values, now_ms: int) -> Iterator[_Conditio
     yield "ts: before 2020", pc.greater_equal(ts, EARLIEST_MS)
 
 
-def _between(numbers: pa.ChunkedArray | pa.Array, most: int) -> pa.ChunkedArray | pa.Array:
+def _between(numbers: pa.ChunkedArray | pa.Array, most: float) -> pa.ChunkedArray | pa.Array:
     """Where numbers are from 0 to `most`; NaN is not."""
     limit = pa.scalar(most, numbers.type)
     return pc.and_(

@@ -82,7 +82,7 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     try:
         files, base = pyarrow.fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError, TypeError) as problem:
-        reason = str(problem).partition("\n")[0]
+        reason = str(problem).partition("\n")[0].replace(f"'{uri}'", "it").replace(uri, "it")
         raise UnknownStore(f"cannot use {_without_secrets(text)}: {reason}") from None
     if not base.strip("/"):
         raise UnknownStore(f"cannot use {_without_secrets(text)}: it names no bucket")
@@ -271,8 +271,13 @@ class RemoteStore:
 
 def _without_secrets(place: str) -> str:
     """A URI without its user and its query, in which there may be keys."""
-    scheme, separator, rest = place.partition("?")[0].partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else place
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        return place
+    known, _, query = rest.partition("?")
+    if "@" in query and "@" not in known:  # a secret with a `?`, which no URI may have there
+        known = "..."
+    return f"{scheme}{separator}{known.rpartition('@')[2]}"
 
 
 def _make_folder(folder: Path) -> None:

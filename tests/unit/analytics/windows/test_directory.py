@@ -294,6 +294,18 @@ def test_windows_are_forgotten_by_width_and_late_records_still_count_in_wider_on
         assert files(tmp_path) == {MANIFEST}
 
 
+def test_a_day_is_kept_until_all_of_the_time_has_passed(tmp_path):
+    records = every_kind(1, seconds=10)
+    ended = START.date() + timedelta(days=1)
+    with opened(tmp_path) as directory:
+        directory.append([piece(directory, records)], reached(1))
+        merge_all(directory)
+        for span, days in ((timedelta(hours=12), 1), (timedelta(hours=36), 2)):
+            keep = dict.fromkeys(("10s", "1m", "1h", "1d"), span)
+            assert directory.forget(keep, ended + timedelta(days=days - 1)) == 0
+        assert directory.forget(keep, ended + timedelta(days=2)) == 4 * len(WINDOW_KINDS)
+
+
 def test_a_width_that_is_kept_between(tmp_path):
     """Windows of 1 min are added to when those of 10 s are gone, and of 1 d when 1 h are."""
     old, late = every_kind(1, seconds=90), every_kind(2, seconds=30, start_ms=START_MS + HOUR_MS)

@@ -58,7 +58,7 @@ def numbers() -> list[tuple[str, Field]]:
         (kind, each)
         for kind, fields in RECORDS.items()
         for each in fields
-        if each.most and each.name not in ("v", "ts", "buckets")
+        if each.most and each.name not in ("v", "ts", "buckets", "limit")
     ]
 
 
@@ -103,6 +103,17 @@ def test_numbers_up_to_their_bounds_and_no_others(kind: str, field: Field) -> No
 def test_numbers_that_are_none(field: str, bad: str) -> None:
     whole = json.dumps({**quota_record(), field: 12345.5}).replace("12345.5", bad)
     assert reason(look(whole.encode())) == f"{field}: out of range"
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e16, float(2**63 - 1), 1.7e308, None])
+def test_any_limit_that_brokers_take(limit: float | None) -> None:
+    """Kafka's own default, 2^63 - 1, stands for a client without a limit."""
+    assert reason(look_at(quota_record(), limit=limit)) is None
+
+
+def test_a_broker_with_more_than_a_million_messages_a_second() -> None:
+    record = EXAMPLES["broker"]
+    assert reason(look_at(record, values={"MessagesInPerSec": 25e6})) is None
 
 
 @pytest.mark.parametrize(("kind", "outer"), [("group", "state_ms"), ("broker", "values")])

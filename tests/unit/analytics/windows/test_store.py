@@ -91,7 +91,13 @@ def test_places_are_local_paths_or_object_stores(tmp_path: Path) -> None:
         assert remote.shown("a/b") == f"{scheme}://bucket/some/place/a/b"
 
 
-@pytest.mark.parametrize("place", ["nfs://host/windows", "s3://key:secret@", "hdfs://host/x?a=b"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("nfs://host/windows", "s3://key:secret@", "hdfs://host/x?a=b", "nfs://u:secret@host/x"),
+        *("s3://key:my secret@bucket/x", "s3a://key:my%secret@bucket/x", "s3://key:secret?@bucket"),
+    ],
+)
 def test_other_places_are_refused_with_words(place: str) -> None:
     with pytest.raises(UnknownStore, match=r"^cannot (use|keep windows at) ") as found:
         open_store(place)
