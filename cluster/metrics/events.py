@@ -48,8 +48,8 @@ class Event:
 class EventLog:
     """One per broker, used by its thread; holds what was noted since it was taken last.
 
-    Bounded, also where nobody takes it: beyond 100 events of a kind the others are one, which counts
-    them and names nobody.
+    Bounded, also where nobody takes it: beyond 100 events of a kind the others are one, which
+    counts them and names nobody.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,13 @@ class EventLog:
         self._noted: Counter[EventKind] = Counter()
         self._others: Counter[EventKind] = Counter()
 
+    def has_room(self, kind: EventKind) -> bool:
+        """Whether the next event of a kind will have a name: its detail need not be made if not."""
+        return self._noted[kind] < EVENTS_MAX
+
     def note(self, kind: EventKind, subject: str, detail: str, count: int = 1) -> None:
         """Something happened just now."""
-        if self._noted[kind] >= EVENTS_MAX:
+        if not self.has_room(kind):
             self._others[kind] += count
             return
         self._noted[kind] += 1

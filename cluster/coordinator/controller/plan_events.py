@@ -16,10 +16,11 @@ def note_changed_partitions(
 ) -> None:
     """The states of these partitions are about to change: one event for each topic and kind."""
     found: defaultdict[tuple[EventKind, str], list[_Change]] = defaultdict(list)
-    for (topic, number), state in changed.items():
-        old = before.partition(TopicPartition(topic, number))
+    for partition, state in changed.items():
+        old = before.partition(partition)
         if old is None:
             continue
+        topic, number = partition
         change = (number, old, state)
         if state.leader != old.leader:
             found[EventKind.ELECTION, topic].append(change)
@@ -29,8 +30,11 @@ def note_changed_partitions(
             if not set(state.isr) <= set(old.isr):
                 found[EventKind.ISR_EXPAND, topic].append(change)
     for (kind, topic), changes in found.items():
-        words = map(_election if kind is EventKind.ELECTION else _isr_change, changes)
-        events.note(kind, topic, listed(words, len(changes)), len(changes))
+        detail = ""
+        if events.has_room(kind):  # thousands of topics change at once where a broker goes
+            words = map(_election if kind is EventKind.ELECTION else _isr_change, changes)
+            detail = listed(words, len(changes))
+        events.note(kind, topic, detail, len(changes))
 
 
 def note_changed_brokers(

@@ -4,7 +4,7 @@ from cluster.coordinator.controller.plan_events import (
     note_changed_brokers,
     note_changed_partitions,
 )
-from cluster.metrics.events import Event, EventKind, EventLog
+from cluster.metrics.events import EVENTS_MAX, Event, EventKind, EventLog
 from cluster.model.cluster import ClusterState
 from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from tests.support.cluster_states import a_broker, a_partition, a_topic
@@ -44,6 +44,16 @@ def test_elections_and_in_sync_replicas_are_told_by_topic():
         Event(EventKind.ISR_SHRINK, "orders", "0: 0/1/2->1/2, 1: 1/2/0->1/2", 2),
         Event(EventKind.ISR_EXPAND, "audit", "0: 0->0/1", 1),
     ]
+
+
+def test_of_thousands_of_topics_some_are_named_and_all_are_counted():
+    names = [f"topic-{number}" for number in range(250)]
+    before = a_state(*(a_topic(name, a_partition([0, 1]), a_partition([0, 1])) for name in names))
+    after = a_partition([0, 1], leader=1)
+    found = changes(before, **{f"{name}_{number}": after for name in names for number in (0, 1)})
+    assert found[0] == Event(EventKind.ELECTION, "topic-0", "0: 0->1, 1: 0->1", 2)
+    assert [each.subject for each in found] == [*names[:EVENTS_MAX], "_other"]
+    assert sum(each.count for each in found) == 500
 
 
 def test_a_partition_without_a_leader_is_told():
