@@ -1415,13 +1415,14 @@ METRICS_TOPIC_CLIENT_PRODUCE: Final = broker_setting(
 )
 METRICS_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.interval.ms",
-    integer(at_least=250, at_most=HOUR_MS),
+    # Half of what readers take: an interval is at times longer than it should be.
+    integer(at_least=250, at_most=HOUR_MS // 2),
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
 )
 METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.group.interval.ms",
-    integer(at_least=SECOND_MS, at_most=DAY_MS),
+    integer(at_least=SECOND_MS, at_most=DAY_MS // 2),
     default=5 * SECOND_MS,
     doc="How often the broker writes metric records of the consumer groups that it coordinates.",
 )

@@ -20,6 +20,8 @@ from cluster.analytics.windows.record_schema import (  # noqa: E402
     checked,
     reasons,
 )
+from cluster.config.broker import METRICS_GROUP_INTERVAL_MS, METRICS_INTERVAL_MS  # noqa: E402
+from cluster.config.setting import Setting  # noqa: E402
 from tests.support.metric_records import (  # noqa: E402
     START_MS,
     Record,
@@ -109,6 +111,24 @@ def test_numbers_that_are_none(field: str, bad: str) -> None:
 def test_any_limit_that_brokers_take(limit: float | None) -> None:
     """Kafka's own default, 2^63 - 1, stands for a client without a limit."""
     assert reason(look_at(quota_record(), limit=limit)) is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "kinds"),
+    [
+        (METRICS_INTERVAL_MS, ("quota", "broker", "topic", "latency", "event")),
+        (METRICS_GROUP_INTERVAL_MS, ("group", "lag")),
+    ],
+)
+def test_an_interval_may_be_twice_as_long_as_any_that_is_set(
+    setting: Setting[int], kinds: tuple[str, ...]
+) -> None:
+    """A tick comes late where a broker has other work, or was stopped for a while."""
+    for kind in kinds:
+        most = next(int(each.most) for each in RECORDS[kind] if each.name == "interval_ms")
+        assert setting.type.parse(str(most // 2)) == most // 2
+        with pytest.raises(ValueError, match=str(most // 2 + 1)):
+            setting.type.parse(str(most // 2 + 1))
 
 
 def test_a_broker_with_more_than_a_million_messages_a_second() -> None:
