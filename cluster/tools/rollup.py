@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -158,11 +158,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(summary_as_json(summary, options, seconds), indent=2))
     else:
         print(_as_text(summary, options, seconds))
-        reports = [_REPORTS[kind] for kind in summary.windows if kind in _REPORTS]
-        if reports:
-            place = "" if args.output is None else f" --rollup {shlex.quote(str(args.output))}"
-            looks = ", ".join(f"{launcher(files.path)} {report}{place}" for report in reports)
-            print(f"\nLook at it: {looks}")
+        looks = commands_for(summary.windows, launcher(files.path), args.output)
+        if looks:
+            print(f"\nLook at it: {', '.join(looks)}")
     return 0
 
 
@@ -367,9 +365,16 @@ def _most(rejected: Mapping[str, int], shown_most: int = 5) -> dict[str, int]:
     return dict(ordered[:shown_most])
 
 
+def commands_for(kinds: Iterable[str], program: str, output: str | None) -> list[str]:
+    """The commands that show windows of these kinds; none that would say a secret in `output`."""
+    if output is not None and "://" in output and shown_place(output) != output:
+        return []
+    place = "" if output is None else f" --rollup {shlex.quote(output)}"
+    return [f"{program} {_REPORTS[kind]}{place}" for kind in kinds if kind in _REPORTS]
+
+
 def shown_place(output: str) -> str:
     """The place of the windows as people are told it."""
-    from cluster.analytics.windows.store import open_store
+    from cluster.analytics.windows.store import without_secrets
 
-    store = open_store(output)
-    return shown(Path(store.shown())) if store.is_local else store.shown()
+    return without_secrets(output) if "://" in output else shown(Path(output))

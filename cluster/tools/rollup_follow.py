@@ -156,11 +156,13 @@ class Report:
         """Print how much there was in all."""
         if self._is_json:
             return
+        from cluster.analytics.windows.store import without_secrets
+
         totals = self._totals
         print(
             f"\n{totals['records']:,} records, {totals['late']:,} of them late,"
             f" {totals['rejected']:,} rejected, {totals['lost']:,} removed before they were read;"
-            f" windows in {self._output}"
+            f" windows in {without_secrets(self._output)}"
         )
 
 

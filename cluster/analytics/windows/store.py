@@ -83,12 +83,12 @@ def open_store(place: str | os.PathLike[str]) -> Store:
         files, base = pyarrow.fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError, TypeError) as problem:
         reason = str(problem).partition("\n")[0].replace(f"'{uri}'", "it").replace(uri, "it")
-        raise UnknownStore(f"cannot use {_without_secrets(text)}: {reason}") from None
+        raise UnknownStore(f"cannot use {without_secrets(text)}: {reason}") from None
     if not base.strip("/"):
-        raise UnknownStore(f"cannot use {_without_secrets(text)}: it names no bucket")
+        raise UnknownStore(f"cannot use {without_secrets(text)}: it names no bucket")
     if files.type_name not in _ATOMIC:
         raise UnknownStore(
-            f"cannot keep windows at {_without_secrets(text)}: {scheme} does not replace a file"
+            f"cannot keep windows at {without_secrets(text)}: {scheme} does not replace a file"
             " in one step; use a local path, s3://, gs:// or abfs://"
         )
     return RemoteStore(files, base, text)
@@ -205,7 +205,7 @@ class RemoteStore:
 
     def shown(self, path: str = "") -> str:
         """See Store."""
-        known = _without_secrets(self.place).rstrip("/")
+        known = without_secrets(self.place).rstrip("/")
         return f"{known}/{path}" if path else known
 
     def read_bytes(self, path: str) -> bytes:
@@ -269,7 +269,7 @@ class RemoteStore:
         return f"{self._base}/{path}"
 
 
-def _without_secrets(place: str) -> str:
+def without_secrets(place: str) -> str:
     """A URI without its user and its query, in which there may be keys."""
     scheme, separator, rest = place.partition("://")
     if not separator:

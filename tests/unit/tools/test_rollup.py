@@ -10,7 +10,15 @@ import pytest
 
 from cluster.model.errors import UserError
 from cluster.tools.main import main
-from cluster.tools.rollup import ENGINES, WIDTHS, output_place, prepare_spark, retained
+from cluster.tools.rollup import (
+    ENGINES,
+    WIDTHS,
+    commands_for,
+    output_place,
+    prepare_spark,
+    retained,
+)
+from cluster.tools.rollup_follow import Report
 
 
 @pytest.mark.parametrize(
@@ -103,6 +111,20 @@ def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):
     assert main([*words, "--output", str(tmp_path / "elsewhere")]) == 1
     assert "there are no windows in " in capsys.readouterr().err
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_printed_at_the_end_has_no_secret_of_the_output(capsys):
+    pytest.importorskip("pyarrow", reason="needs the extra `windows`")
+    place = "s3://key:secret@bucket/windows?region=us-east-1"
+    Report(is_json=False, output=place).end()
+    assert "windows in s3://bucket/windows\n" in capsys.readouterr().out
+    assert commands_for(["quota"], "bin/cluster", place) == []
+    kinds = ["quota", "topic", "group"]
+    assert commands_for(kinds, "bin/cluster", "s3://bucket/w") == [
+        "bin/cluster quotas report --rollup s3://bucket/w",
+        "bin/cluster groups report --rollup s3://bucket/w",
+    ]
+    assert commands_for(["broker"], "bin/cluster", None) == ["bin/cluster capacity report"]
 
 
 def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):
