@@ -8,6 +8,7 @@ from typing import Any, Final
 from cluster.analytics.rollup.offset_ranges import OffsetRange
 from cluster.analytics.windows.record_schema import RECORDS
 from cluster.model.errors import UserError
+from cluster.model.topics import METRICS_TOPIC
 
 PERMISSIVE: Final = "PERMISSIVE"
 DROPMALFORMED: Final = "DROPMALFORMED"
@@ -15,7 +16,6 @@ FAILFAST: Final = "FAILFAST"
 MODES: Final = (DROPMALFORMED, PERMISSIVE, FAILFAST)
 """What becomes of values that are no metric records, as in Spark's JSON source."""
 
-_TOPIC: Final = "__cluster_metrics"
 _EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"
 _AT: Final = {-1: _LATEST, -2: _EARLIEST}
@@ -60,7 +60,7 @@ def parsed_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
     """The options as Spark gives them, with names in any case. Raises UserError."""
     given = {name.lower(): value for name, value in options.items()}
     _refuse_unknown(given, is_stream=is_stream)
-    topic = given.get("subscribe", _TOPIC)
+    topic = given.get("subscribe", METRICS_TOPIC)
     most = given.get("maxoffsetspertrigger")
     return SourceOptions(
         topic=topic,

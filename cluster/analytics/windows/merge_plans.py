@@ -12,7 +12,8 @@ from cluster.analytics.windows.manifest import DeltaFile, Manifest, VisibleFile
 from cluster.analytics.windows.merge import DayTask, HourTask, MergeTask
 
 UNIT_ROWS: Final = 500_000
-"""An hour with more rows in deltas is merged in slices: this bounds the memory of a task."""
+"""An hour with more rows, in deltas and in its files, is merged in slices: this bounds the memory
+of a task."""
 _SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
 
 
@@ -21,19 +22,21 @@ def hour_tasks(
 ) -> list[HourTask]:
     """What merges an hour, of which deltas have so many rows; `visible` are the files of its day.
 
-    An hour that has files stays in as many slices as it is in.
+    An hour that has files stays in as many slices as it is in, or each of them is cut.
     """
-    slices = manifest.hours.get(hour, 1)
-    if not has_hour(visible, hour):
-        slices = next((n for n in _SLICES if rows <= n * UNIT_ROWS), _SLICES[-1])
     widths = _widths(manifest, hour[:10], HOUR_WIDTHS)
+    former = manifest.hours.get(hour, 1) if has_hour(visible, hour) else 1
+    rows += sum(file.rows for file in visible if _is_in(file, widths[:1], hour))
+    possible = [count for count in _SLICES if count % former == 0]
+    slices = next((count for count in possible if rows <= count * UNIT_ROWS), possible[-1])
+    files_of = [unit.name for unit in units_of(hour, former) for _ in range(slices // former)]
     return [
         HourTask(
             manifest.change + 1,
             _cluster_id(manifest),
             unit,
             widths,
-            visible=_paths(visible, widths[:1], unit.name),
+            visible=_paths(visible, widths[:1], name),
             deltas=tuple(
                 delta.path
                 for delta in manifest.deltas
@@ -42,7 +45,7 @@ def hour_tasks(
                 and delta.last_s >= unit.begin_s
             ),
         )
-        for unit in units_of(hour, slices)
+        for unit, name in zip(units_of(hour, slices), files_of, strict=True)
     ]
 
 
@@ -106,11 +109,7 @@ def rows_by_hour(deltas: Iterable[DeltaFile]) -> Counter[str]:
 
 def has_hour(files: Iterable[VisibleFile], hour: str) -> bool:
     """Whether an hour is among the files of its day."""
-    places = [parsed(file.path) for file in files]
-    return any(
-        place is not None and place.width in HOUR_WIDTHS and place.unit[:2] == hour[11:]
-        for place in places
-    )
+    return any(_is_in(file, HOUR_WIDTHS, hour) for file in files)
 
 
 def day_of(task: MergeTask) -> str:
@@ -138,10 +137,18 @@ def _paths(
     return tuple(sorted(found))
 
 
+def _is_in(file: VisibleFile, widths: Sequence[str], hour: str) -> bool:
+    """Whether a file of the day has windows of one of these widths, of which there are files for
+    each hour, and of the hour."""
+    place = parsed(file.path)
+    return place is not None and place.width in widths and place.unit[:2] == hour[11:]
+
+
 def _is_replaced(file: VisibleFile, tasks: Iterable[MergeTask]) -> bool:
-    """Whether one of these tasks of its day wrote a file anew, or found that it has no rows."""
+    """Whether these tasks of its day, which are those of whole hours, wrote its windows anew."""
     place = parsed(file.path)
     return place is not None and any(
-        place.width in task.widths and (isinstance(task, DayTask) or place.unit == task.unit.name)
+        place.width in task.widths
+        and (isinstance(task, DayTask) or _is_in(file, HOUR_WIDTHS, task.unit.hour))
         for task in tasks
     )

@@ -331,7 +331,8 @@ def _with_fields(names: Sequence[str], where: pc.Expression | None) -> list[str]
 
 
 def _schema(kind: WindowKind, names: Sequence[str], with_dictionaries: bool = False) -> pa.Schema:
-    fields = [kind.schema.field(name) for name in names]
+    schema = kind.schema
+    fields = [schema.field(name) for name in names]
     if with_dictionaries:
         fields = [
             field.with_type(_TEXTS) if field.name in DICTIONARIES else field for field in fields

@@ -80,8 +80,14 @@ def repaired(commits: Commits, now: datetime) -> tuple[Change, dict[str, int]]:
     if gone:
         files = {day: commits.files_of(day) for day in before.days} | change.days
         newest_s = _newest_s(commits.store, change, files)
-        slices = {hour: count for hour, count in before.hours.items() if possible.holds_hour(hour)}
-        change.manifest = replace(change.manifest, newest_s=newest_s, hours=slices)
+        slices = change.manifest.hours.items()
+        change.manifest = replace(
+            change.manifest,
+            newest_s=newest_s,
+            hours={
+                each: count for each, count in slices if count > 1 and possible.holds_hour(each)
+            },
+        )
     return change, dict(gone)
 
 
@@ -115,6 +121,8 @@ def _cut_last_day(
             sums[hour] += [result.sums] if result.sums else []
             tasks.append(task)
             results.append(result)
+        hours = {**manifest.hours, hour: len(tasks)}
+        change.manifest = replace(change.manifest, hours=hours)
         drop_hours(change, lambda _, each: each == hour)
     last = day_task(manifest, day, sums, files)._replace(is_added=False)
     tasks.append(last)

@@ -192,6 +192,29 @@ def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatc
     assert_plain(tmp_path, records)
 
 
+def test_an_hour_that_grows_is_cut_further(tmp_path, monkeypatch):
+    """A rollup that is run often finds a few rows of an hour each time."""
+    records = every_kind(1, seconds=2400)
+    with opened(tmp_path) as directory:
+        sizes = []
+        for number in range(4):
+            found = piece(directory, records[number::4])
+            monkeypatch.setattr(merge_plans, "UNIT_ROWS", found.deltas[0].rows)
+            directory.append([found], reached(number))
+            tasks = directory.merges(everything=True)
+            sizes.append(len(tasks))
+            assert all(len(task.visible) <= len(WINDOW_KINDS) for task in tasks)
+            merge_all(directory)
+            assert_plain(tmp_path, [each for at in range(number + 1) for each in records[at::4]])
+        assert sizes[0] == 1
+        assert sizes[-1] in (2, 3, 4, 6)
+        hour = next(iter(directory.manifest.hours))
+        assert directory.manifest.hours == {hour: sizes[-1]}
+    assert_read(tmp_path, records)
+    names = {parsed(path).unit for path in visible(tmp_path) if "width=1m" in path}
+    assert names <= {f"14-{minute:02}" for minute in range(0, 60, 60 // sizes[-1])}
+
+
 def test_hours_are_due_once_they_are_closed_and_late_ones_on_demand(tmp_path):
     with opened(tmp_path) as directory:
         directory.append([piece(directory, every_kind(1, seconds=10))], reached(1))

@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster.analytics.windows import merge_plans
 from cluster.analytics.windows.deltas import PieceResult, write_delta
 from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import TIMESTAMP, WINDOW_KINDS
@@ -93,6 +94,27 @@ def test_impossible_windows_go_and_possible_ones_stay(tmp_path: Path, merged: st
         merge_all(directory)
     assert_read(tmp_path, [*possible, *more])
     assert_plain(tmp_path, [*possible, *more])
+
+
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_an_hour_that_is_cut_into_slices_meanwhile_is_known_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_merged: bool
+) -> None:
+    """A window would be in two files if the next merge looked for it in others."""
+    records = spread()
+    later = every_kind(6, seconds=30, start_ms=LIMIT_MS - 60_000)
+    with WindowDirectory.open(LocalStore(tmp_path)) as directory:
+        directory.append([piece(directory, records)], reached(1))
+        if is_merged:
+            merge_all(directory)
+        monkeypatch.setattr(merge_plans, "UNIT_ROWS", 100)
+        assert directory.repair(NOW)
+        assert directory.manifest.hours
+        directory.append([piece(directory, later)], reached(2))
+        merge_all(directory)
+    expected = [*(each for each in records if is_possible(each)), *later]
+    assert_read(tmp_path, expected)
+    assert_plain(tmp_path, expected)
 
 
 def test_nothing_is_left_where_all_is_impossible(tmp_path: Path) -> None:
