@@ -420,7 +420,7 @@ def _of_field(each: Field, column: pa.ChunkedArray) -> Iterator[_Condition]:
         yield f"{each.name}: out of range", pc.or_kleene(missing, _between(column, each.most))
 
 
-def _are_buckets(lists: pa.Array, most: int) -> pa.Array:
+def _are_buckets(lists: pa.Array, most: float) -> pa.Array:
     """Where lists are no longer than there are buckets, of counts up to `most`."""
     short = pc.less_equal(pc.list_value_length(lists), BUCKETS)
     flat = lists.flatten()
