@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
+from cluster.analytics.windows.places import local_path, scheme_of
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
@@ -192,27 +193,28 @@ def retained(text: str) -> dict[str, timedelta]:
             raise argparse.ArgumentTypeError(
                 f"must be like 30d or 10s=7d,1m=30d, with widths {', '.join(WIDTHS)}, not {text}"
             )
+        if width in found:
+            raise argparse.ArgumentTypeError(f"must name each width once, not {text}")
         found[width] = duration(span)
     spans = [found.get(width, timedelta.max) for width in WIDTHS]
     if spans != sorted(spans):
         raise argparse.ArgumentTypeError(
-            f"must keep windows at least as long as narrower ones, not {text}"
+            "must keep windows at least as long as narrower ones, of which those that are not"
+            f" named are kept for ever, not {text}"
         )
     return found
 
 
 def output_place(args: argparse.Namespace) -> str:
-    """Where the windows are, as `store.open_store` takes it."""
-    given = args.output
-    if given is not None and "://" in str(given):
-        return str(given)
-    return str(output_dir(args))
-
-
-def output_dir(args: argparse.Namespace) -> Path:
-    """The folder of the windows: `--output`, else `rollup` in the data directory."""
-    given = args.output
-    return data_dir(args).path / "rollup" if given is None else Path(given).absolute()
+    """Where the windows are, as `store.open_store` takes it: `--output`, else `rollup` in the data
+    directory. Raises UsageError."""
+    if args.output is None:
+        return str(data_dir(args).path / "rollup")
+    try:
+        folder = local_path(args.output)
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    return str(args.output) if folder is None else str(folder.absolute())
 
 
 def _repair(args: argparse.Namespace) -> int:
@@ -221,7 +223,7 @@ def _repair(args: argparse.Namespace) -> int:
     from cluster.analytics.rollup.job import opened
 
     place = output_place(args)
-    if "://" not in place and not Path(place).is_dir():
+    if not scheme_of(place) and not Path(place).is_dir():
         raise UserError(f"there are no windows in {shown(Path(place))}")
     with opened(place) as directory:
         gone = directory.repair(datetime.now(UTC))
@@ -329,7 +331,7 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
             if summary.counts.get(kind)
         ),
         ("  rejected", f"{sum(summary.rejected.values()):,}"),
-        *((f"    {reason}", f"{count:,}") for reason, count in _most(summary.rejected).items()),
+        *((f"    {reason}", f"{count:,}") for reason, count in most_frequent(summary.rejected)),
     ]
     if summary.late:
         rows.append(("  late, added all the same", f"{summary.late:,}"))
@@ -359,10 +361,14 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
     return table_text(("", ""), rows)
 
 
-def _most(rejected: Mapping[str, int], shown_most: int = 5) -> dict[str, int]:
-    """The most frequent reasons."""
+def most_frequent(rejected: Mapping[str, int], shown_most: int = 5) -> list[tuple[str, int]]:
+    """The most frequent reasons, and how many records were rejected for others."""
     ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
-    return dict(ordered[:shown_most])
+    rest = ordered[shown_most:]
+    if len(rest) < 2:
+        return ordered
+    others = f"{len(rest)} other reasons (--json)"
+    return [*ordered[:shown_most], (others, sum(count for _, count in rest))]
 
 
 def commands_for(kinds: Iterable[str], program: str, output: str | None) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.rollup.offset_ranges import PYTHON
+from cluster.analytics.windows.places import scheme_of
 from cluster.runtime.interrupts import handled_by
 from cluster.tools.arguments import UsageError, duration
 from cluster.tools.options import at_least_one
@@ -72,7 +73,7 @@ def check(args: argparse.Namespace) -> None:
         )
     if args.engine == "local":
         raise UsageError("--follow is a stream of Spark: leave out --engine local")
-    if args.checkpoint is None and args.output is not None and "://" in args.output:
+    if args.checkpoint is None and scheme_of(args.output or "") not in ("", "file"):
         raise UsageError(
             "--output is no directory: say with --checkpoint DIR where batches are noted"
         )

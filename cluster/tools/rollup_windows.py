@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.analytics.windows.places import scheme_of
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import data_dir, duration
@@ -70,7 +71,7 @@ def windows_place(args: argparse.Namespace) -> str:
     UserError for a place that cannot be used, or without windows."""
     place = _place(args)
     if isinstance(place, Path) and not place.is_dir():
-        raise no_windows(args)
+        raise UserError(_nothing_in(shown(place), args))
     need_extra(WINDOWS_EXTRA, "pyarrow")
     return shown(place) if isinstance(place, Path) else open_windows(args).shown()
 
@@ -88,11 +89,11 @@ def open_windows(args: argparse.Namespace) -> "Store":
 def _place(args: argparse.Namespace) -> Path | str:
     """A folder, or a URI."""
     place = output_place(args)
-    return place if "://" in place else Path(place)
+    return place if scheme_of(place) else Path(place)
 
 
-def no_windows(args: argparse.Namespace) -> UserError:
-    """There are none, or none within the period; says how to make some."""
+def no_windows(args: argparse.Namespace, kind: "WindowKind") -> UserError:
+    """There are none of a kind, or none within the period; says how to make some."""
     place = _place(args)
     named = shown(place) if isinstance(place, Path) else open_windows(args).shown()
     period = [
@@ -100,9 +101,27 @@ def no_windows(args: argparse.Namespace) -> UserError:
         for word, time in (("from", args.since), ("before", args.until))
         if time is not None
     ]
-    if period and not (isinstance(place, Path) and not place.is_dir()):
+    if period:
         return UserError(f"there are no windows {' '.join(period)} in {named}")
-    return UserError(f"there are no windows in {named}: run `{rollup_command(args)}` first")
+    if _has_been_written(args):
+        return UserError(
+            f"there are no windows of {kind.name}s in {named}: no such records were in the topic"
+            f" when `{rollup_command(args)}` ran"
+        )
+    return UserError(_nothing_in(named, args))
+
+
+def _nothing_in(named: str, args: argparse.Namespace) -> str:
+    return f"there are no windows in {named}: run `{rollup_command(args)}` first"
+
+
+def _has_been_written(args: argparse.Namespace) -> bool:
+    """Whether a rollup has read anything into the place. Raises UserError."""
+    from cluster.analytics.windows.commits import read_manifest
+
+    with readable_windows(args):
+        manifest = read_manifest(open_windows(args))
+    return manifest is not None and manifest.progress is not None
 
 
 def rollup_command(args: argparse.Namespace, *options: str) -> str:

@@ -44,6 +44,7 @@ from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.merge import MergeResult, MergeTask
 from cluster.analytics.windows.store import InUse, Store, UnknownStore, open_store
 from cluster.model.errors import UserError
+from cluster.model.topics import METRICS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,8 +139,18 @@ def read_topic(options: RollupOptions) -> TopicState:
     except KafkaException as problem:
         raise UserError(f"cannot read topic {options.topic}: {problem.args[0].str()}") from None
     if not topic.ranges:
-        raise UserError(f"there is no topic {options.topic}")
+        raise UserError(f"there is no topic {options.topic}{_until_when(options.topic)}")
     return topic
+
+
+def _until_when(topic: str) -> str:
+    """What to do about a topic that brokers make."""
+    if topic != METRICS_TOPIC:
+        return ""
+    return (
+        " yet: brokers make it within seconds of their start, unless milena.metrics.topic.enable"
+        " is false; try again"
+    )
 
 
 @contextlib.contextmanager

@@ -27,6 +27,8 @@ TESTED: Final = ((4, 2), (4, 4))
 NEEDED: Final = {"pyarrow": "pyarrow", "confluent_kafka": "confluent-kafka"}
 """Modules that workers import, and the packages they come from."""
 _TOKENS: Final = "_meta/seen"
+_NO_PYTHON: Final = ("Cannot run program", "No such file or directory", "pyspark.daemon's stdout")
+"""What Spark says of a Python for workers that is not there, or is none."""
 
 
 def check_pyspark() -> None:
@@ -160,7 +162,7 @@ def why_no_worker(text: str, executable: str) -> str | None:
             f"{executable}, the Python of Spark's workers,{worker} and this one {own}: set"
             f" PYSPARK_PYTHON to a Python {own} with {' and '.join(NEEDED.values())}"
         )
-    if "Cannot run program" in text or "No such file or directory" in text:
+    if any(each in text for each in _NO_PYTHON):
         return (
             f"Spark's workers cannot run {executable}: set PYSPARK_PYTHON to a Python"
             f" {'.'.join(map(str, sys.version_info[:2]))} that is at that place on all of them"

@@ -9,6 +9,7 @@ what no manifest names.
 import secrets
 from dataclasses import dataclass, field, replace
 
+from cluster.analytics.windows.kinds import WINDOW_KINDS
 from cluster.analytics.windows.layout import (
     ASIDE,
     DAYS,
@@ -64,7 +65,10 @@ class Commits:
     def begin(self) -> None:
         """Take over the directory from whoever wrote there last: finish what was decided, remove
         what was not."""
-        self.manifest = read_manifest(self.store) or Manifest()
+        stored = read_manifest(self.store)
+        if stored is None:
+            self._look_for_windows()
+        self.manifest = stored or Manifest()
         if not self.store.is_local:
             self._write_manifest(replace(self.manifest, writer=self._writer))
             self._check_writer()
@@ -148,8 +152,17 @@ class Commits:
             except MissingFile:
                 with in_words(self.store, final):
                     if not self.store.exists(final):
-                        raise
+                        raise FileNotFoundError from None
         self._is_sure = True
+
+    def _look_for_windows(self) -> None:
+        """Windows are never there before the manifest: what it said is lost with it."""
+        with in_words(self.store):
+            if any(self.store.list(f"kind={kind.name}") for kind in WINDOW_KINDS):
+                raise UnusableDirectory(
+                    f"{self.store.shown()} has windows and no {MANIFEST}, which says what they"
+                    " hold: restore it from a copy, or give another --output"
+                )
 
     def _clean(self) -> None:
         manifest = self.manifest

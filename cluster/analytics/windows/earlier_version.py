@@ -45,6 +45,7 @@ from cluster.analytics.windows.manifest import (
 from cluster.analytics.windows.merge import NewFile, UnitDrafts, merge_in
 from cluster.analytics.windows.merge_plans import day_task
 from cluster.analytics.windows.parquet_files import in_words
+from cluster.analytics.windows.repair import AHEAD
 from cluster.analytics.windows.store import InUse, LocalStore, Store
 from cluster.analytics.windows.window_sums import added_up
 
@@ -86,6 +87,9 @@ def take_over(commits: Commits) -> None:
     with _locked(store.root), in_words(store):
         _finish_earlier_change(store)
         progress, number, newest_s = _progress(store)
+        end_s = int((datetime.now(UTC) + AHEAD).timestamp())
+        if newest_s is not None and newest_s > end_s:
+            newest_s = None  # of an impossible time, after which all that comes would be late
         commits.manifest = replace(commits.manifest, change=number)
         change = Change(replace(commits.manifest, progress=progress, newest_s=newest_s))
         for day, paths in sorted(_days(store).items()):
@@ -93,7 +97,8 @@ def take_over(commits: Commits) -> None:
             change.moves += [(file.draft, file.final) for file in new]
             change.days[day] = [VisibleFile(file.final, file.rows, file.bytes) for file in new]
             if newest_s is None:
-                change.manifest = replace(change.manifest, newest_s=_newest_s(store, new))
+                newest = _newest_s(store, new, end_s) or change.manifest.newest_s
+                change.manifest = replace(change.manifest, newest_s=newest)
         _take_aside(store, change)
         change.removals += [
             path
@@ -303,14 +308,16 @@ def _table(columns: dict[str, pa.Array | pa.ChunkedArray], kind: WindowKind) -> 
     return pa.table({name: columns[name] for name in kind.sum_names}).cast(schema)
 
 
-def _newest_s(store: LocalStore, files: list[NewFile]) -> int | None:
-    """The start of the newest of these windows."""
-    starts = [
-        pc.max(pq.read_table(store.root / file.draft, columns=["window_start"])[0]).as_py()
+def _newest_s(store: LocalStore, files: list[NewFile], end_s: int) -> int | None:
+    """The start of the newest of these windows that does not begin after `end_s`."""
+    end = datetime.fromtimestamp(end_s, UTC)
+    newest = [
+        pc.max(starts.filter(pc.less_equal(starts, pa.scalar(end, TIMESTAMP)))).as_py()
         for file in files
         if f"width={NARROWEST}/" in file.final
+        for starts in pq.read_table(store.root / file.draft, columns=["window_start"]).columns
     ]
-    return int(max(starts).timestamp()) if starts else None
+    return max((int(start.timestamp()) for start in newest if start), default=None)
 
 
 def _take_aside(store: LocalStore, change: Change) -> None:

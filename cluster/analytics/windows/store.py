@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import io
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -19,10 +18,13 @@ import pyarrow as pa
 import pyarrow.fs
 
 from cluster.analytics.windows.layout import META
+from cluster.analytics.windows.places import local_path, scheme_of
 
-_URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
-_ATOMIC: Final = ("s3", "gcs", "abfs")
-"""File systems of PyArrow on which a file appears, or replaces another, when it is closed."""
+_ATOMIC: Final = ("s3", "s3a", "gs", "gcs", "abfs", "abfss")
+"""Where a file appears, or replaces another, when it is closed."""
+_GCS: Final = ("gs", "gcs")
+_RETRY_S: Final = 30
+"""How long Google's library tries to reach a store, unless the URI says it: its own is 15 min."""
 
 
 class InUse(Exception):
@@ -75,10 +77,21 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     """The store at a local path or a URI (`s3://BUCKET/PREFIX?region=...`, as
     `pyarrow.fs.FileSystem.from_uri` takes them). Raises UnknownStore, OSError."""
     text = os.fspath(place)
-    scheme = text.partition("://")[0].lower() if _URI.match(text) else ""
-    if scheme in ("", "file"):
-        return LocalStore(Path(text.removeprefix("file://")))
-    uri = f"s3://{text.partition('://')[2]}" if scheme == "s3a" else text
+    try:
+        folder = Path(place) if isinstance(place, os.PathLike) else local_path(text)
+    except ValueError as problem:
+        raise UnknownStore(str(problem)) from None
+    if folder is not None:
+        return LocalStore(folder)
+    scheme = scheme_of(text)
+    if scheme not in _ATOMIC:
+        raise UnknownStore(
+            f"cannot keep windows at {without_secrets(text)}: {scheme} is no store in which a"
+            " file is replaced in one step; use a local path, s3://, gs:// or abfs://"
+        )
+    uri = f"{'s3' if scheme == 's3a' else scheme}://{text.partition('://')[2]}"
+    if scheme in _GCS and "retry_limit_seconds=" not in uri:
+        uri += f"{'&' if '?' in uri else '?'}retry_limit_seconds={_RETRY_S}"
     try:
         files, base = pyarrow.fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError, TypeError) as problem:
@@ -86,11 +99,6 @@ def open_store(place: str | os.PathLike[str]) -> Store:
         raise UnknownStore(f"cannot use {without_secrets(text)}: {reason}") from None
     if not base.strip("/"):
         raise UnknownStore(f"cannot use {without_secrets(text)}: it names no bucket")
-    if files.type_name not in _ATOMIC:
-        raise UnknownStore(
-            f"cannot keep windows at {without_secrets(text)}: {scheme} does not replace a file"
-            " in one step; use a local path, s3://, gs:// or abfs://"
-        )
     return RemoteStore(files, base, text)
 
 
@@ -210,13 +218,13 @@ class RemoteStore:
 
     def read_bytes(self, path: str) -> bytes:
         """See Store."""
-        with self._files.open_input_stream(self._full(path)) as stream:
+        with _os_errors(), self._files.open_input_stream(self._full(path)) as stream:
             content: bytes = stream.read()
             return content
 
     def write_bytes(self, path: str, content: bytes) -> None:
         """See Store."""
-        with self._files.open_output_stream(self._full(path)) as stream:
+        with _os_errors(), self._files.open_output_stream(self._full(path)) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
@@ -230,21 +238,26 @@ class RemoteStore:
     @contextlib.contextmanager
     def open_input(self, path: str) -> Iterator[Any]:
         """See Store."""
-        with self._files.open_input_file(self._full(path)) as file:
+        with _os_errors():
+            file = self._files.open_input_file(self._full(path))
+        with file:
             yield file
 
     def exists(self, path: str) -> bool:
         """See Store."""
-        found = self._files.get_file_info(self._full(path))
+        with _os_errors():
+            found = self._files.get_file_info(self._full(path))
         return bool(found.type == pyarrow.fs.FileType.File)
 
     def list(self, prefix: str = "") -> list[str]:
         """See Store."""
         place = self._full(prefix).rstrip("/")
         chosen = pyarrow.fs.FileSelector(place, allow_not_found=True, recursive=True)
+        with _os_errors():
+            found = self._files.get_file_info(chosen)
         return sorted(
             each.path.removeprefix(f"{self._base}/")
-            for each in self._files.get_file_info(chosen)
+            for each in found
             if each.type == pyarrow.fs.FileType.File
         )
 
@@ -252,12 +265,13 @@ class RemoteStore:
         """See Store. A crash may leave both, with the same content."""
         if not self.exists(source):
             raise FileNotFoundError(2, "No such file", self.shown(source))
-        self._files.copy_file(self._full(source), self._full(target))
+        with _os_errors():
+            self._files.copy_file(self._full(source), self._full(target))
         self.remove(source)
 
     def remove(self, path: str) -> None:
         """See Store."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _os_errors():
             self._files.delete_file(self._full(path))
 
     @contextlib.contextmanager
@@ -267,6 +281,17 @@ class RemoteStore:
 
     def _full(self, path: str) -> str:
         return f"{self._base}/{path}"
+
+
+@contextlib.contextmanager
+def _os_errors() -> Iterator[None]:
+    """Raise an OSError for what else PyArrow raises about an object store in the block."""
+    try:
+        yield
+    except pa.ArrowException as problem:
+        if isinstance(problem, OSError):
+            raise
+        raise OSError(str(problem).partition("\n")[0]) from None
 
 
 def without_secrets(place: str) -> str:

@@ -65,5 +65,5 @@ def chosen_history(args: argparse.Namespace, *, quotas: Collection[str] = ()) ->
         since, until = possible_period(args, BROKER)
         found = history_in(open_windows(args), since, until, args.last, quotas=quotas)
     if not found.end_s:
-        raise no_windows(args)
+        raise no_windows(args, BROKER)
     return found

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     with readable_windows(args):
         period = chosen_period(args, GROUP)
         if period is None:
-            raise no_windows(args)
+            raise no_windows(args, GROUP)
         groups = period.table(GROUP_COLUMNS)
         of_lags = chosen_period(args, LAG, period.width)
         lags = of_lags.table(LAG_COLUMNS) if of_lags else LAG.schema.empty_table()

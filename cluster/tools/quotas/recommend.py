@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     question = Question(open_windows(args), first, end, args.level or _LEVELS, limits, with_own)
     found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)
     if found is None:
-        raise no_windows(args)
+        raise no_windows(args, QUOTA)
     demands = _wanted(args, found.demands)
     if args.json:
         print(json_text(_as_json(args, found, demands), indent=2))

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     with readable_windows(args):
         period = chosen_period(args, QUOTA)
         if period is None:
-            raise no_windows(args)
+            raise no_windows(args, QUOTA)
         found = totals(period.pieces(TOTALS_COLUMNS))
         found = _of(found, "client_id", "client", args.client_id)
         found = _of(found, "user", "user", args.user)

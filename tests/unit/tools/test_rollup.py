@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from cluster.model.errors import UserError
+from cluster.tools.arguments import UsageError
 from cluster.tools.main import main
 from cluster.tools.rollup import (
     ENGINES,
     WIDTHS,
     commands_for,
+    most_frequent,
     output_place,
     prepare_spark,
     retained,
@@ -53,7 +55,8 @@ def test_how_long_windows_are_kept_by_width():
     assert retained("10s=7d, 1m=365d") == {"10s": 7 * day, "1m": 365 * day}
     for wrong, reason in (
         ("10s=7d,1m=3d", "must keep windows at least as long as narrower ones"),
-        ("10s=7d,1h=365d", "must keep windows at least as long as narrower ones"),
+        ("10s=7d,1h=365d", "of which those that are not named are kept for ever"),
+        ("10s=7d,10s=8d", "must name each width once, not 10s=7d,10s=8d"),
         ("1m=7d,1w=30d", "with widths 10s, 1m, 1h, 1d, not 1m=7d,1w=30d"),
         ("1m=", "must be like 90s, 30m, 6h or 2d"),
         ("soon", "must be like 90s, 30m, 6h or 2d"),
@@ -70,6 +73,9 @@ def test_a_place_that_is_a_uri_is_never_a_local_folder(tmp_path):
     assert place(str(tmp_path / "w")) == str(tmp_path / "w")
     assert place("w") == str(Path.cwd() / "w")
     assert place(None) == str(tmp_path / "rollup")
+    assert place(f"file://{tmp_path}/a%20b") == str(tmp_path / "a b")
+    with pytest.raises(UsageError, match="is empty: give a folder"):
+        place("")
 
 
 def test_spark_that_is_missing_can_be_done_without(monkeypatch):
@@ -137,3 +143,11 @@ def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):
             submitted([*words, wrong])
         assert ended.value.code == 2
         assert f"must be KEY=VALUE, not {wrong}" in capsys.readouterr().err
+
+
+def test_reasons_that_are_not_listed_are_counted():
+    six = {f"{letter}: missing": 7 for letter in "abcdef"}
+    assert most_frequent(six) == [(reason, 7) for reason in six]
+    listed = most_frequent({**six, "g: missing": 9, "h: missing": 1})
+    assert [reason for reason, _ in listed[:2]] == ["g: missing", "a: missing"]
+    assert listed[5:] == [("3 other reasons (--json)", 15)]

@@ -102,7 +102,9 @@ def test_a_worker_without_packages_is_told_with_its_python(monkeypatch, tmp_path
 def test_a_worker_that_does_not_see_the_output_is_told(tmp_path):
     with pytest.raises(UserError, match=rf"does not see {tmp_path}: give an --output that all"):
         check_report(json.loads(report(str(tmp_path / "elsewhere"), "token")), str(tmp_path))
-    with pytest.raises(UserError, match=r"does not see s9://b/w \(cannot use s9://b/w: .*\): give"):
+    with pytest.raises(
+        UserError, match=r"does not see s9://b/w \(cannot keep windows at s9://b/w: .*\): give"
+    ):
         check_report(json.loads(report("s9://b/w", "token")), "s9://b/w")
 
 
@@ -116,6 +118,10 @@ def test_a_worker_that_does_not_see_the_output_is_told(tmp_path):
         ),
         (
             'java.io.IOException: Cannot run program "/usr/bin/python3": error=2, No such file',
+            "^Spark's workers cannot run /usr/bin/python3: set PYSPARK_PYTHON to a Python 3",
+        ),
+        (
+            "EOFException occurred while reading the port number from pyspark.daemon's stdout.",
             "^Spark's workers cannot run /usr/bin/python3: set PYSPARK_PYTHON to a Python 3",
         ),
     ],

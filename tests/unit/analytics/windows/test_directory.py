@@ -494,3 +494,26 @@ def test_an_hour_that_is_added_up_part_by_part_gives_the_same_bytes(tmp_path, mo
                 merge_all(directory)
         assert_read(tmp_path / name, records)
     assert visible(tmp_path / "whole") == visible(tmp_path / "parts")
+
+
+def test_windows_without_a_manifest_are_left_as_they_are(tmp_path):
+    with opened(tmp_path) as directory:
+        directory.append([piece(directory, parts()[0])], reached(1))
+        merge_all(directory)
+    (tmp_path / MANIFEST).unlink()
+    before = visible(tmp_path)
+    with pytest.raises(
+        UnusableDirectory, match=r"has windows and no _meta/manifest\.json, .* copy"
+    ):
+        opened(tmp_path)
+    assert visible(tmp_path) == before
+
+
+def test_a_file_that_was_removed_after_its_change_is_named(tmp_path):
+    with opened(tmp_path) as directory:
+        directory.append([piece(directory, parts()[0])], reached(1))
+        merge_all(directory)
+    gone = sorted(visible(tmp_path))[0]
+    (tmp_path / gone).unlink()
+    with pytest.raises(UnusableDirectory, match=rf"{tmp_path / gone} is missing: restore it"):
+        opened(tmp_path)

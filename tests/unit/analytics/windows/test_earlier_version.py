@@ -245,3 +245,15 @@ def test_software_of_version_1_at_work_is_left_alone(tmp_path):
         opened(tmp_path)
     os.close(place)
     opened(tmp_path).close()
+
+
+def test_the_newest_window_of_an_impossible_time_closes_nothing(tmp_path):
+    far_ms = 4_070_908_800_000
+    for place in (tmp_path / "with", tmp_path / "without"):
+        write_windows(place, FIRST_DAY, "day")
+        write_windows(place, of_version_1(5, far_ms), "day")
+    write_progress(tmp_path / "with", 5, far_ms // 1000)
+    last_ms = max(record["ts"] - record["interval_ms"] for record in FIRST_DAY)
+    for place in (tmp_path / "with", tmp_path / "without"):
+        with opened(place) as directory:
+            assert directory.manifest.newest_s == last_ms // 10_000 * 10

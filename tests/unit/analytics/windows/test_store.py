@@ -1,12 +1,14 @@
 """Places where windows can be kept."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
+import pyarrow as pa
 import pyarrow.fs
 
 from cluster.analytics.windows.store import (
@@ -77,7 +79,7 @@ def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_places_are_local_paths_or_object_stores(tmp_path: Path) -> None:
-    for place in (tmp_path, str(tmp_path), f"file://{tmp_path}"):
+    for place in (tmp_path, str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
         found = open_store(place)
         assert found.is_local
         assert found.place == str(tmp_path)
@@ -103,3 +105,24 @@ def test_other_places_are_refused_with_words(place: str) -> None:
         open_store(place)
     assert "secret" not in str(found.value)
     assert "\n" not in str(found.value)
+
+
+def test_a_store_without_credentials_is_an_error_of_the_system():
+    class NoLogin:
+        def __getattr__(self, _: str) -> Callable[..., None]:
+            def fail(*_: object) -> None:
+                raise pa.ArrowException("Unknown error: no token\nof any kind")
+
+            return fail
+
+    store = RemoteStore(NoLogin(), "bucket/w", "abfs://bucket/w")
+    for attempt in (
+        lambda: store.write_bytes("a", b""),
+        lambda: store.read_bytes("a"),
+        lambda: store.exists("a"),
+        lambda: store.list(),
+        lambda: store.remove("a"),
+        lambda: store.open_input("a").__enter__(),
+    ):
+        with pytest.raises(OSError, match=r"^Unknown error: no token$"):
+            attempt()
