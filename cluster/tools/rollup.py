@@ -14,8 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.analytics.rollup.engines import AUTO, ENGINES, LOCAL_RECORDS_MAX
 from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
 from cluster.analytics.windows.places import local_path, scheme_of
+from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
@@ -32,10 +34,6 @@ if TYPE_CHECKING:
 WINDOWS_EXTRA: Final = "windows"
 EXTRA: Final = "rollup"
 JAVA_EXTRA: Final = "rollup-java"
-ENGINES: Final = ("auto", "spark", "local")
-"""As in `analytics/rollup/plan.py`, which needs PyArrow."""
-WIDTHS: Final = ("10s", "1m", "1h", "1d")
-"""As in `analytics/windows/kinds.py`, which needs PyArrow."""
 _MASTER: Final = "local[*]"
 _REPORTS: Final = {"quota": "quotas report", "group": "groups report", "broker": "capacity report"}
 """What shows the windows of a kind."""
@@ -78,9 +76,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        default=ENGINES[0],
+        default=AUTO,
         help="what does the work: Spark, this process alone, or, by default, this process for up"
-        " to 200,000 new records and Spark for more",
+        f" to {LOCAL_RECORDS_MAX:,} new records and Spark for more",
     )
     parser.add_argument(
         "--master",
@@ -185,18 +183,18 @@ def _engine(args: argparse.Namespace) -> str:
 def retained(text: str) -> dict[str, timedelta]:
     """By width how long windows are kept: `30d` for all widths, or `10s=7d,1m=30d`."""
     if "=" not in text:
-        return dict.fromkeys(WIDTHS, duration(text))
+        return dict.fromkeys(WIDTHS_S, duration(text))
     found = {}
     for part in text.split(","):
         width, _, span = part.strip().partition("=")
-        if width not in WIDTHS:
+        if width not in WIDTHS_S:
             raise argparse.ArgumentTypeError(
-                f"must be like 30d or 10s=7d,1m=30d, with widths {', '.join(WIDTHS)}, not {text}"
+                f"must be like 30d or 10s=7d,1m=30d, with widths {', '.join(WIDTHS_S)}, not {text}"
             )
         if width in found:
             raise argparse.ArgumentTypeError(f"must name each width once, not {text}")
         found[width] = duration(span)
-    spans = [found.get(width, timedelta.max) for width in WIDTHS]
+    spans = [found.get(width, timedelta.max) for width in WIDTHS_S]
     if spans != sorted(spans):
         raise argparse.ArgumentTypeError(
             "must keep windows at least as long as narrower ones, of which those that are not"

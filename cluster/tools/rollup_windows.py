@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.analytics.windows.places import scheme_of
+from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import data_dir, duration
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from cluster.analytics.windows.kinds import WindowKind
     from cluster.analytics.windows.store import Store
 
-_WIDTHS = ("10s", "1m", "1h", "1d")
 """Those of `windows/kinds.py`, which needs PyArrow."""
 
 
@@ -32,7 +32,7 @@ def add_window_options(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument(
         "--width",
-        choices=_WIDTHS,
+        choices=WIDTHS_S,
         help="of the windows (default: 10s for up to 2 hours, 1m for 2 days, 1h for 60 days)",
     )
     parser.add_argument(

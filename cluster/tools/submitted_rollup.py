@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+from cluster.analytics.rollup.engines import AUTO, SPARK
 from cluster.analytics.rollup.job import RollupOptions, roll_up
 from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
-from cluster.analytics.rollup.plan import ENGINES, SPARK
 from cluster.analytics.rollup.preflight import check_pyspark
 from cluster.analytics.rollup.spark_session import submitted_session
 from cluster.model.errors import UserError
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with --follow one object for each batch; the summary is one always",
     )
-    parser.set_defaults(packages=None, engine=ENGINES[0], data_dir=None)
+    parser.set_defaults(packages=None, engine=AUTO, data_dir=None)
     return parser
 
 

@@ -33,10 +33,10 @@ from tests.support.waiting import wait_until
 need_spark()
 
 from cluster.analytics.rollup import job, spark_tasks  # noqa: E402
+from cluster.analytics.rollup.engines import LOCAL, SPARK  # noqa: E402
 from cluster.analytics.rollup.follow_job import FollowOptions, Step, follow  # noqa: E402
 from cluster.analytics.rollup.job import RollupOptions, RollupSummary  # noqa: E402
 from cluster.analytics.rollup.kafka_records import topic_state  # noqa: E402
-from cluster.analytics.rollup.plan import LOCAL, SPARK  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
 from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S, WINDOW_KINDS  # noqa: E402
@@ -186,7 +186,7 @@ def test_both_engines_make_the_same_windows_in_any_number_of_runs(spark, cluster
 def test_much_is_left_to_spark_unless_one_engine_is_asked_for(
     spark, cluster, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("cluster.analytics.rollup.plan._LOCAL_RECORDS", 5)
+    monkeypatch.setattr("cluster.analytics.rollup.engines.LOCAL_RECORDS_MAX", 5)
     topic = metrics_topic(cluster)
     produce(cluster.bootstrap, topic, [quota_record()] * 5)
     assert roll_up(spark, cluster, topic, tmp_path, engine="auto").engine == LOCAL

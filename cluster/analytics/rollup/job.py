@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaException
 
 from cluster.analytics.rollup.connector import ConnectorRunner
+from cluster.analytics.rollup.engines import AUTO, LOCAL, engine
 from cluster.analytics.rollup.kafka_records import topic_state
 from cluster.analytics.rollup.offset_ranges import KAFKA, PYTHON, TopicState
 from cluster.analytics.rollup.pieces import ReadJob, together
 from cluster.analytics.rollup.plan import (
-    AUTO,
-    LOCAL,
     SLICE_RECORDS,
     Plan,
-    engine,
     is_other_cluster,
     plan,
     records_in,
@@ -69,7 +67,7 @@ class RollupOptions:
     master: str | None
     """None for that of spark-submit."""
     engine: str = AUTO
-    """Of `plan.ENGINES`."""
+    """Of `engines.ENGINES`."""
     source: str = PYTHON
     """What Spark reads with, of `offset_ranges.SOURCES`."""
     full: bool = False

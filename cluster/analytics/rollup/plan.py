@@ -7,20 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from cluster.analytics.rollup.engines import LOCAL, SPARK
 from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
 from cluster.analytics.windows.manifest import FormerTopic, Progress
 
-AUTO: Final = "auto"
-LOCAL: Final = "local"
-SPARK: Final = "spark"
-ENGINES: Final = (AUTO, SPARK, LOCAL)
-"""What does the work: Spark, this process, or one of them by how much there is."""
-
 SLICE_RECORDS: Final = {LOCAL: 1_000_000, SPARK: 2_500_000}
 """After so many records a run keeps what it has: it goes on from there if it is killed."""
-_LOCAL_RECORDS: Final = 200_000
-_LOCAL_DELTA_ROWS: Final = 2_000_000
-"""With more records, or rows of deltas that are to be merged, Spark is worth its start."""
 
 
 class Plan(NamedTuple):
@@ -60,12 +52,6 @@ def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
         former_topics=former,
     )
     return Plan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
-
-
-def engine(records: int, delta_rows: int) -> str:
-    """What is to do the work, if nobody says: `delta_rows` wait to be merged already."""
-    is_little = records <= _LOCAL_RECORDS and delta_rows <= _LOCAL_DELTA_ROWS
-    return LOCAL if is_little else SPARK
 
 
 def slices(chosen: Plan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:

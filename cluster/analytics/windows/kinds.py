@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600, "1d": 86_400}
-"""Widths by name, narrowest first; each is a multiple of those before."""
-NARROWEST: Final = "10s"
+from cluster.analytics.windows.widths import NARROWEST as NARROWEST
+from cluster.analytics.windows.widths import WIDTHS_S as WIDTHS_S
+
 SCHEMA_VERSION: Final = 2
 """Of the columns and their meaning; noted in each file. 1 had a folder per kind, and floats."""
 

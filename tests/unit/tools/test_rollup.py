@@ -12,8 +12,6 @@ from cluster.model.errors import UserError
 from cluster.tools.arguments import UsageError
 from cluster.tools.main import main
 from cluster.tools.rollup import (
-    ENGINES,
-    WIDTHS,
     commands_for,
     most_frequent,
     output_place,
@@ -85,15 +83,6 @@ def test_spark_that_is_missing_can_be_done_without(monkeypatch):
     monkeypatch.setattr("cluster.tools.rollup.need_extra", missing)
     with pytest.raises(UserError, match=r"^pyspark is missing: .*; or run it with --engine local"):
         prepare_spark()
-
-
-def test_the_words_of_options_are_those_of_the_engines_and_widths():
-    pytest.importorskip("pyarrow", reason="needs the extra `windows`")
-    from cluster.analytics.rollup import plan
-    from cluster.analytics.windows.kinds import WIDTHS_S
-
-    assert plan.ENGINES == ENGINES
-    assert tuple(WIDTHS_S) == WIDTHS
 
 
 def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):

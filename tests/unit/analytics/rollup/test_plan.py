@@ -6,11 +6,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
+from cluster.analytics.rollup.engines import LOCAL, SPARK, engine
 from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
 from cluster.analytics.rollup.plan import (
-    LOCAL,
-    SPARK,
-    engine,
     is_other_cluster,
     plan,
     records_in,
@@ -104,8 +102,8 @@ def test_another_cluster_is_told_by_its_id():
 @pytest.mark.parametrize(
     ("records", "delta_rows", "expected"),
     [
-        (200_000, 0, LOCAL),
-        (200_001, 0, SPARK),
+        (1_000_000, 0, LOCAL),
+        (1_000_001, 0, SPARK),
         (0, 2_000_000, LOCAL),
         (0, 2_000_001, SPARK),
     ],

@@ -1,0 +1,19 @@
+"""What does the work of a rollup: Spark, or the process itself. Options name them."""
+
+from typing import Final
+
+AUTO: Final = "auto"
+LOCAL: Final = "local"
+SPARK: Final = "spark"
+ENGINES: Final = (AUTO, SPARK, LOCAL)
+"""Spark, this process, or one of them by how much there is."""
+
+LOCAL_RECORDS_MAX: Final = 1_000_000
+LOCAL_DELTA_ROWS_MAX: Final = 2_000_000
+"""With more records, or rows of deltas that are to be merged, Spark is worth its start."""
+
+
+def engine(records: int, delta_rows: int) -> str:
+    """What is to do the work, if nobody says: `delta_rows` wait to be merged already."""
+    is_little = records <= LOCAL_RECORDS_MAX and delta_rows <= LOCAL_DELTA_ROWS_MAX
+    return LOCAL if is_little else SPARK
