@@ -257,6 +257,10 @@ def _sums(stored: pa.Table, kind: WindowKind) -> pa.Table:
     """The sums that windows of version 1 were made of, as this version has them."""
     columns = {name: stored[name] for name in stored.column_names if name in kind.sum_names}
     if kind is QUOTA:
+        # That version took any number, from any client, for a limit.
+        limit = stored["limit"]
+        is_limit = pc.and_(pc.is_finite(limit), pc.greater_equal(limit, 0.0))
+        columns["limit"] = pc.if_else(is_limit, limit, None)
         for name in ("usage", "throttle_ms", "muted_ms"):
             columns[f"{name}_exact"] = pc.cast(stored[f"{name}_sum"], MILLIONTHS)
         columns["seconds_throttled"] = pc.fill_null(stored["seconds_throttled"], 0)

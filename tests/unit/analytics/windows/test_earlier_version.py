@@ -131,6 +131,24 @@ def test_a_window_whose_rates_are_known_in_part(tmp_path):
         assert sum(count for _, count in row["histogram"]) == row["records"]
 
 
+def test_limits_that_are_none_are_not_taken_over(tmp_path):
+    """Any client could write them; reports compare rates with limits."""
+    write_windows(tmp_path, FIRST_DAY, "14")
+    (path,) = tmp_path.glob("width=10s/*/*.parquet")
+    table = pq.read_table(path, partitioning=None)
+    none = [float("nan"), float("inf"), float("-inf"), -1.0]
+    limits = [
+        (none[number] if number < len(none) else limit)
+        for number, limit in enumerate(table["limit"].to_pylist())
+    ]
+    at = table.schema.get_field_index("limit")
+    pq.write_table(table.set_column(at, table.field(at), [pa.array(limits, pa.float64())]), path)
+    opened(tmp_path).close()
+    found = read_windows(tmp_path, QUOTA, "10s", columns=["limit", "records"]).to_pylist()
+    assert {row["limit"] for row in found} <= {None, *limits[len(none) :]}
+    assert sum(row["records"] for row in found) == sum(table["records"].to_pylist())
+
+
 def test_a_change_that_version_1_had_decided_is_carried_out_first(tmp_path):
     written(tmp_path)
     later = of_version_1(6, START_MS + DAY_MS + 5 * HOUR_MS)
