@@ -207,11 +207,12 @@ class WindowDirectory:
     ) -> list[DayTask]:
         """The second step of merges: what is to be done for the days of hours that are written."""
         by_day: dict[str, dict[str, list[str]]] = {}
+        added = {task.unit.day for task in tasks if NARROWEST not in task.widths}
         for task, result in zip(tasks, results, strict=True):
             sums = by_day.setdefault(task.unit.day, {}).setdefault(task.unit.hour, [])
             sums += [result.sums] if result.sums else []
         return [
-            day_task(self.manifest, day, hours, self._commits.files_of(day))
+            day_task(self.manifest, day, hours, self._commits.files_of(day), is_added=day in added)
             for day, hours in sorted(by_day.items())
         ]
 
@@ -231,7 +232,9 @@ class WindowDirectory:
         before = self.manifest
         units = [task for task in tasks if isinstance(task, HourTask)]
         taken = {(path, task.unit.hour) for task in units for path in task.deltas}
-        new = [file for result in results for file in result.files]
+        made = [file for result in results for file in result.files]
+        # What was forgotten since the merge was planned stays so.
+        new = [file for file in made if _is_kept(file.final, before)]
         anew = [delta for result in read for delta in result.deltas]
         newest_s = max((delta.last_s for delta in anew), default=None)
         sliced = {each.unit.hour: 60 // each.unit.minutes for each in units}
@@ -247,8 +250,11 @@ class WindowDirectory:
                 },
             ),
             moves=[(file.draft, file.final) for file in new],
-            removals=[result.sums for result in results if result.sums]
-            + [delta.path for delta in anew],
+            removals=[
+                *(result.sums for result in results if result.sums),
+                *(file.draft for file in made if not _is_kept(file.final, before)),
+                *(delta.path for delta in anew),
+            ],
         )
         drop_hours(change, lambda path, hour: (path, hour) in taken)
         written = [VisibleFile(file.final, file.rows, file.bytes) for file in new]
@@ -297,7 +303,7 @@ class WindowDirectory:
         gone = len(aside)
         for day in before.days:
             files = self._commits.files_of(day)
-            kept = [file for file in files if _is_kept(file, change.manifest)]
+            kept = [file for file in files if _is_kept(file.path, change.manifest)]
             gone += len(files) - len(kept)
             if kept != files:
                 change.days[day] = kept
@@ -343,8 +349,8 @@ def closed_until(newest_s: int | None, watermark: timedelta) -> datetime | None:
     return datetime.fromtimestamp(spans * width_s, UTC)
 
 
-def _is_kept(file: VisibleFile, manifest: Manifest) -> bool:
-    place = parsed(file.path)
+def _is_kept(path: str, manifest: Manifest) -> bool:
+    place = parsed(path)
     return place is None or manifest.keeps(place.width, place.day)
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from cluster.analytics.windows.commits import Change
-from cluster.analytics.windows.kinds import NARROWEST
 from cluster.analytics.windows.layout import DAY_WIDTHS, HOUR_WIDTHS, parsed, units_of
 from cluster.analytics.windows.manifest import DeltaFile, Manifest, VisibleFile
 from cluster.analytics.windows.merge import DayTask, HourTask, MergeTask
@@ -54,16 +53,18 @@ def day_task(
     day: str,
     sums: dict[str, list[str]],
     visible: Sequence[VisibleFile],
+    *,
+    is_added: bool = False,
 ) -> DayTask:
     """What writes the wider windows of a day; `sums` has by hour that was written the files of what
-    it passes on, `visible` are the files of the day."""
+    it passes on, `visible` are the files of the day; for `is_added` see `DayTask`."""
     widths = _widths(manifest, day, DAY_WIDTHS)
     return DayTask(
         manifest.change + 1,
         _cluster_id(manifest),
         day,
         hours=tuple(sorted(sums)),
-        is_added=not manifest.keeps(NARROWEST, day),
+        is_added=is_added,
         sums={hour: tuple(paths) for hour, paths in sorted(sums.items()) if paths},
         widths=widths,
         visible=_paths(visible, widths[:1]),

@@ -8,7 +8,6 @@ table, counted as of another kind, or rejected with a reason. Pure.
 import io
 import itertools
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -31,9 +30,9 @@ EARLIEST_MS: Final = 1_577_836_800_000
 """2020-01-01: no record is older."""
 TEXT_BYTES_MAX: Final = 32_767
 """Kafka has no longer client id."""
-LIMIT_MAX: Final = sys.float_info.max
-"""Brokers take any finite limit, and some say "without" with the highest number of 64 bits. Nothing
-is added up of them."""
+LIMIT_MAX: Final = 1e300
+"""The highest number of 64 bits stands for no limit in Kafka, and brokers take higher ones. With
+more than this, what a limit allows in a year would not be finite."""
 
 _COUNT_MAX: Final = 10**9
 _AMOUNT_MAX: Final = 10**12

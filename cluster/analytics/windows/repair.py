@@ -124,7 +124,7 @@ def _cut_last_day(
         hours = {**manifest.hours, hour: len(tasks)}
         change.manifest = replace(change.manifest, hours=hours)
         drop_hours(change, lambda _, each: each == hour)
-    last = day_task(manifest, day, sums, files)._replace(is_added=False)
+    last = day_task(manifest, day, sums, files)
     tasks.append(last)
     results.append(merge_in(store, last))
     left = [file for file in files if not _is_of_hours(file, set(sums) - {hour})]

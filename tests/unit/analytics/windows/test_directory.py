@@ -317,6 +317,27 @@ def test_windows_are_forgotten_by_width_and_late_records_still_count_in_wider_on
         assert files(tmp_path) == {MANIFEST}
 
 
+def test_windows_that_are_forgotten_while_their_hour_is_merged(tmp_path):
+    """A rollup that follows merges an hour over several batches."""
+    old, late = every_kind(1, seconds=60), every_kind(3, seconds=30)
+    today = START.date() + timedelta(days=10)
+    with opened(tmp_path) as directory:
+        directory.append([piece(directory, old)], reached(1))
+        merge_all(directory)
+        directory.append([piece(directory, late)], reached(2))
+        tasks = directory.merges(everything=True)
+        results = [merge.merge_in(directory.store, task) for task in tasks]
+        directory.forget({"10s": timedelta(days=5)}, today)
+        days = directory.day_merges(tasks, results)
+        results += [merge.merge_in(directory.store, task) for task in days]
+        directory.merged([*tasks, *days], results)
+        assert directory.manifest.deltas == ()
+    for kind in WINDOW_KINDS:
+        assert plain_windows(tmp_path, kind, "10s").num_rows == 0
+        for width, width_s in {"1m": 60, "1h": 3600, "1d": 86_400}.items():
+            assert_windows(plain_windows(tmp_path, kind, width), [*old, *late], kind, width_s)
+
+
 def test_a_day_is_kept_until_all_of_the_time_has_passed(tmp_path):
     records = every_kind(1, seconds=10)
     ended = START.date() + timedelta(days=1)
