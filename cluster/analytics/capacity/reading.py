@@ -4,7 +4,7 @@ Of a short time hours are added up from windows of a minute, so that they begin 
 """
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
@@ -31,7 +31,10 @@ _FINE_WIDTHS: Final = (("10s", _SHORT), ("1m", timedelta(days=8)))
 """Longer histories are looked at in windows of an hour only."""
 _QUOTA_WIDTHS: Final = (("10s", timedelta(hours=6)), ("1m", timedelta(days=2)))
 """Of quotas there may be windows of thousands of clients."""
-_HOURS_OF: Final = (BROKER, TOPIC, LATENCY, LAG)
+_HOURS_OF: Final = (BROKER, TOPIC, LATENCY)
+_LAG_SPAN: Final = timedelta(hours=26)
+"""At the end of the history: of more, thousands of partitions would fill the memory for nothing
+(`lags.py`)."""
 _FINE_OF: Final = (BROKER, EVENT)
 _START: Final = ("window_start",)
 _USAGE: Final = ("window_start", "quota", "usage_exact")
@@ -82,6 +85,9 @@ def read_history(
     if edges is None:
         return History({}, {}, WIDTHS_S["1m"])
     first, end = edges
+    if LAG.name not in hours:
+        recent = max(first, end - _LAG_SPAN)
+        hours[LAG.name] = read(LAG, "1h", _floored(recent), until)
     if last is not None:
         since = max(first, end - min(last, end - first))
     first = first if since is None else max(first, since)
@@ -105,17 +111,22 @@ def read_history(
 
 def _edges(
     read: Read,
-    hours: Mapping[str, pa.Table],
+    hours: dict[str, pa.Table],
     since: datetime | None,
     until: datetime | None,
 ) -> tuple[datetime, datetime] | None:
-    """The start of the first window, to the hour, and the end of the last, to the minute."""
+    """The start of the first window, to the hour, and the end of the last, to the minute. Where
+    there are none but of lags, these are added to `hours`."""
     known = [bounds for table in hours.values() if (bounds := _bounds(table)) is not None]
+    if not known:
+        hours[LAG.name] = read(LAG, "1h", _floored(since), until)
+        known = [bounds for bounds in [_bounds(hours[LAG.name])] if bounds is not None]
     if not known:
         bounds = _bounds(read(EVENT, "1m", since, until, _START))
         return None if bounds is None else (bounds[0], bounds[1] + timedelta(minutes=1))
     latest = max(last for _, last in known)
-    ends = [_bounds(read(KIND_OF[name], "1m", latest, until, _START)) for name in hours]
+    kinds = dict.fromkeys([*hours, LAG.name])
+    ends = [_bounds(read(KIND_OF[name], "1m", latest, until, _START)) for name in kinds]
     last = max((bounds[1] for bounds in ends if bounds is not None), default=latest)
     return min(first for first, _ in known), last + timedelta(minutes=1)
 
