@@ -1,7 +1,6 @@
 """What the commands share: the layout of their help, `--data-dir`, finding the cluster."""
 
 import argparse
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,14 +93,3 @@ def stated_servers(args: argparse.Namespace) -> str | None:
     """The brokers that the options name; None for the cluster of the data directory."""
     given: str | None = getattr(args, "bootstrap_server", None)
     return given or dict(getattr(args, "command_properties", ())).get("bootstrap.servers")
-
-
-def duration(text: str) -> timedelta:
-    """A time span like 90s, 30m, 6h or 2d. Raises argparse.ArgumentTypeError."""
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdecimal() or text[-1:] not in units or not int(text[:-1]):
-        raise argparse.ArgumentTypeError(f"must be like 90s, 30m, 6h or 2d, not {text}")
-    try:
-        return timedelta(**{units[text[-1]]: int(text[:-1])})
-    except OverflowError:  # millions of years
-        raise argparse.ArgumentTypeError(f"must be less than 999999999d, not {text}") from None

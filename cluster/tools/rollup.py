@@ -23,9 +23,10 @@ from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.text_table import table_text
 from cluster.tools import rollup_follow
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server, data_dir, duration
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server, data_dir
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, client_properties, connect
+from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
     from cluster.analytics.rollup.job import RollupOptions, RollupSummary

@@ -13,9 +13,10 @@ from cluster.analytics.windows.places import scheme_of
 from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
-from cluster.tools.arguments import data_dir, duration
+from cluster.tools.arguments import data_dir
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.rollup import WINDOWS_EXTRA, output_place
+from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

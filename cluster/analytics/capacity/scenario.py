@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 from cluster.model.errors import UserError
 
 
+class ImpossibleScenario(UserError):
+    """A scenario that cannot be, or of which the history tells nothing."""
+
+    def __init__(self, text: str, field: str | None = None) -> None:
+        """`field` is what is wrong: `brokers`, `growth`, `retention` or `quota`; None for all."""
+        super().__init__(text)
+        self.field = field
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """What is supposed; the values that are left out change nothing."""
@@ -25,15 +34,15 @@ class Scenario:
         return self.topic_retention_s.get(topic, self.retention_s)
 
     def count(self, now: int) -> int:
-        """How many brokers there are to be, of `now`. Raises UserError."""
+        """How many brokers there are to be, of `now`. Raises ImpossibleScenario."""
         if self.brokers is None:
             return now
         is_change = self.brokers[0] in "+-"
         count = now + int(self.brokers) if is_change else int(self.brokers)
         if count < 1:
             there = f"there {'is 1 broker' if now == 1 else f'are {now} brokers'}"
-            raise UserError(
-                f"--brokers {self.brokers}: {there} in the history, and one has to be left"
+            raise ImpossibleScenario(
+                f"brokers {self.brokers}: {there} in the history, and one has to be left", "brokers"
             )
         return count
 
@@ -64,7 +73,7 @@ def spread(scenario: Scenario, loads: Mapping[int, float], copies: float) -> Spr
     """From the average load of each broker. Added brokers take an equal share from each that is
     there; of too many the highest ids go, and what they had is spread in proportion.
 
-    Raises UserError.
+    Raises ImpossibleScenario.
     """
     known = sorted(loads)
     count = scenario.count(len(known))

@@ -13,11 +13,16 @@ from cluster.analytics.capacity.growth import growth
 from cluster.analytics.capacity.headroom import is_covered, quantile
 from cluster.analytics.capacity.history import GONE_S, History
 from cluster.analytics.capacity.report import Period
-from cluster.analytics.capacity.scenario import Scenario, Spread, average, spread
+from cluster.analytics.capacity.scenario import (
+    ImpossibleScenario,
+    Scenario,
+    Spread,
+    average,
+    spread,
+)
 from cluster.analytics.capacity.topics import topics_now
 from cluster.analytics.capacity.trends import DAY_S, Trend
 from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC
-from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 
 HIGH: Final = 0.9
@@ -96,14 +101,14 @@ class WhatIf:
 
 
 def what_if(history: History, scenario: Scenario) -> WhatIf:
-    """Raises UserError for a scenario that cannot be, or that no window tells anything about."""
+    """Raises ImpossibleScenario."""
     loads = _loads(history)
     notes: list[str] = []
     if not loads:
         if not scenario.quotas or scenario.brokers is not None:
-            raise UserError(
-                "there are no windows of brokers in this time: only --quota and --growth can be"
-                " answered from quota windows"
+            raise ImpossibleScenario(
+                "there are no windows of brokers in this time: only a quota, with or without"
+                " growth, can be answered from quota windows"
             )
         notes.append("there are no windows of brokers: nothing is told of processors and disks")
     _check_topics(history, scenario)
@@ -320,7 +325,9 @@ def _check_topics(history: History, scenario: Scenario) -> None:
     missing = sorted(scenario.topic_retention_s.keys() - known)
     if missing:
         named = ", ".join(map(one_line, sorted(known)[:_NAMES_MAX])) or "none"
-        raise UserError(f"no windows of topic {one_line(missing[0])}; there are: {named}")
+        raise ImpossibleScenario(
+            f"no windows of topic {one_line(missing[0])}; there are: {named}", "retention"
+        )
 
 
 def _notes(

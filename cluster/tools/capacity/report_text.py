@@ -21,13 +21,13 @@ def report_text(report: "Report", source: str, *, explain: bool) -> Iterator[str
     yield period_line(report.period, source)
     growth, topics, disks, *others = tables(report, _GROUPS_MAX, _EVENTS_MAX)
     for table in (growth, topics, disks):
-        yield from _section(table, explain=explain)
+        yield from section(table, explain=explain)
     yield "\nBusiest hours of the week, UTC"
     yield from (f"  {line}" for line in _hours(report.busy_hours))
     if explain:
         yield f"  How: {report.busy_hours.how}."
     for table in others:
-        yield from _section(table, explain=explain)
+        yield from section(table, explain=explain)
     if not explain:
         yield "\nHow each figure was reached: --explain"
 
@@ -37,7 +37,8 @@ def period_line(period: "Period", source: str) -> str:
     return f"{period_text(period)}, windows of 1 h and of {period.fine_s} s in {source}"
 
 
-def _section(table: Table, *, explain: bool) -> Iterator[str]:
+def section(table: Table, *, explain: bool) -> Iterator[str]:
+    """The lines of one table, below its title."""
     yield f"\n{table.title}"
     if table.rows:
         headings = [name.upper() for name, _ in table.columns]

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from cluster.tools.arguments import duration
 from cluster.tools.commands import Command
 from cluster.tools.rollup_windows import (
     add_period,
@@ -15,6 +14,7 @@ from cluster.tools.rollup_windows import (
     readable_windows,
     windows_place,
 )
+from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
     from cluster.analytics.capacity.history import History

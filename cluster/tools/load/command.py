@@ -13,7 +13,7 @@ from cluster.model.errors import UserError
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, client_properties
 from cluster.tools.options import at_least_one, integer, key_value, not_negative
-from cluster.tools.quotas.options import byte_rate
+from cluster.views.amounts import byte_rate
 
 if TYPE_CHECKING:
     from cluster.loadtest.load_run import LoadPlan

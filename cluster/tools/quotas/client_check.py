@@ -18,9 +18,9 @@ from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools.options import not_negative
-from cluster.tools.quotas.options import AMOUNTS, byte_rate
 from cluster.tools.quotas.pause_watch import Finding
 from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.amounts import AMOUNTS, byte_rate
 from cluster.views.quantities import duration, percent
 
 if TYPE_CHECKING:

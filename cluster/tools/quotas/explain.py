@@ -15,7 +15,6 @@ from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.quotas import client_text, what_if
 from cluster.tools.quotas.subcommands import add_subcommand
-from cluster.tools.quotas.what_if import RATES, Supposed, supposed
 from cluster.views.client_states import (
     ALIVE,
     BrokerStats,
@@ -32,6 +31,7 @@ from cluster.views.quota_explanation import (
     newest,
     totals,
 )
+from cluster.views.supposed_limits import RATES, Supposed, supposed
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

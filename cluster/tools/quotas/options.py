@@ -1,18 +1,11 @@
-"""What the sub-commands of `quotas` that change limits share: options for entities and amounts."""
+"""What the sub-commands of `quotas` that change limits share: options for entities."""
 
 import argparse
-import re
-from typing import Final
 
 from cluster.client.socket_client import SocketClient
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import servers_of
-
-_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)(?:/s)?", re.IGNORECASE)
-_POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-AMOUNTS: Final = "sizes: 1048576, 1MiB or 1M (1024 x 1024 bytes), 1MB (1000 x 1000 bytes)"
 
 
 def add_entity(parser: argparse.ArgumentParser) -> None:
@@ -57,40 +50,3 @@ def chosen_entity(args: argparse.Namespace) -> QuotaEntity:
 def connected(args: argparse.Namespace) -> SocketClient:
     """A connection to the cluster. Raises UserError."""
     return SocketClient.connect(servers_of(args), "milena-quotas")
-
-
-def byte_rate(text: str) -> float:
-    """Bytes per second, from a number or a size such as 1MiB. Raises ArgumentTypeError."""
-    matched = _AMOUNT.fullmatch(text.strip())
-    if matched is None:
-        raise argparse.ArgumentTypeError(f"must be bytes per second such as 1048576, not {text}")
-    number, prefix, is_binary, unit = matched.groups()
-    # A bare prefix is binary (1M = 1MiB); with a B it is decimal (1MB).
-    base = 1000 if unit and not is_binary else 1024
-    amount = float(number) * float(base ** _POWERS[prefix.lower()])
-    return positive(float(round(amount)), text)
-
-
-def percentage(text: str) -> float:
-    """Percent of one thread's time, may exceed 100. Raises ArgumentTypeError."""
-    try:
-        amount = float(text.strip().removesuffix("%"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a percentage, not {text}") from None
-    return positive(amount, text)
-
-
-def per_second(text: str) -> float:
-    """So many per second. Raises ArgumentTypeError."""
-    try:
-        amount = float(text.strip().removesuffix("/s"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number per second, not {text}") from None
-    return positive(amount, text)
-
-
-def positive(amount: float, text: str) -> float:
-    """The amount, if it is above 0 and thus valid as a limit. Raises ArgumentTypeError."""
-    if not 0 < amount < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
-    return amount

@@ -13,9 +13,7 @@ from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.options import at_least_one
-from cluster.tools.quotas.options import AMOUNTS
 from cluster.tools.quotas.subcommands import add_subcommand
-from cluster.tools.quotas.what_if import Supposed, supposed
 from cluster.tools.rollup import EXTRA, need_java, phase
 from cluster.tools.rollup_windows import (
     add_period,
@@ -26,7 +24,9 @@ from cluster.tools.rollup_windows import (
     readable_windows,
     windows_place,
 )
+from cluster.views.amounts import AMOUNTS
 from cluster.views.quantities import clock, duration, percent, rate
+from cluster.views.supposed_limits import Supposed, supposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

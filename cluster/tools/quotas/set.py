@@ -10,16 +10,9 @@ from cluster.model.errors import Refused
 from cluster.model.quotas import QUOTA_KEYS, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import add_servers
-from cluster.tools.quotas.options import (
-    AMOUNTS,
-    add_entity,
-    byte_rate,
-    chosen_entity,
-    connected,
-    per_second,
-    percentage,
-)
+from cluster.tools.quotas.options import add_entity, chosen_entity, connected
 from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.amounts import AMOUNTS, byte_rate, per_second, percentage
 from cluster.views.quantities import rate
 
 if TYPE_CHECKING:

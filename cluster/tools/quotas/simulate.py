@@ -17,7 +17,6 @@ from cluster.model.quotas import KEY_OF_KIND, QuotaKind
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError
 from cluster.tools.options import at_least_one, not_negative
-from cluster.tools.quotas.options import AMOUNTS, byte_rate, per_second
 from cluster.tools.quotas.simulation import (
     COUNTED,
     Interval,
@@ -29,8 +28,9 @@ from cluster.tools.quotas.simulation import (
     timeline,
 )
 from cluster.tools.quotas.subcommands import add_subcommand
-from cluster.tools.quotas.what_if import supposed
+from cluster.views.amounts import AMOUNTS, byte_rate, per_second
 from cluster.views.quantities import duration, percent, rate, usage
+from cluster.views.supposed_limits import supposed
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

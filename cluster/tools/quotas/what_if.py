@@ -6,43 +6,22 @@ requests that were larger than the windows admit is not counted. Changes of topi
 the broker's token bucket, window by window, as far back as the broker tells of them.
 """
 
-import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from cluster.brokers.quotas.sampled_rate import MutationRate, WindowOptions
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of, explain_delay
-from cluster.model.quotas import QUOTA_KEYS, QuotaKind
-from cluster.tools.quotas.options import byte_rate, per_second, percentage
+from cluster.model.quotas import QuotaKind
 from cluster.views.client_states import ClientState
 from cluster.views.quantities import duration, percent, rate
+from cluster.views.supposed_limits import Supposed
 
 _HELD_FROM: Final = 0.95
 """A rate this near to its limit is probably what the limit admits."""
-
-
-RATES: Final = (QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST)
-"""The quotas of which the rate alone says what a request has to wait."""
 _USUAL: Final = WindowOptions()
 """Of changes of topics: their settings are not in what brokers tell."""
-
-
-_PARSERS: Final = {
-    QuotaKind.REQUEST: percentage,
-    QuotaKind.MUTATION: per_second,
-    QuotaKind.CONNECTION: per_second,
-}
-"""Of amounts that are no bytes per second."""
-
-
-class Supposed(NamedTuple):
-    """A limit that is not set, and that one would like to know the effect of."""
-
-    key: str
-    kind: QuotaKind
-    limit: float
 
 
 class Outcome(NamedTuple):
@@ -56,21 +35,6 @@ class Outcome(NamedTuple):
     """How long the limit takes for a request of the client's average size."""
     is_held_now: bool
     """The present rate is what the present limit admits, so the client may want more."""
-
-
-def supposed(text: str, kinds: Collection[QuotaKind] = RATES) -> Supposed:
-    """From `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
-    key, has_amount, amount = text.partition("=")
-    kind = QUOTA_KEYS.get(key.strip())
-    if kind is QuotaKind.CONNECTION and kind not in kinds:
-        raise argparse.ArgumentTypeError(
-            f"{key.strip()} limits addresses, of whose connections nothing is told here: try"
-            " `quotas simulate`"
-        )
-    if kind is None or kind not in kinds or not has_amount:
-        keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in kinds)
-        raise argparse.ArgumentTypeError(f"must be KEY=AMOUNT with a key of {keys}, not {text}")
-    return Supposed(key.strip(), kind, _PARSERS.get(kind, byte_rate)(amount))
 
 
 def outcome(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> Outcome:

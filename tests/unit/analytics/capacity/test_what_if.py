@@ -211,7 +211,7 @@ def test_without_gauges_of_disks_only_the_size_is_told() -> None:
 
 @pytest.mark.parametrize("brokers", ["-3", "-4"])
 def test_one_broker_has_to_be_left(week: History, brokers: str) -> None:
-    with pytest.raises(UserError, match=f"--brokers {brokers}: there are 3 brokers in the history"):
+    with pytest.raises(UserError, match=f"brokers {brokers}: there are 3 brokers in the history"):
         what_if(week, Scenario(brokers=brokers))
 
 

@@ -97,12 +97,31 @@ def test_a_part_of_the_time_can_be_chosen(week, run):
 
 
 def test_text_says_how_figures_were_reached_if_asked(hour, run):
-    for words in (["report"], ["what-if", "--growth=-20%"]):
+    for words in (["report"], ["what-if", "--growth", "-20%"]):
         status, out, _ = run(*words, "--rollup", str(hour))
         assert status == 0
         assert "How each figure was reached: --explain" in out
         _, explained, _ = run(*words, "--rollup", str(hour), "--explain")
         assert "  How: " in explained
+
+
+@pytest.mark.parametrize(
+    ("words", "brokers", "growth"),
+    [
+        (["--growth", "-20%"], None, -0.2),
+        (["--growth", "-.5%"], None, -0.005),
+        (["--growth=-20%"], None, -0.2),
+        (["--growth", "30 %"], None, 0.3),
+        (["--brokers", "-1"], "-1", 0.0),
+        (["--brokers", "-1", "--growth", "-20"], "-1", -0.2),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else None,
+)
+def test_a_value_may_begin_with_a_dash(hour, run, words, brokers, growth):
+    status, out, err = run("what-if", *words, "--rollup", str(hour), "--json")
+    assert (status, err) == (0, "")
+    told = json.loads(out)["scenario"]
+    assert (told["brokers"], told["growth"]) == (brokers, pytest.approx(growth))
 
 
 @pytest.mark.parametrize(
@@ -113,6 +132,7 @@ def test_text_says_how_figures_were_reached_if_asked(hour, run):
         (["what-if", "--brokers", "0"], 2, "must be like +1, -1 or 4"),
         (["what-if", "--brokers", "+1001"], 2, "at most 1,000"),
         (["what-if", "--brokers", "few"], 2, "must be like +1"),
+        (["what-if", "--growth", "-json"], 2, "expected one argument"),
         (["what-if", "--growth=-100%"], 2, "must be more than -100%"),
         (["what-if", "--growth", "-120"], 2, "must be more than -100%"),
         (["what-if", "--growth", "nan"], 2, "must be more than -100%"),

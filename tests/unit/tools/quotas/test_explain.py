@@ -13,7 +13,8 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_pauses import Pauses
 from cluster.tools.main import main
-from cluster.tools.quotas.what_if import Outcome, outcome, supposed
+from cluster.tools.quotas.what_if import Outcome, outcome
+from cluster.views.supposed_limits import supposed
 
 NOW_MS = MonotonicMs(time.monotonic_ns() // 1_000_000)
 

@@ -7,7 +7,8 @@ import pytest
 from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.main import main
-from cluster.tools.quotas.options import add_entity, byte_rate, chosen_entity, percentage
+from cluster.tools.quotas.options import add_entity, chosen_entity
+from cluster.views.amounts import byte_rate, percentage
 
 
 @pytest.mark.parametrize(
