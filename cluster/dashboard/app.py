@@ -22,11 +22,14 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from cluster.analytics.capacity.scenario import ImpossibleScenario
+from cluster.analytics.capacity.supposed import written_scenario
 from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Told
+from cluster.dashboard.one_at_a_time import Busy, OneAtATime
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
 from cluster.model.errors import UserError
@@ -64,6 +67,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/topic", routes.topic),
             Route("/api/history", routes.history),
             Route("/api/capacity", routes.capacity),
+            Route("/api/capacity/what-if", routes.what_if),
             Route("/api/quotas", routes.quotas),
             Route("/api/quotas", routes.alter_quota, methods=["POST"]),
             Route("/api/quotas/command", routes.quota_command, methods=["POST"]),
@@ -78,6 +82,8 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
         ],
         exception_handlers={
             UserError: _on_user_error,
+            ImpossibleScenario: _on_impossible_scenario,
+            Busy: _on_busy,
             BadRequest: _on_bad_request,
             TooMany: _on_too_many,
         },
@@ -95,6 +101,7 @@ class _Routes:
         self._cluster = SharedReading(sources.cluster)
         self._quotas = SharedReading(sources.quotas)
         self._capacity = SharedReading(sources.capacity, _CAPACITY_PERIOD_S)
+        self._what_ifs = OneAtATime()
         pages = Environment(
             loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
         )
@@ -156,6 +163,17 @@ class _Routes:
 
     async def capacity(self, _request: Request) -> Response:
         return JSONResponse(await self._capacity.get(), headers=_NO_STORE)
+
+    async def what_if(self, request: Request) -> Response:
+        given = request.query_params
+        scenario = written_scenario(
+            given.get("brokers"),
+            given.get("growth"),
+            given.getlist("retention"),
+            given.getlist("quota"),
+        )
+        found = await self._what_ifs.run(lambda: self._sources.what_if(scenario))
+        return JSONResponse(found, headers=_NO_STORE)
 
     async def quotas(self, _request: Request) -> Response:
         return JSONResponse(await self._quotas.get(), headers=_NO_STORE)
@@ -265,6 +283,16 @@ def _query(request: Request, name: str) -> str:
 
 def _on_user_error(_request: Request, problem: Exception) -> Response:
     return JSONResponse({"error": str(problem)}, 409)
+
+
+def _on_impossible_scenario(_request: Request, problem: Exception) -> Response:
+    """`field` names the parameter that is wrong; it is null where all of them are."""
+    field = getattr(problem, "field", None)
+    return JSONResponse({"error": str(problem), "field": field}, 400)
+
+
+def _on_busy(_request: Request, _problem: Exception) -> Response:
+    return JSONResponse({"error": "others are waiting for their what-if: try again soon"}, 503)
 
 
 def _on_bad_request(_request: Request, problem: Exception) -> Response:

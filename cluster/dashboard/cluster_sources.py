@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from cluster.analytics.capacity.scenario import Scenario
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.dashboard.broker_actions import ACTIONS, SIGNALS, action_command, action_request
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
@@ -17,10 +18,12 @@ from cluster.dashboard.process_figures import process_figures
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.quota_list import quota_list
+from cluster.dashboard.recent_history import NoHistory
 from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
 from cluster.dashboard.sources import Done, Json, Reading
+from cluster.dashboard.what_if_view import what_if_view
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
@@ -160,6 +163,15 @@ class ClusterSources:
         """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)
         found: Json = finite(capacity_view(place, _now_ms(), command))
+        return found
+
+    def what_if(self, scenario: Scenario) -> Json:
+        """See `Sources`."""
+        place, command = self._files.path / "rollup", launcher(self._files.path)
+        try:
+            found: Json = finite(what_if_view(place, scenario, _now_ms(), command))
+        except NoHistory as none:
+            raise UserError(f"{none}. {none.remedy}: {command} rollup") from None
         return found
 
     def alter_quota(

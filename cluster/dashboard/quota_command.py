@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from decimal import Decimal
 
 
 def quota_command(
@@ -14,7 +15,7 @@ def quota_command(
     """
     whom = [_option(kind, name) for kind, name in entity.items()]
     values = [
-        f"--{_dashed(key)}={value:.12g}" for key, value in changes.items() if value is not None
+        f"--{_dashed(key)}={written(value)}" for key, value in changes.items() if value is not None
     ]
     removed = [f"--{_dashed(key)}" for key, value in changes.items() if value is None]
     return " && ".join(
@@ -22,6 +23,11 @@ def quota_command(
         for verb, options in (("set", values), ("unset", removed))
         if options
     )
+
+
+def written(amount: float) -> str:
+    """With up to 12 digits, and without the exponent that no option takes."""
+    return f"{Decimal(f'{amount:.12g}'):f}"
 
 
 def _option(kind: str, name: str | None) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from cluster.analytics.capacity.scenario import Scenario
 from cluster.dashboard.live_rows import Cells, Key
 
 Json = dict[str, Any]
@@ -64,6 +65,10 @@ class Sources(Protocol):
 
     def capacity(self) -> Json:
         """What the rollup's history says of capacity, see `capacity_view`."""
+        ...
+
+    def what_if(self, scenario: Scenario) -> Json:
+        """What another size would have done, see `what_if_view`."""
         ...
 
     def alter_quota(

@@ -441,6 +441,71 @@ def test_capacity_shows_the_figures_of_the_report(
     assert found == []
 
 
+@pytest.mark.usefixtures("two_days")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_another_size_is_supposed_by_keyboard(
+    page: WebPage, url: str, axe: str, width: int, tmp_path: Path
+) -> None:
+    wait_until(
+        lambda: "report" in httpx.get(url + "api/capacity", timeout=30).json(),
+        "the windows to be read",
+    )
+    page.show(url + "#capacity", width=width, height=2200)
+    page.wait_for("Boolean(document.querySelector('.what-if')?.offsetParent)")
+    said = "document.querySelector('.what-if .told').innerText"
+
+    def type_into(field: str, text: str) -> None:
+        page.ask(f"document.getElementById('what-if-{field}').focus()")
+        page.ask("document.activeElement.select()")
+        page.call("Input.insertText", text=text)
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", code="Enter")
+
+    def axe_finds() -> Any:
+        return page.ask(
+            "axe.run().then((found) => found.violations.map((each) =>"
+            " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
+        )
+
+    page.ask(axe + ";0")
+    type_into("growth", "<b>much</b>")
+    problem = "document.getElementById('what-if-growth-problem')"
+    page.wait_for(f"{problem}.innerText === 'Must be a percentage such as 30%, not <b>much</b>'")
+    assert page.ask("document.activeElement.getAttribute('aria-invalid')") == "true"
+    assert page.ask("document.activeElement.id") == "what-if-growth"
+    page.screenshot(tmp_path / "refused.png")
+    assert axe_finds() == []
+    type_into("growth", "")
+    page.wait_for(f"{said}.startsWith('Suppose something')")
+    page.ask("document.getElementById('what-if-growth').value = '-20%'")
+    page.ask("document.getElementById('what-if-retention').value = '1d orders=6h'")
+    page.ask("document.getElementById('what-if-quota').value = 'producer_byte_rate=2MB'")
+    type_into("brokers", "+1")
+    page.wait_for(f"{said}.startsWith('Supposed: 4 instead of 3 brokers, 20 % less traffic')")
+    assert page.ask(f"{problem}.hidden")
+    query: dict[str, Any] = {"brokers": "+1", "growth": "-20%", "quota": "producer_byte_rate=2MB"}
+    query["retention"] = ["1d", "orders=6h"]
+    told = httpx.get(url + "api/capacity/what-if", params=query, timeout=30).json()
+    shown = page.ask("document.querySelector('.supposed').innerText")
+    assert [table["title"] for table in told["tables"]][-1] == "Throttled client ids"
+    for table in told["tables"]:
+        for row in table["rows"]:
+            assert all(cell in shown for cell in row), row
+    assert all(note in shown for note in told["what_if"]["notes"])
+    assert "capacity what-if --brokers +1 --growth -20%" in page.ask(
+        "document.querySelector('.supposed code').textContent"
+    )
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+    if width == min(WIDTHS):
+        assert page.ask(IS_BESIDE_ITS_HEADING)
+    page.screenshot(tmp_path / "what-if.png")
+    assert axe_finds() == []
+    page.ask("document.querySelector('.what-if button[type=reset]').click()")
+    page.wait_for("document.querySelector('.supposed').innerText === ''")
+    page.ask("document.querySelector('.what-if button[type=submit]').click()")
+    page.wait_for(f"{said}.startsWith('Suppose something')")
+
+
 def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     for client_id in NASTY:
         with NamedClient(cluster.addresses[0], client_id) as client:
@@ -522,6 +587,10 @@ def test_axe_finds_nothing(
     page: WebPage, url: str, axe: str, colours: str, width: int, tmp_path: Path
 ) -> None:
     """Pictures of all that it looks at are kept in the test's folder."""
+    wait_until(
+        lambda: "empty" in httpx.get(url + "api/capacity", timeout=30).json(),
+        "windows of other tests to be forgotten",
+    )
     page.prefer(colours)
     page.show(url, width=width)
     page.ask(axe + ";0")
@@ -660,8 +729,8 @@ def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, ur
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
     assert [each for each in page.fetched if not own.match(each)] == []
     # While the dashboard is gone nothing answers, and its successor refuses the old token once.
-    # One that is one too many is refused.
-    expected = ("net::ERR", "403 (Forbidden)", "503 (Service Unavailable)")
+    # One that is one too many is refused, and so is a what-if that cannot be.
+    expected = ("net::ERR", "400 (Bad", "403 (Forbidden)", "503 (Service Unavailable)")
     assert [each for each in page.problems if not any(what in each for what in expected)] == []
 
 

@@ -20,7 +20,7 @@ async function renewToken() {
   token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
 }
 
-/** The answer to a request; throws an Error with the line that says what is wrong. */
+/** The answer to a request; throws an Error with the line that says what is wrong, and its `field` if one is. */
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   return answer(await reach(() => fetch(addressOf(query ? `${path}?${query}` : path))));
@@ -51,7 +51,10 @@ async function reach(ask) {
 
 async function answer(response) {
   const found = await response.json().catch(() => null);
-  if (!response.ok) throw new Error(found?.error ?? `The dashboard answers ${response.status}.`);
+  if (!response.ok) {
+    const wrong = new Error(found?.error ?? `The dashboard answers ${response.status}.`);
+    throw Object.assign(wrong, { field: found?.field ?? null });
+  }
   return found;
 }
 

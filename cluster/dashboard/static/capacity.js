@@ -2,8 +2,9 @@
 
 import { get } from "./api.js";
 import { lineChart } from "./chart.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { command, el, explained, fill, how, setText } from "./dom.js";
 import { size } from "./format.js";
+import { whatIf } from "./what_if.js";
 
 const PERIOD_MS = 60_000;
 
@@ -12,7 +13,8 @@ export function capacityView() {
   const period = el("p", { class: "soft who" });
   const problem = el("p", { class: "problem", hidden: true });
   const body = el("div", {}, el("p", {}, "Reading …"));
-  const root = el("section", { "aria-labelledby": "capacity-title" }, el("h2", { id: "capacity-title" }, "Capacity"), problem, period, body);
+  const supposing = whatIf();
+  const root = el("section", { "aria-labelledby": "capacity-title" }, el("h2", { id: "capacity-title" }, "Capacity"), problem, period, supposing.root, body);
   let chart = null;
   let isOpen = true;
   let isFrozen = false;
@@ -33,6 +35,7 @@ export function capacityView() {
     if (!isOpen) return;
     chart?.remove();
     chart = null;
+    supposing.root.hidden = !found.report;
     if (!found.report) {
       setText(period, "");
       fill(body, el("p", { class: "empty" }, found.empty), el("p", {}, command(found.command)));
@@ -42,7 +45,7 @@ export function capacityView() {
     const place = el("div", { class: "chart" });
     fill(body, el("div", { class: "card plot" }, place), how(found.report.series.how),
       heatMap(found.report.busy_hours), el("p", { class: "soft" }, found.busiest), how(found.report.busy_hours.how),
-      found.tables.map(section));
+      found.tables.map(explained));
     chart = throughput(place, found.report);
   }
 
@@ -85,13 +88,3 @@ function heatMap({ days, bytes_per_s: rates }) {
       el("thead", {}, el("tr", {}, el("td"), Array.from({ length: 24 }, (_, hour) => el("th", { scope: "col" }, hour)))),
       el("tbody", {}, rates.map((row, day) => el("tr", {}, el("th", { scope: "row" }, days[day]), row.map((rate, hour) => cell(rate, days[day], hour)))))));
 }
-
-function section({ title, columns, rows, notes, how: way }) {
-  const heads = columns.map(([text, kind]) => [text === "" ? "what" : text, kind === ""]);
-  return el("div", {},
-    table(title, heads.map(([text, isNumber]) => [text.charAt(0).toUpperCase() + text.slice(1), isNumber]), rows, notes[0] ?? "None."),
-    rows.length > 0 && notes.map((note) => el("p", { class: "soft" }, note)),
-    how(way));
-}
-
-const how = (text) => el("details", { class: "how" }, el("summary", {}, "How"), el("p", {}, `${text}.`));

@@ -47,6 +47,17 @@ export function command(line) {
   return el("span", { class: "command" }, el("code", {}, words), copy);
 }
 
+/** A table of figures as the dashboard tells it, with its notes and how the figures were reached. */
+export function explained({ title, columns, rows, notes, how: way }) {
+  const heads = columns.map(([text, kind]) => [text === "" ? "what" : text, kind === ""]);
+  return el("div", {},
+    table(title, heads.map(([text, isNumber]) => [text.charAt(0).toUpperCase() + text.slice(1), isNumber]), rows, notes[0] ?? "None."),
+    rows.length > 0 && notes.map((note) => el("p", { class: "soft" }, note)),
+    how(way));
+}
+
+export const how = (text) => el("details", { class: "how" }, el("summary", {}, "How"), el("p", {}, `${text}.`));
+
 /** A table of texts: columns are [heading, isNumber] or headings, rows arrays of texts and elements.
  *
  * Where there is little room a row becomes a list of its cells with their headings: the roles keep it

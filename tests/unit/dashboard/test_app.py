@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
+from cluster.analytics.capacity.scenario import ImpossibleScenario, Scenario
 from cluster.dashboard.access import HEADERS, AccessRules
 from cluster.dashboard.app import make_app
 from cluster.dashboard.live_rows import COLUMNS
+from cluster.dashboard.one_at_a_time import WAITING_MAX
 from cluster.dashboard.sources import Done, Reading
 from cluster.model.errors import UserError
+from tests.support.waiting import DEADLINE_S
 
 TOKEN = "token-of-the-page"
 NASTY = "</script><img src=x onerror=alert(1)>\"'\n\u202e😀"
@@ -24,6 +28,7 @@ class Recorded:
     def __init__(self) -> None:
         self.changes: list[tuple[Any, ...]] = []
         self.failure: str | None = None
+        self.scenarios: list[Scenario] = []
 
     def live(self) -> Reading:
         return Reading({}, {})
@@ -50,6 +55,12 @@ class Recorded:
 
     def capacity(self) -> dict[str, Any]:
         return {"empty": NASTY, "command": "bin/cluster rollup"}
+
+    def what_if(self, scenario: Scenario) -> dict[str, Any]:
+        self.scenarios.append(scenario)
+        if self.failure is not None:
+            raise ImpossibleScenario(self.failure, "brokers")
+        return {"supposed": NASTY}
 
     def alter_quota(self, entity: Any, changes: Any) -> Done:
         self.changes.append((entity, changes))
@@ -180,6 +191,99 @@ def test_command_lines_are_told_before_anything_is_done(page: Page, sources: Rec
 
 def test_capacity_is_told(page: Page) -> None:
     assert page.get("/api/capacity").json()["empty"] == NASTY
+
+
+# ---------------------------------------------------------------------------- what if
+
+WHAT_IF = "/api/capacity/what-if"
+
+
+def test_a_scenario_is_read_as_the_command_reads_it(page: Page, sources: Recorded) -> None:
+    query = {
+        "brokers": "+1",
+        "growth": "-20%",
+        "retention": ["3d", "orders=7d"],
+        "quota": ["producer_byte_rate=2MB", "request_percentage=50%"],
+    }
+    assert page.get(WHAT_IF, params=query).json() == {"supposed": NASTY}
+    day = 86_400.0
+    assert sources.scenarios == [
+        Scenario("+1", -0.2, 3 * day, {"orders": 7 * day}, {"produce": 2e6, "request": 50.0})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "problem"),
+    [
+        ({}, None, "suppose something"),
+        ({"brokers": ""}, "brokers", "must be like +1, -1 or 4"),
+        ({"brokers": "0"}, "brokers", "must be like +1, -1 or 4"),
+        ({"growth": "-100%"}, "growth", "must be more than -100%"),
+        ({"growth": "nan"}, "growth", "must be more than -100%"),
+        ({"growth": NASTY}, "growth", "must be a percentage"),
+        ({"growth": "x" * 10_000}, "growth", "must be a percentage"),
+        ({"retention": "=3d"}, "retention", "must be like 3d or orders=3d"),
+        ({"retention": "9" * 20 + "d"}, "retention", "must be less than"),
+        ({"retention": ["3d", "2d"]}, "retention", "suppose one time"),
+        ({"quota": "producer_byte_rate"}, "quota", "must be KEY=AMOUNT"),
+        ({"quota": "connection_creation_rate=5"}, "quota", "limits addresses"),
+        ({"quota": ["request_percentage=5", "request_percentage=6"]}, "quota", "one limit"),
+    ],
+    ids=str,
+)
+def test_a_scenario_that_cannot_be_read_is_one_line_about_its_field(
+    page: Page, sources: Recorded, query: Any, field: str | None, problem: str
+) -> None:
+    answer = page.get(WHAT_IF, params=query)
+    assert answer.status_code == 400
+    told = answer.json()
+    assert told["field"] == field
+    assert problem in told["error"]
+    assert "\n" not in told["error"]
+    assert len(told["error"]) < 500
+    assert sources.scenarios == []
+
+
+def test_a_scenario_that_the_history_refuses_is_about_its_field(
+    page: Page, sources: Recorded
+) -> None:
+    sources.failure = "there are 3 brokers"
+    answer = page.get(WHAT_IF, params={"brokers": "-3"})
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "there are 3 brokers", "field": "brokers"},
+    )
+
+
+def test_scenarios_are_computed_one_at_a_time_and_few_wait(sources: Recorded) -> None:
+    may_end = threading.Event()
+    guard = threading.Lock()
+    overlaps: list[bool] = []
+
+    def slow(scenario: Scenario) -> dict[str, Any]:
+        overlaps.append(not guard.acquire(blocking=False))
+        assert may_end.wait(DEADLINE_S)
+        guard.release()
+        return {}
+
+    sources.what_if = slow  # type: ignore[method-assign]
+    app = make_app(sources, AccessRules(frozenset({"127.0.0.1"}), TOKEN))
+
+    async def scene() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            asked = [
+                asyncio.create_task(client.get(WHAT_IF, params={"growth": "5%"}))
+                for _ in range(WAITING_MAX + 3)
+            ]
+            done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            refused = done.pop().result()
+            assert (refused.status_code, "try again" in refused.json()["error"]) == (503, True)
+            may_end.set()
+            return [(await each).status_code for each in asked]
+
+    assert sorted(asyncio.run(scene())) == [200] * (WAITING_MAX + 1) + [503] * 2
+    assert overlaps == [False] * (WAITING_MAX + 1)
 
 
 def test_quotas_are_listed(page: Page) -> None:

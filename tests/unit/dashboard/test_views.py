@@ -144,7 +144,7 @@ def test_the_command_line_names_the_same_entity(name: str) -> None:
     line = quota_command(
         "bin/cluster",
         {"user": None, "client-id": name},
-        {"producer_byte_rate": 1_048_576.0, "request_percentage": 12.5},
+        {"producer_byte_rate": 1_048_576.0, "consumer_byte_rate": 2e12, "request_percentage": 12.5},
     )
     words = shlex.split(line)
     assert words[:3] == ["bin/cluster", "quotas", "set"]
@@ -152,6 +152,7 @@ def test_the_command_line_names_the_same_entity(name: str) -> None:
     add_parser(parser.add_subparsers())
     given = parser.parse_args(words[1:])
     assert (given.user_default, given.client_id) == (True, name)
+    assert given.consumer_byte_rate == 2e12
     assert (given.producer_byte_rate, given.request_percentage) == (1_048_576.0, 12.5)
 
 

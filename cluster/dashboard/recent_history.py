@@ -1,0 +1,47 @@
+"""The windows of the last weeks, for what the page tells of capacity."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.errors import UserError
+
+if TYPE_CHECKING:
+    from cluster.analytics.capacity.history import History
+
+LAST: Final = timedelta(days=28)
+"""As many weeks as tell growth from weekdays, read within a second or two."""
+
+
+class NoHistory(UserError):
+    """There is nothing to read; the text says why."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        """`remedy` is a sentence about what the command `rollup` will do."""
+        super().__init__(why)
+        self.remedy = remedy
+
+
+def recent_history(place: Path, now_ms: int, *, quotas: Collection[str] = ()) -> "History":
+    """The history of the last `LAST`, with narrow windows of these quotas.
+
+    Raises NoHistory, and UserError for windows that cannot be read.
+    """
+    if not place.is_dir():
+        raise NoHistory("The rollup has not written any window yet", "This makes them")
+    try:
+        from cluster.analytics.capacity.reading import history_in
+        from cluster.analytics.windows.manifest import UnusableDirectory
+    except ImportError:
+        raise NoHistory("What reads the rollup is not installed yet", "This installs it") from None
+    until = datetime.fromtimestamp(now_ms / 1000, UTC) + timedelta(minutes=10)
+    try:
+        history = history_in(place, until - LAST, until, quotas=quotas)
+    except UnusableDirectory as problem:
+        raise UserError(str(problem)) from None
+    if not history.end_s:
+        raise NoHistory(
+            f"The rollup has no window of the last {LAST.days} days", "This adds what is new"
+        )
+    return history
