@@ -167,6 +167,27 @@ def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
     assert_plain(tmp_path, records)
 
 
+def test_what_retention_removed_while_nobody_followed_is_counted(cluster, tmp_path):
+    topic = metrics_topic(cluster)
+    records = every_kind(23, seconds=30)
+    produce(cluster.bootstrap, topic, records[:200])
+    place = ("--topic", topic, "--output", str(tmp_path))
+    cluster.command("rollup", "--engine", "local", *place)
+    produce(cluster.bootstrap, topic, records[200:300])
+    where = ("--topic", topic, "--partition", "0", "--before-offset", "250")
+    cluster.command("delete-records", *where)
+    command = start(cluster, topic, tmp_path)
+    try:
+        found = next_batch(command)
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=PATIENCE_S)
+    finally:
+        command.kill()
+    assert command.returncode == 0, err
+    assert (found["lost"], found["records"]) == (50, 50)
+    assert_read(tmp_path, [*records[:200], *records[250:300]])
+
+
 @pytest.mark.parametrize(
     ("kind", "why"),
     [

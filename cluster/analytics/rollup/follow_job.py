@@ -31,7 +31,7 @@ from cluster.analytics.rollup.job import (
     read_topic,
 )
 from cluster.analytics.rollup.kafka_records import topic_ranges
-from cluster.analytics.rollup.plan import Plan
+from cluster.analytics.rollup.plan import Plan, stream_start
 from cluster.analytics.rollup.preflight import check_pyspark
 from cluster.analytics.rollup.runners import LocalRunner, Runner, SparkRunner, in_words
 from cluster.analytics.rollup.stream_offsets import records_between
@@ -107,6 +107,7 @@ def follow(
                 " run `rollup` without --follow once, which takes them over"
             )
         chosen = choose(directory, topic, rollup, is_empty_allowed=True)
+        chosen = chosen._replace(start=stream_start(directory.manifest.progress, chosen))
         checkpoint = FollowCheckpoint(options.checkpoint)
         _prepare(checkpoint, chosen, options, phase)
         with contextlib.ExitStack() as running:

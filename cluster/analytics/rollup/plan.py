@@ -54,6 +54,14 @@ def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
     return Plan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
 
 
+def stream_start(progress: Progress | None, chosen: Plan) -> Progress:
+    """Where a stream goes on: where the windows end, also where the topic begins later by now. So
+    its first batch counts what retention has removed in between."""
+    known = {} if progress is None or chosen.is_other_topic else progress.offsets
+    offsets = chosen.start.offsets
+    return replace(chosen.start, offsets={each: known.get(each, offsets[each]) for each in offsets})
+
+
 def slices(chosen: Plan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
     """Parts of the plan of some `most` records, each with the progress after it.
 

@@ -13,6 +13,7 @@ from cluster.analytics.rollup.plan import (
     plan,
     records_in,
     slices,
+    stream_start,
 )
 from cluster.analytics.windows.manifest import FormerTopic, Progress
 
@@ -90,6 +91,16 @@ def test_parts_hold_every_offset_once_in_order(spans, most):
             reached[each.partition] = each.end
         assert after.offsets == reached
     assert reached == {each.partition: each.end for each in now.ranges}
+
+
+def test_a_stream_begins_where_the_windows_end_so_that_it_counts_what_was_removed():
+    now = topic((5, 9), (0, 4), (2, 3))
+    before = progress(3, 4)
+    start = stream_start(before, plan(before, now, whole=False))
+    assert start.offsets == {0: 3, 1: 4, 2: 2}
+    assert stream_start(None, plan(None, now, whole=False)).offsets == {0: 5, 1: 0, 2: 2}
+    again = progress(3, 4, topic_id="another")
+    assert stream_start(again, plan(again, now, whole=False)).offsets == {0: 5, 1: 0, 2: 2}
 
 
 def test_another_cluster_is_told_by_its_id():
