@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
+from cluster.analytics.windows import record_schema  # noqa: E402
 from cluster.analytics.windows.record_schema import (  # noqa: E402
     CLOCK_SKEW_MS,
     NESTED,
@@ -315,3 +316,25 @@ def test_late_records_are_named() -> None:
     early, late = quota_record(ts=START_MS + 60_000), quota_record(ts=START_MS + 30_000)
     found = look(as_written(early), as_written(late), at_ms=START_MS + 30_000)
     assert found.late((START_MS + 40_000) * 1000) == [1]
+
+
+def test_few_values_are_looked_at_one_by_one_because_of_a_malformed_one(monkeypatch):
+    looked_at = 0
+    row = record_schema._row  # noqa: SLF001
+
+    def counted(value: bytes) -> dict[str, Any] | str:
+        nonlocal looked_at
+        looked_at += 1
+        return row(value)
+
+    monkeypatch.setattr(record_schema, "_row", counted)
+    good = as_written(quota_record())
+    values = [good] * 3_000
+    for at in (0, 1_234, 2_999):
+        values[at] = b'{"v":1,"kind":"quota",'
+    found = look(*values)
+    assert found.rejected == [(0, "not JSON"), (1_234, "not JSON"), (2_999, "not JSON")]
+    assert found.tables["quota"]["at"].to_pylist() == [
+        at for at, value in enumerate(values) if value is good
+    ]
+    assert looked_at <= 3 * 50
