@@ -28,6 +28,8 @@ OTHER: Final = "other"
 """Under which metric records of kinds without windows are counted."""
 DELTA_ROWS: Final = 100_000
 """Sums are written once there are so many: this bounds the memory of a task."""
+DELTA_BYTES: Final = 128 << 20
+"""Or once they take so much memory: names may be long."""
 ASIDE_MOST: Final = 1_000
 """Of what one task reads at most so many rejected values, and as many late ones, are put aside."""
 _SHOWN_BYTES: Final = 1024
@@ -83,7 +85,7 @@ class PieceSums:
         self._rejected_left = ASIDE_MOST
         self._late_left = ASIDE_MOST
         self._waiting: list[Sums] = []
-        self._waiting_rows = 0
+        self._waiting_rows = self._waiting_bytes = 0
         self._clock = SystemClock()
 
     def lose(self, count: int) -> None:
@@ -112,7 +114,8 @@ class PieceSums:
             self._note_late(partition, block, found.late(self._job.late_before_s * 1_000_000))
         self._waiting.append(sums)
         self._waiting_rows += _rows(sums)
-        if self._waiting_rows > DELTA_ROWS:
+        self._waiting_bytes += _bytes(sums)
+        if self._waiting_rows > DELTA_ROWS or self._waiting_bytes > DELTA_BYTES:
             self._gather()
 
     def _add_in_halves(self, partition: int, block: Block, problem: Exception) -> None:
@@ -149,10 +152,12 @@ class PieceSums:
     def _gather(self) -> None:
         """Add up what waits; write it if that has not made it much less."""
         sums = joined(self._waiting)
-        self._waiting, self._waiting_rows = [sums], _rows(sums)
-        if self._waiting_rows > DELTA_ROWS // 2:
+        self._waiting = [sums]
+        self._waiting_rows, self._waiting_bytes = _rows(sums), _bytes(sums)
+        if self._waiting_rows > DELTA_ROWS // 2 or self._waiting_bytes > DELTA_BYTES // 2:
             self._write(sums)
-            self._waiting, self._waiting_rows = [], 0
+            self._waiting = []
+            self._waiting_rows = self._waiting_bytes = 0
 
     def _write(self, sums: Sums) -> None:
         path = delta_path(self._job.change, f"{self._name}-{len(self._deltas)}")
@@ -183,6 +188,10 @@ class PieceSums:
 
 def _rows(sums: Sums) -> int:
     return sum(table.num_rows for table in sums.values())
+
+
+def _bytes(sums: Sums) -> int:
+    return sum(table.nbytes for table in sums.values())
 
 
 def together(results: Iterable[PieceResult]) -> PieceResult:

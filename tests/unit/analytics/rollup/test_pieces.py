@@ -132,3 +132,12 @@ def test_what_cannot_be_added_is_named_and_the_rest_of_its_block_is_in_the_windo
     assert result.rejected == {"cannot be added: too odd": 2}
     lines = [json.loads(line) for line in result.aside]
     assert [line["offset"] for line in lines] == [70, 201]
+
+
+def test_sums_with_long_names_are_written_before_they_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "DELTA_BYTES", 200_000)
+    records = [quota_record(client_id=f"{number:032000}") for number in range(30)]
+    parts = [block([each]) for each in records]
+    result = added(job(tmp_path), *parts)
+    assert [delta.rows for delta in result.deltas] == [7, 7, 7, 7, 2]
+    assert result.counts == {"quota": 30}
