@@ -199,14 +199,20 @@ def test_the_rollup_takes_every_record(metric_records: MetricRecords) -> None:
 
 
 def test_clients_do_not_produce_to_it_unless_a_setting_allows_it(observed: Cluster) -> None:
-    def outcome() -> KafkaError | None:
+    def outcome(timestamp_ms: int = 0) -> KafkaError | None:
         errors: list[KafkaError | None] = []
         producer = Producer({"bootstrap.servers": observed.bootstrap})
         producer.produce(
-            METRICS, b"no metric record", on_delivery=lambda error, _: errors.append(error)
+            METRICS,
+            b"no metric record",
+            timestamp=timestamp_ms,
+            on_delivery=lambda error, _: errors.append(error),
         )
         assert producer.flush(DEADLINE_S) == 0
         return errors[0]
+
+    def is_of_time(error: KafkaError | None) -> bool:
+        return error is not None and error.code() == KafkaError.INVALID_TIMESTAMP
 
     refused = outcome()
     assert refused is not None
@@ -215,6 +221,10 @@ def test_clients_do_not_produce_to_it_unless_a_setting_allows_it(observed: Clust
     whom = ("--entity-type", "brokers", "--entity-default")
     observed.command("configs", "--alter", *whom, "--add-config", f"{setting}=true")
     wait_until(lambda: outcome() is None, "every leader to know the setting")
+    wait_until(
+        lambda: is_of_time(outcome(1_600_000_000_000)),
+        "every leader to refuse a record of 2020",
+    )
     observed.command("configs", "--alter", *whom, "--delete-config", setting)
     wait_until(lambda: outcome() is not None, "every leader to know that it is gone")
     view = describe(observed.addresses[0])

@@ -46,6 +46,8 @@ CONFIGS: Final = {
     "cleanup.policy": "delete",
     # Readers compare the timestamp of a record with the time in its value.
     "message.timestamp.type": "CreateTime",
+    # One record can make windows of its hour, so those that clients may write are of that day.
+    "message.timestamp.before.max.ms": str(24 * 60 * 60 * 1000),
     "max.message.bytes": str(BATCH_MAX_BYTES),
 }
 """Of the topic when it is created: each partition keeps a day, and half an hour at most, but no
