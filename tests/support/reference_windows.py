@@ -201,6 +201,7 @@ def _quota(members: Sequence[Record], width_s: int) -> Record:
         "throttled": sum(each["throttled"] for each in members),
         "seconds_over_limit": sum(limit is not None and each["rate"] > limit for each in members),
         "seconds_throttled": sum(each["throttled"] > 0 for each in members),
+        "covered_ms": sum(each["interval_ms"] for each in members),
     }
 
 

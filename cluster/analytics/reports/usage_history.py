@@ -19,7 +19,7 @@ _QUOTA_ORDER: Final = ("produce", "fetch", "request", "mutation")
 _WHOSE: Final = ("user", "client_id", "quota")
 _PARTS: Final = (*_WHOSE, "broker", "rule", "limit")
 """What windows are first added up by: the most that is in memory, beside one piece."""
-_COUNTS: Final = ("requests", "throttled", "seconds_over_limit", "records")
+_COUNTS: Final = ("requests", "throttled", "seconds_over_limit", "covered_ms")
 _SUMS: Final = ("usage_sum", "throttle_ms_sum", "muted_ms_sum", *_COUNTS)
 _HIGHEST: Final = ("rate_max", "throttle_ms_max")
 _TIMES: Final = (("first_start", "min"), ("last_start", "max"))
@@ -76,9 +76,9 @@ class Usage:
     muted_ms: float
     seconds_over_limit: int
     usage: float
-    active_seconds: int
+    active_seconds: float
     """Seconds in which the client was active, added up over brokers."""
-    limited_seconds: int
+    limited_seconds: float
     """Those of them in which a limit held."""
     limited_usage: float
     """The usage in the limited seconds."""
@@ -206,16 +206,17 @@ def _by_client(parts: pa.Table) -> pa.Table:
     """The rows of each of _WHOSE as one, with the rule and limit of the latest window."""
     limit = parts["limit"]
     is_limited = pc.is_valid(limit)
+    seconds = pc.divide(pc.cast(parts["covered_ms"], pa.float64()), 1000.0)
     parts = (
-        parts.append_column("limited_seconds", pc.if_else(is_limited, parts["records"], 0))
+        parts.append_column("limited_ms", pc.if_else(is_limited, parts["covered_ms"], 0))
         .append_column("limited_usage", pc.if_else(is_limited, parts["usage_sum"], 0.0))
-        .append_column("allowed", pc.fill_null(pc.multiply(limit, parts["records"]), 0.0))
+        .append_column("allowed", pc.fill_null(pc.multiply(limit, seconds), 0.0))
         .append_column("limits", limit)
         .sort_by([(name, "ascending") for name in ("last_start", "broker", "rule", "limit")])
     )
     last = pc.ScalarAggregateOptions(skip_nulls=False)
     how: list[tuple[Any, ...]] = [
-        *((name, "sum") for name in (*_SUMS, "limited_seconds", "limited_usage", "allowed")),
+        *((name, "sum") for name in (*_SUMS, "limited_ms", "limited_usage", "allowed")),
         *((name, "max") for name in _HIGHEST),
         *_TIMES,
         ("rule", "last", last),
@@ -305,8 +306,8 @@ def usages(found: pa.Table) -> Iterator[Usage]:
                 muted_ms=row["muted_ms_sum"] or 0.0,
                 seconds_over_limit=row["seconds_over_limit"] or 0,
                 usage=row["usage_sum"] or 0.0,
-                active_seconds=row["records"] or 0,
-                limited_seconds=row["limited_seconds"] or 0,
+                active_seconds=(row["covered_ms"] or 0) / 1000,
+                limited_seconds=(row["limited_ms"] or 0) / 1000,
                 limited_usage=row["limited_usage"] or 0.0,
                 allowed=row["allowed"] or 0.0,
             )

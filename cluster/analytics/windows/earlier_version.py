@@ -264,6 +264,7 @@ def _sums(stored: pa.Table, kind: WindowKind) -> pa.Table:
         for name in ("usage", "throttle_ms", "muted_ms"):
             columns[f"{name}_exact"] = pc.cast(stored[f"{name}_sum"], MILLIONTHS)
         columns["seconds_throttled"] = pc.fill_null(stored["seconds_throttled"], 0)
+        columns["covered_ms"] = pc.multiply(stored["records"], 1000)  # its reports took it so
         columns["histogram"], missing = _histograms(stored)
         found = _table(columns, kind)
         return found if missing is None else added_up(_with_rates(found, missing), kind)

@@ -105,7 +105,7 @@ QUOTA: Final = WindowKind(
         *_columns(Rule.highest, pa.float64(), "rate_max", "throttle_ms_max"),
         *_columns(
             *(Rule.total, _COUNT),
-            *("requests", "throttled", "seconds_over_limit", "seconds_throttled"),
+            *("requests", "throttled", "seconds_over_limit", "seconds_throttled", "covered_ms"),
         ),
         _RECORDS,
         _HISTOGRAM,

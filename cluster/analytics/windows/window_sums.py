@@ -98,6 +98,7 @@ def _quota(records: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
         "throttled": records["throttled"],
         "seconds_over_limit": pc.cast(over, pa.int64()),
         "seconds_throttled": pc.cast(pc.greater(records["throttled"], 0), pa.int64()),
+        "covered_ms": records["interval_ms"],
         "histogram": histogram.singles(histogram.rate_codes(records["rate"])),
     }
 

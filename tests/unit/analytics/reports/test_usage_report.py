@@ -123,6 +123,17 @@ def test_averages_are_per_broker_and_count_active_seconds():
     assert usage.throttle_ms_max == 12.5
 
 
+def test_averages_do_not_depend_on_how_often_brokers_write():
+    once = [
+        quota_record(ts=START_MS + at_ms, interval_ms=5000, usage=5.0 * MIB, limit=2.0 * MIB)
+        for at_ms in range(5000, 40_001, 5000)
+    ]
+    usage = only(once)
+    assert usage.rate_avg == pytest.approx(1.0 * MIB)
+    assert usage.active_seconds == 40
+    assert usage.percent_of_limit == pytest.approx(50)
+
+
 def test_a_changed_limit_counts_for_its_time_and_does_not_double_a_window():
     usage = only([*noisy(15), *noisy(40, limit=0.5 * MIB)[30:]])
     assert usage.limit == 0.5 * MIB
