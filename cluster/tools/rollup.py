@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.rollup.engines import AUTO, ENGINES, LOCAL_RECORDS_MAX
-from cluster.analytics.rollup.offset_ranges import PYTHON, SOURCES
+from cluster.analytics.rollup.offset_ranges import KAFKA, PYTHON, SOURCES
 from cluster.analytics.windows.places import local_path, scheme_of
 from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.model.errors import UserError
@@ -133,12 +133,13 @@ def run(args: argparse.Namespace) -> int:
     need_extra(WINDOWS_EXTRA, "pyarrow")
 
     from cluster.analytics.rollup.job import RollupOptions, roll_up
-    from cluster.analytics.rollup.spark_session import spark_session
+    from cluster.analytics.rollup.spark_session import QUERY_MEMORY, TASK_MEMORY, spark_session
 
     files = data_dir(args)
     master = args.master or _MASTER
     log = files.log("rollup")
-    start_spark = partial(spark_session, master, log, args.packages)
+    memory = QUERY_MEMORY if args.source == KAFKA else TASK_MEMORY
+    start_spark = partial(spark_session, master, log, args.packages, memory=memory)
     options = RollupOptions(
         connection={"bootstrap.servers": servers, **client_properties(args)},
         topic=args.topic,

@@ -4,13 +4,14 @@ Its `report` runs in Spark's workers, which may lack this project's packages: on
 library is imported at the top.
 """
 
+import contextlib
 import ipaddress
 import json
 import platform
 import re
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +98,8 @@ def check_workers(spark: "SparkSession", store: "Store") -> None:
     is_local = (context.master or "").startswith("local")
     token = None if is_local else f"{_TOKENS}-{secrets.token_hex(8)}"
     if token is not None:
-        store.write_bytes(token, b"")
+        with _writing(store):
+            store.write_bytes(token, b"")
     seen = store.place, token
     count = max(2, context.defaultParallelism)
     try:
@@ -108,7 +110,8 @@ def check_workers(spark: "SparkSession", store: "Store") -> None:
         ) from None
     finally:
         if token is not None:
-            store.remove(token)
+            with contextlib.suppress(OSError):
+                store.remove(token)
     for each in found:
         check_report(json.loads(each), store.shown())
 
@@ -173,8 +176,15 @@ def why_no_worker(text: str, executable: str) -> str | None:
 def check_output(store: "Store") -> None:
     """Raises UserError if nothing can be written to the output."""
     token = f"{_TOKENS}-{secrets.token_hex(8)}"
-    try:
+    with _writing(store):
         store.write_bytes(token, b"")
         store.remove(token)
+
+
+@contextlib.contextmanager
+def _writing(store: "Store") -> Iterator[None]:
+    """Raise UserError for what a store refuses."""
+    try:
+        yield
     except OSError as problem:
         raise UserError(f"cannot write to {store.shown()}: {problem.strerror or problem}") from None
