@@ -284,6 +284,7 @@ class Truth:
                     "throttled": 0,
                     "seconds_over_limit": 0,
                     "seconds_throttled": 0,
+                    "covered_ms": 60_000,
                     "histogram": [(rate_bucket(rate), 60)],
                 }
 

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 BUDGETS: Final = {
-    "tests/unit": 400,
+    "tests/unit": 500,
     "tests/wire": 15,
     "tests/tidy": 15,
     "tests/simulation": 110,

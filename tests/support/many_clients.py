@@ -63,6 +63,7 @@ def _sums(ids: pa.Array, start_s: int) -> pa.Table:
         "throttled": over,
         "seconds_over_limit": over,
         "seconds_throttled": over,
+        "covered_ms": _constant(1000, pa.int64(), count),
         "records": _constant(1, pa.int64(), count),
         "histogram": histogram.singles(histogram.rate_codes(pa.chunked_array([rates]))),
     }

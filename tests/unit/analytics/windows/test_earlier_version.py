@@ -170,6 +170,7 @@ def test_a_change_that_version_1_had_not_decided_is_thrown_away(tmp_path):
     assert ".drafts" not in top(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_kill_before_any_operation_of_taking_over(tmp_path):
     template = tmp_path / "template"
     records = [each for each in of_version_1(2, START_MS, seconds=3) if each["kind"] == "quota"]

@@ -34,6 +34,8 @@ from tests.support.window_directories import (
     reached,
 )
 
+pytestmark = pytest.mark.slow
+
 KINDS = [KIND_OF["quota"]]
 """One kind makes as many sorts of steps as seven, and fewer of them."""
 DAY_MS = 86_400_000
