@@ -156,7 +156,10 @@ def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster,
     text = run(KAFKA_CONFIGS, "--alter", *everyone, "--add-config", "log.roll.ms=78")
     assert text == "Completed updating default config for brokers in the cluster.\n"
 
-    text = run(KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    described = (KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    # Brokers take settings up from the registry, one by one.
+    wait_until(lambda: run(*described).count("=78") == 3, "the brokers to have taken them up")
+    text = run(*described)
     assert text.splitlines() == [
         "Dynamic configs for broker 0 are:",
         "Dynamic configs for broker 1 are:",

@@ -12,7 +12,7 @@ import pytest
 from tests.support.metric_records import Record, produce, quota_record
 from tests.support.reference_windows import every_kind
 from tests.support.running_cluster import Cluster
-from tests.support.spark import need_spark
+from tests.support.spark import java_log, need_spark
 from tests.support.topics import create_topic, unique_name
 from tests.support.waiting import wait_until
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_one_clear_line(spark, cluster, full_topic):
             read(spark, cluster, topic, **options).collect()
 
 
-def test_a_password_is_in_no_plan_message_or_log(spark, cluster, full_topic, log, capfd):
+def test_a_password_is_in_no_plan_message_or_log(spark, cluster, full_topic, capfd):
     secret = {"kafka.sasl.password": "geheim-1", "kafka.ssl.key.password": "geheim-2"}
     spark.sparkContext.setLogLevel("DEBUG")
     try:
@@ -210,6 +210,6 @@ def test_a_password_is_in_no_plan_message_or_log(spark, cluster, full_topic, log
     finally:
         spark.sparkContext.setLogLevel("ERROR")
     assert "geheim" not in "".join(capfd.readouterr())
-    logged = log.read_text(errors="replace")
+    logged = java_log().read_text(errors="replace")
     assert " DEBUG " in logged
     assert re.findall(r".*geheim.*", logged) == []

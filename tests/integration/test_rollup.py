@@ -26,7 +26,7 @@ from tests.support.metric_records import (
     quota_record,
 )
 from tests.support.running_cluster import Cluster
-from tests.support.spark import need_spark
+from tests.support.spark import java_log, need_spark
 from tests.support.topics import create_topic, metrics_topic, unique_name
 from tests.support.waiting import wait_until
 
@@ -314,13 +314,13 @@ def test_large_records_are_not_in_memory_together(cluster):
     assert memory_kib < 160 << 10, "a block, the client's queue and what is on its way"
 
 
-def test_a_password_is_in_no_log_and_no_plan_of_spark(spark, spark_log, cluster, tmp_path, capfd):
+def test_a_password_is_in_no_log_and_no_plan_of_spark(spark, cluster, tmp_path, capfd):
     topic = metrics_topic(cluster)
     produce(cluster.bootstrap, topic, [quota_record()])
     options = options_of(cluster, topic, tmp_path, engine=SPARK)
     options = replace(options, connection={**options.connection, "sasl.password": "hunter2"})
     following = FollowOptions(options, tmp_path / "_follow", 0.1, 10, timedelta(minutes=1), True)
-    before = spark_log.stat().st_size
+    before = java_log().stat().st_size
     spark.sparkContext.setLogLevel("INFO")
     try:
         job.roll_up(options, lambda _: nullcontext(), lambda: nullcontext(spark))
@@ -335,7 +335,7 @@ def test_a_password_is_in_no_log_and_no_plan_of_spark(spark, spark_log, cluster,
         )
     finally:
         spark.sparkContext.setLogLevel("ERROR")
-    logged = spark_log.read_bytes()[before:]
+    logged = java_log().read_bytes()[before:]
     assert b"Starting task" in logged
     assert b"hunter2" not in logged
     assert "hunter2" not in "".join(capfd.readouterr())
@@ -366,7 +366,7 @@ def test_an_output_that_cannot_be_used_is_one_line(cluster, tmp_path):
     file.write_text("")
     for place, reason in (
         (str(file / "windows"), "cannot write to .*/file/windows: [A-Z][a-z ]+"),
-        ("s4://bucket/windows", "cannot use s4://bucket/windows: .*"),
+        ("s4://bucket/windows", "cannot keep windows at s4://bucket/windows: .*"),
         ("hdfs://nowhere/windows", ".*hdfs.*"),
     ):
         options = replace(options_of(cluster, topic, tmp_path), output=place)

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cluster.analytics.rollup.java_process import NoJava, find_java
@@ -17,3 +18,16 @@ def need_spark() -> None:
             find_java(Path(directory))
         except NoJava as none:
             pytest.skip(str(none), allow_module_level=True)
+
+
+def java_log() -> Path:
+    """The file that the Java of this process writes to, which whoever started it has chosen."""
+    (java,) = filter(_is_java, psutil.Process().children(recursive=True))
+    return Path(f"/proc/{java.pid}/fd/1").readlink()
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return "pyspark-shell" in process.cmdline()
+    except psutil.Error:  # it has ended, or is about to
+        return False
