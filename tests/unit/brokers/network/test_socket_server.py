@@ -670,6 +670,9 @@ def test_a_client_that_does_not_read_keeps_no_deleted_file_for_long(start, tmp_p
         def fileno(self) -> int:
             return self._descriptor
 
+        def view(self) -> memoryview:
+            return memoryview(os.pread(self._descriptor, self.size_bytes, self.position))
+
     stage = start(max_idle_ms=-1)
     slow, quick = stage.connected(), stage.connected()
     for client in (slow, quick):
