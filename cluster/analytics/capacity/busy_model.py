@@ -35,7 +35,7 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BusyModel:
-    """Of one broker."""
+    """How the busy share of one broker follows from its load."""
 
     kind: str
     """`fitted` or `proportional`."""

@@ -62,7 +62,7 @@ class Disks:
 
 
 def disks(history: History) -> Disks:
-    """Of every broker that has windows."""
+    """The figures of each broker that has windows."""
     names = ("log_size_last", "disk_total_last", "disk_usable_last", "covered_ms")
     inflows = ("bytes_in_exact", "replication_bytes_in_exact")
     rows_of: dict[int, list[dict[str, Any]]] = defaultdict(list)

@@ -13,14 +13,14 @@ _BUSIEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Of all topics together."""
+    """The growth of the traffic of all topics together."""
 
     bytes_in_per_day: float | None
     bytes_out_per_day: float | None
     messages_per_day: float | None
     """Now: over the last 24 hours of the history. None without windows."""
     trend: Trend
-    """Of bytes in."""
+    """The trend of the bytes that clients produce."""
     messages_trend: Trend
     how: str
 

@@ -26,9 +26,9 @@ class BrokerHeadroom:
     windows: int
     idle_avg: float | None
     idle_low: float | None
-    """In the busiest tenth of its windows it was idle for at most this share."""
+    """The broker was idle for at most this share in the busiest tenth of its windows."""
     busy_max: float | None
-    """Of the busiest interval of a record."""
+    """The busy share of the busiest interval of a record."""
     bytes_per_s_max: float
     bytes_per_s_max_at: int | None
     """The highest window, all bytes in and out, with replication; when it began."""
@@ -49,7 +49,7 @@ class Headroom:
 
 
 def headroom(history: History) -> Headroom:
-    """Of every broker that has windows."""
+    """The figures of each broker that has windows."""
     gauges = ("connections_max", "leaders_max", "under_replicated_max")
     rows_of: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(

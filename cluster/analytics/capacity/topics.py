@@ -50,7 +50,7 @@ class TopicGrowth:
     size: float
     """Bytes of all of its replicas, when they were last told."""
     trend: Trend
-    """Of bytes in."""
+    """The trend of the bytes that clients produce."""
     size_trend: Trend
 
 

@@ -7,7 +7,7 @@ from cluster.analytics.rollup.spark_session import reason_in
 IN_WORKER = """\
 An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "/work/pieces.py", line 28, in read
+  File "pieces.py", line 28, in read
     raise UnusableDirectory("it is damaged")
 cluster.analytics.windows.manifest.UnusableDirectory: /windows/a.parquet is damaged: half
 """
