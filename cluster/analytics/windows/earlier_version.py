@@ -4,10 +4,7 @@ Its windows of 10 s become files of this version, hour by hour, as one change, w
 earlier files. Interrupted before that is decided, it is begun again; after, it is finished.
 """
 
-import contextlib
-import fcntl
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -46,7 +43,7 @@ from cluster.analytics.windows.merge import NewFile, UnitDrafts, merge_in
 from cluster.analytics.windows.merge_plans import day_task
 from cluster.analytics.windows.parquet_files import in_words
 from cluster.analytics.windows.repair import AHEAD
-from cluster.analytics.windows.store import InUse, LocalStore, Store
+from cluster.analytics.windows.store import LocalStore, Store, locked_folder
 from cluster.analytics.windows.window_sums import added_up
 
 VERSION: Final = 1
@@ -84,7 +81,7 @@ def take_over(commits: Commits) -> None:
     """
     store = commits.store
     assert isinstance(store, LocalStore)
-    with _locked(store.root), in_words(store):
+    with locked_folder(store.root), in_words(store):  # which software of version 1 locks
         _finish_earlier_change(store)
         progress, number, newest_s = _progress(store)
         end_s = int((datetime.now(UTC) + AHEAD).timestamp())
@@ -110,20 +107,6 @@ def take_over(commits: Commits) -> None:
         commits.commit(change)
         for name in _LEFT_OVER:
             shutil.rmtree(store.root / name, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """Keep software of version 1 out, which locks the directory itself."""
-    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUse from None
-        yield
-    finally:
-        os.close(place)
 
 
 def _finish_earlier_change(store: LocalStore) -> None:

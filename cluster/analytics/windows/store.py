@@ -102,6 +102,20 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     return RemoteStore(files, base, text)
 
 
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder within the block, for one process at a time. Raises InUse, OSError."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse from None
+        yield
+    finally:
+        os.close(place)
+
+
 class LocalStore:
     """A folder of this machine. What a method has written lasts through a crash of the machine."""
 
@@ -183,15 +197,8 @@ class LocalStore:
         """See Store. The lock is on a folder, so it leaves no file, and ends with the process."""
         folder = self.root / META
         _make_folder(folder)
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try:
-                fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InUse from None
+        with locked_folder(folder):
             yield
-        finally:
-            os.close(place)
 
     def _prune(self, folder: Path) -> None:
         kept = {self.root, self.root / META}
