@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.broker import produce_frame  # noqa: E402 - after the path is set
-from cluster.brokers.handlers import HANDLERS  # noqa: E402
+from cluster.brokers.dispatch.table import HANDLERS  # noqa: E402
 from cluster.brokers.metrics.counters import BrokerCounters  # noqa: E402
 from cluster.brokers.network.socket_server import NetworkOptions, SocketServer  # noqa: E402
 from cluster.metrics.mmap_stats import MmapStats  # noqa: E402

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log.partition_log import PartitionLog
+from cluster.log.options import LogOptions
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
@@ -60,8 +60,8 @@ def measure(root: Path, batch_bytes: int, megabytes: int) -> list[float]:
 def scrub(log: PartitionLog) -> float:
     """Seconds for the check that the scrub makes; 0 in versions without one."""
     try:
-        from cluster.brokers.log.segment_check import SegmentCheck
-        from cluster.brokers.log_scrubber import file_of
+        from cluster.brokers.storage.log_scrubber import file_of
+        from cluster.log.segment_check import SegmentCheck
     except ImportError:
         return 0.0
     return least(lambda: [SegmentCheck(file_of(log, one)).run() for one in log.segments])

@@ -27,8 +27,8 @@ from crc32c import crc32c
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cluster.brokers.log.cleaner.cleaning_process import Cleaning  # noqa: E402 - after the path
-from cluster.brokers.log.cleaner.order import CleaningOrder, SourceSegment  # noqa: E402
+from cluster.log.cleaner.cleaning_process import Cleaning  # noqa: E402 - after the path
+from cluster.log.cleaner.order import CleaningOrder, SourceSegment  # noqa: E402
 from cluster.model.ids import Offset  # noqa: E402
 from cluster.records.batch import BatchHeader, stamp_checksum  # noqa: E402
 from cluster.records.builder import NewRecord, build_batch  # noqa: E402

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 if TYPE_CHECKING:
-    from cluster.brokers.log.partition_log import PartitionLog
+    from cluster.log.partition_log import PartitionLog
     from cluster.model.clocks import WallMs
 
 STEP_BYTES: Final = 16 << 20
@@ -203,8 +203,8 @@ def recycled(place: Path, batches: list[memoryview], count: int) -> float:
 
 def open_log(place: Path) -> "tuple[PartitionLog, WallMs]":
     """An empty log, and the time of its appends."""
-    from cluster.brokers.log.options import LogOptions
-    from cluster.brokers.log.partition_log import PartitionLog
+    from cluster.log.options import LogOptions
+    from cluster.log.partition_log import PartitionLog
     from cluster.model.clocks import WallMs
     from cluster.model.ids import Offset, TopicPartition
 

@@ -30,8 +30,8 @@ from typing import Any
 
 import psutil
 
+from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.network.channel import Channel
-from cluster.brokers.pipeline import Pipeline
 from cluster.launch import StartOptions, start
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind, QuotaRow

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.publisher import DRAINED_PER_TICK, TICK_MS
-from cluster.brokers.quotas.client_accounts import ClientAccounts
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connected_clients import ConnectedClients
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.quotas.client_accounts import ClientAccounts
+from cluster.quotas.client_quotas import ClientQuotas
 
 ROUNDS: Final = 3
 WITHIN_MS: Final = 10_500

@@ -2,9 +2,9 @@
 
 import time
 
-from cluster.brokers.quotas.client_accounts import ClientAccounts
-from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.quotas.client_accounts import ClientAccounts
+from cluster.quotas.client_quotas import ClientQuotas
 
 REQUESTS = 200_000
 CLIENTS = 1_000

@@ -27,12 +27,12 @@ sys.path.insert(0, str(ROOT))
 
 from crc32c import crc32c  # noqa: E402 - after the path is set
 
-from cluster.brokers.log.log_directory import LogDirectory  # noqa: E402
-from cluster.brokers.log.options import LogOptions  # noqa: E402
-from cluster.brokers.log.partition_log import PartitionLog  # noqa: E402
-from cluster.brokers.log.recovery import LastStop, recover  # noqa: E402
-from cluster.brokers.log_repairs import Extent, LogRepairs  # noqa: E402
 from cluster.brokers.replication.partition_table import PartitionTable  # noqa: E402
+from cluster.brokers.storage.log_repairs import Extent, LogRepairs  # noqa: E402
+from cluster.log.log_directory import LogDirectory  # noqa: E402
+from cluster.log.options import LogOptions  # noqa: E402
+from cluster.log.partition_log import PartitionLog  # noqa: E402
+from cluster.log.recovery import LastStop, recover  # noqa: E402
 from cluster.model.clocks import WallMs  # noqa: E402
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition  # noqa: E402
 from cluster.records.builder import NewRecord, build_batch  # noqa: E402

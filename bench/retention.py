@@ -15,12 +15,12 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.brokers.log.directory_work import DirectoryWork
-from cluster.brokers.log.log_directory import LogDirectory
-from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log_retention import LogRetention
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.storage.log_retention import LogRetention
+from cluster.log.directory_work import DirectoryWork
+from cluster.log.log_directory import LogDirectory
+from cluster.log.options import LogOptions
 from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition

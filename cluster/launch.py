@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
-from cluster.brokers.log.directory_room import disk_space
 from cluster.config.broker import (
     BROKER_SETTINGS,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
@@ -41,6 +40,7 @@ from cluster.coordinator.registry.server.options import (
     RegistryOptions,
 )
 from cluster.coordinator.registry.server.registry_process import run_registry
+from cluster.log.directory_room import disk_space
 from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
 from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError

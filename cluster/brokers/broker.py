@@ -10,22 +10,22 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from cluster.brokers import options
+from cluster.brokers.assembly import options
+from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
-from cluster.brokers.first_user import store_first_user
-from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.log.log_directory import LogDirectory, open_all
-from cluster.brokers.log_repairs import Extent, LoadingReports, LogRepairs
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters, open_counters
 from cluster.brokers.network.socket_server import SocketServer
-from cluster.brokers.ports import BrokerPorts
-from cluster.brokers.tls_listeners import TlsListeners
+from cluster.brokers.network.tls_listeners import TlsListeners
+from cluster.brokers.security.first_user import store_first_user
+from cluster.brokers.storage.log_repairs import Extent, LoadingReports, LogRepairs
 from cluster.config import broker as keys
 from cluster.config.listeners import client_listeners
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.coordinator.registry.client.registry_settings import access_of
+from cluster.log.log_directory import LogDirectory, open_all
 from cluster.model.broker_state import BrokerState
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.cluster_view import ClusterView

@@ -10,46 +10,27 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from cluster.brokers import options
-from cluster.brokers.checkpoint_writer import CheckpointWriter
-from cluster.brokers.controller_asks import ControllerAsks
-from cluster.brokers.controller_updates import ControllerUpdates
-from cluster.brokers.directory_failures import DirectoryFailures
-from cluster.brokers.directory_record import DirectoryRecord
-from cluster.brokers.full_directories import LOOK_PERIOD_MS, FullDirectories
-from cluster.brokers.group_configs import GroupConfigs
+from cluster.brokers.assembly import options
+from cluster.brokers.assembly.log_integrity import LogIntegrity
+from cluster.brokers.assembly.metric_timers import start_metrics
+from cluster.brokers.assembly.ports import BrokerPorts
+from cluster.brokers.dispatch.pipeline import Pipeline
+from cluster.brokers.dispatch.services import Services
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.groups.log_ends import LeaderLogEnds
-from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.internal_topics import InternalTopics
-from cluster.brokers.log.directory_work import DirectoryWork
-from cluster.brokers.log_cleaner import LogCleaner
-from cluster.brokers.log_flusher import LogFlusher
-from cluster.brokers.log_integrity import LogIntegrity
-from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
-from cluster.brokers.long_work import LongWork
-from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_timers import start_metrics
+from cluster.brokers.membership.controller_asks import ControllerAsks
+from cluster.brokers.membership.controller_updates import ControllerUpdates
+from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.membership.offline_report import OfflineReport
+from cluster.brokers.membership.peer_pings import PeerPings
+from cluster.brokers.membership.registration import Registration
 from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.offline_report import OfflineReport
-from cluster.brokers.option_changes import OptionChanges
-from cluster.brokers.peer_pings import PeerPings
-from cluster.brokers.pipeline import Pipeline
-from cluster.brokers.ports import BrokerPorts
-from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connected_clients import ConnectedClients
-from cluster.brokers.quotas.connection_rates import ConnectionRates
-from cluster.brokers.quotas.mutation_quota import admit_of
-from cluster.brokers.quotas.quota_changes import QuotaChanges
-from cluster.brokers.quotas.quota_events import quota_noter
-from cluster.brokers.quotas.throttle import QuotaThrottle
-from cluster.brokers.registration import Registration
-from cluster.brokers.replica_moves import ReplicaMoves
+from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -58,8 +39,22 @@ from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.security.acl_changes import AclChanges
 from cluster.brokers.security.authentication import Authentication
-from cluster.brokers.services import Services
-from cluster.brokers.setting_changes import SettingChanges
+from cluster.brokers.storage.checkpoint_writer import CheckpointWriter
+from cluster.brokers.storage.directory_failures import DirectoryFailures
+from cluster.brokers.storage.directory_record import DirectoryRecord
+from cluster.brokers.storage.full_directories import LOOK_PERIOD_MS, FullDirectories
+from cluster.brokers.storage.log_cleaner import LogCleaner
+from cluster.brokers.storage.log_flusher import LogFlusher
+from cluster.brokers.storage.log_retention import FIRST_CHECK_MS, LogRetention
+from cluster.brokers.storage.option_changes import OptionChanges
+from cluster.brokers.storage.replica_moves import ReplicaMoves
+from cluster.brokers.stored.group_configs import GroupConfigs
+from cluster.brokers.stored.producer_ids import ProducerIds
+from cluster.brokers.stored.quota_changes import QuotaChanges
+from cluster.brokers.stored.setting_changes import SettingChanges
+from cluster.brokers.throttling.connected_clients import ConnectedClients
+from cluster.brokers.throttling.quota_events import quota_noter
+from cluster.brokers.throttling.throttle import QuotaThrottle
 from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
@@ -67,6 +62,7 @@ from cluster.config.topic import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_EN
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.log.directory_work import DirectoryWork
 from cluster.metrics.events import EventLog
 from cluster.model.cluster import BrokerRegistration, Endpoint
 from cluster.model.errors import StorageFailed
@@ -79,6 +75,10 @@ from cluster.protocol.peer.control import (
     Ping,
     ProduceMetrics,
 )
+from cluster.quotas.client_quotas import ClientQuotas
+from cluster.quotas.connection_rates import ConnectionRates
+from cluster.quotas.mutation_quota import admit_of
+from cluster.runtime.long_work import LongWork
 from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)

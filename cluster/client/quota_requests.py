@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from cluster.brokers.quotas.alteration import FilterComponent, entity_of, parts_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import ApiKey
@@ -15,6 +14,7 @@ from cluster.protocol.messages import (
     QuotaFilterComponent,
     QuotaOperation,
 )
+from cluster.quotas.alteration import FilterComponent, entity_of, parts_of
 
 
 class Caller(Protocol):

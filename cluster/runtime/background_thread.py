@@ -5,12 +5,25 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 Post = Callable[[Callable[[], None]], None]
 """Hands a call to a thread, which makes such calls one after the other."""
+
+
+class Background(Protocol):
+    """A thread that runs calls one after the other."""
+
+    def do(self, call: Callable[[], None]) -> None:
+        """Queue a call; it must not raise."""
+        ...
+
+    def close(self, *, drop: bool = False) -> None:
+        """Finish all queued calls, or with `drop` only the one that is running."""
+        ...
+
 
 _REST_AFTER_S: Final = 0.002
 """Rest only after this much work: shorter rests cost more than they give."""

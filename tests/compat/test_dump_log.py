@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.transaction_index import AbortedTransaction, write_transactions
+from cluster.log.partition_log import PartitionLog
+from cluster.log.transaction_index import AbortedTransaction, write_transactions
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.compat.kafka_process import ToolShell, run_program
-from tests.unit.brokers.log.log_builder import NOW_MS, a_batch, append, open_log
+from tests.unit.log.log_builder import NOW_MS, a_batch, append, open_log
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from cluster.brokers.log.checkpoints import DamagedCheckpoint, read_offsets
-from cluster.brokers.log.cleaner.cleaning_process import work
-from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
-from cluster.brokers.log.cleaner.order import CLEANED, DONE
-from cluster.brokers.log.options import CleaningPolicy, LogOptions
-from cluster.brokers.log.partition_log import PartitionLog
+from cluster.log.checkpoints import DamagedCheckpoint, read_offsets
+from cluster.log.cleaner.cleaning_process import work
+from cluster.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
+from cluster.log.cleaner.order import CLEANED, DONE
+from cluster.log.options import CleaningPolicy, LogOptions
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import BatchHeader, batches_of

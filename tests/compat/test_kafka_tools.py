@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.config.broker import OWN_SETTINGS
 from cluster.config.setting import Update
 from cluster.records.batch import Compression, batches_of

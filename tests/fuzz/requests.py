@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from kio.index import load_request_schema
 
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.broker_probes import batch_of

@@ -24,7 +24,13 @@ TESTS_OF_COMPILED_MODULES = [
         ),
         *("protocol/test_framing.py", "protocol/test_produce_codec.py"),
         *("protocol/test_fetch_codec.py", "protocol/test_fetch_request.py"),
-        *("brokers/log", "brokers/quotas", "brokers/network", "brokers/test_pipeline.py"),
+        *(
+            "log",
+            "quotas",
+            "brokers/throttling",
+            "brokers/network",
+            "brokers/dispatch/test_pipeline.py",
+        ),
         *(
             "brokers/replication/test_leader_replica.py",
             "brokers/replication/test_leader_fetches.py",
@@ -34,11 +40,11 @@ TESTS_OF_COMPILED_MODULES = [
             "brokers/replication/test_replica_roles.py",
         ),
         *("brokers/handlers/test_produce.py", "brokers/handlers/test_fetch.py"),
-        *("brokers/test_calls_per_request.py", "brokers/test_log_retention.py"),
+        *("brokers/test_calls_per_request.py", "brokers/storage/test_log_retention.py"),
     )
 ]
 """Those of the modules themselves, and of what calls them without much else."""
-OTHERS = "tests/unit/brokers/log/cleaner"
+OTHERS = "tests/unit/log/cleaner"
 
 
 pytestmark = [

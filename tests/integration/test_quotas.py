@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from cluster.brokers.quotas.alteration import FilterComponent
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.metrics.broker_metrics import BY_KEY
@@ -21,6 +20,7 @@ from cluster.metrics.stats_reader import read_stats
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from cluster.protocol.api import ApiKey
+from cluster.quotas.alteration import FilterComponent
 from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_brokers
 from tests.support.client_quotas import KIB, NamedClient, a_client_id, batch, limited, set_quota

@@ -9,9 +9,9 @@ import psutil
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log_repairs import HELPED_FROM_BYTES
+from cluster.brokers.storage.log_repairs import HELPED_FROM_BYTES
+from cluster.log.options import LogOptions
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch

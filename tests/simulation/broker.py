@@ -7,14 +7,14 @@ from random import Random
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
 from cluster.brokers.handlers import delete_records, produce
 from cluster.brokers.handlers.request import NotYet
-from cluster.brokers.log.log_directory import open_all
-from cluster.brokers.ports import BrokerPorts
 from cluster.config.settings import broker_settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.groups.requests import CommitOffsets, OffsetToCommit
+from cluster.log.log_directory import open_all
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId, TopicPartition

@@ -4,10 +4,10 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.brokers.log.damage import DamagedBatch
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord
+from cluster.log.damage import DamagedBatch
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import batches_of, read_header
 from cluster.records.reader import read_records

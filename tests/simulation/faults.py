@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
-from cluster.brokers.log import directory_room
-from cluster.brokers.log.directory_room import DiskSpace
+from cluster.log import directory_room
+from cluster.log.directory_room import DiskSpace
 from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.metrics.histogram import BUCKETS, Histogram, bucket_of
 from cluster.metrics.kafka_names import REQUEST_PARTS, TOPIC_METRICS

@@ -14,19 +14,20 @@ from typing import Any, Self
 
 from kio.index import load_response_schema
 
+from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
-from cluster.brokers.log.log_directory import open_all
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.ports import Background, BrokerPorts
-from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.config.settings import broker_settings
 from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.log.log_directory import open_all
 from cluster.model.cluster import OfflinePartitions, TopicState
 from cluster.model.errors import ErrorCode, PeerError, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
+from cluster.runtime.background_thread import Background
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.loop_time import Payer

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaClient, QuotaKind
+from cluster.quotas.client_quotas import ClientQuotas
 
 
 def run_to_end(job: Iterator[None], _steps_at_once: int) -> None:

@@ -1,6 +1,6 @@
 """What the replicas of a partition have on disk, once their brokers have stopped."""
 
-from cluster.brokers.log.checkpoints import HIGH_WATERMARKS, read_offsets
+from cluster.log.checkpoints import HIGH_WATERMARKS, read_offsets
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import batches_of
 from tests.support.running_cluster import Cluster

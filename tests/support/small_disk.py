@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log import directory_room
-from cluster.brokers.log.directory_room import DiskSpace
+from cluster.log import directory_room
+from cluster.log.directory_room import DiskSpace
 
 MIB = 1 << 20
 

@@ -11,8 +11,8 @@ from typing import Final
 from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
-from cluster.brokers.internal_topics import InternalTopics
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.consumer_requests import ConsumerTimings
 from cluster.coordinator.groups.counts import GroupCounts

@@ -6,7 +6,7 @@ from typing import cast
 
 from cluster.brokers.groups.shard_appends import ShardAppends
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
-from cluster.brokers.internal_topics import InternalTopics
+from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.consumer_requests import (
     ConsumerGroupDescription,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cluster.brokers.groups.former_histories import FormerHistories
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.groups.explanation import FormerStint, pack_kept, read_kept
 from cluster.coordinator.groups.history import Rebalance

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition

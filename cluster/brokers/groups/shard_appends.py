@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cluster.brokers.internal_topics import AppendOutcome, InternalTopics
+from cluster.brokers.replication.internal_topics import AppendOutcome, InternalTopics
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.effects import Append
 from cluster.model.clocks import MonotonicMs

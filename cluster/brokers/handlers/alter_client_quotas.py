@@ -11,7 +11,6 @@ from typing import Final
 from cluster.brokers.handlers.access import ALTER_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.quotas.alteration import changes_of, entity_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import Api, ApiKey
@@ -21,6 +20,7 @@ from cluster.protocol.messages import (
     QuotaAlteration,
     QuotaAlterationResult,
 )
+from cluster.quotas.alteration import changes_of, entity_of
 
 API: Final = Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 

@@ -13,7 +13,7 @@ from cluster.brokers.handlers.access import DELETE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.peer_pings import LIVENESS
+from cluster.brokers.membership.peer_pings import LIVENESS
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset

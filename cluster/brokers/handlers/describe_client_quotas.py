@@ -10,7 +10,6 @@ from typing import Final
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, check
 from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
 from cluster.coordinator.cluster_store import Quotas
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import KEY_OF_KIND
@@ -22,6 +21,7 @@ from cluster.protocol.messages import (
     DescribedEntry,
     DescribedQuota,
 )
+from cluster.quotas.alteration import FilterComponent, parts_of, selected
 
 API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
 from cluster.brokers.handlers.ports import HasMoves, MakesAnswersInSlices
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.log.log_directory import LogDirectory
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.protocol.api import Api, ApiKey

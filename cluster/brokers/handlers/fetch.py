@@ -19,11 +19,10 @@ from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
-from cluster.brokers.log.damage import DamagedBatch
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
-from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import Partition
+from cluster.log.damage import DamagedBatch
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.api import Api, ApiKey
@@ -38,6 +37,7 @@ from cluster.protocol.fetch_codec import (
     scan_fetch_request,
 )
 from cluster.protocol.fetch_request import each_once
+from cluster.quotas.client_accounts import ClientAccounts
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from cluster.brokers.handlers.access import DESCRIBE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import HasLongWork, HasLoop, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.log.batch_search import BatchSearch, TimestampOffset
 from cluster.brokers.replication.partition import Partition
+from cluster.log.batch_search import BatchSearch, TimestampOffset
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
 from cluster.protocol.api import Api, ApiKey

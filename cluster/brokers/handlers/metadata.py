@@ -35,9 +35,9 @@ from cluster.brokers.handlers.ports import (
     MakesAnswersInSlices,
 )
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.membership.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
+from cluster.brokers.membership.peer_pings import LIVENESS
 from cluster.brokers.network.connection import Outgoing
-from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
-from cluster.brokers.peer_pings import LIVENESS
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
 from cluster.model.acls import ResourceType
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState

@@ -3,22 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
-from cluster.brokers.long_work import LongWork
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.membership.peer_liveness import PeerLiveness
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.peer_liveness import PeerLiveness
-from cluster.brokers.quotas.quota_changes import QuotaChanges
-from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.security.acl_changes import AclChanges
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.brokers.security.logins import Logins
 from cluster.brokers.security.user_credentials import UserCredentials
-from cluster.brokers.setting_changes import SettingChanges
+from cluster.brokers.storage.replica_moves import ReplicaMoves
+from cluster.brokers.stored.group_configs import GroupConfigs
+from cluster.brokers.stored.quota_changes import QuotaChanges
+from cluster.brokers.stored.setting_changes import SettingChanges
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -28,6 +27,7 @@ from cluster.model.quotas import QuotaClient
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
+from cluster.runtime.long_work import LongWork
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 

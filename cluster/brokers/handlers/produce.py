@@ -30,10 +30,8 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
-from cluster.brokers.long_work import Job
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
-from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
 from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
 from cluster.model.errors import (
@@ -54,8 +52,10 @@ from cluster.protocol.produce_codec import (
     pack_produce_response,
     scan_produce_request,
 )
+from cluster.quotas.client_accounts import ClientAccounts
 from cluster.records.checked_batch import IsLong
 from cluster.records.produced import restamped, validate_produced
+from cluster.runtime.long_work import Job
 
 API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
 

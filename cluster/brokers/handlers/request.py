@@ -13,13 +13,13 @@ from cluster.brokers.handlers.errors_in_answers import errors_in
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.request_times import RequestKind
 from cluster.brokers.network.connection import Connection, Outgoing
-from cluster.brokers.quotas.client_accounts import Charge, ClientAccounts
-from cluster.brokers.quotas.mutation_quota import MutationQuota
 from cluster.coordinator.controller.topic_plans import Admit
 from cluster.model.acls import Right
 from cluster.model.clocks import MonotonicMs
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
+from cluster.quotas.client_accounts import Charge, ClientAccounts
+from cluster.quotas.mutation_quota import MutationQuota
 
 
 class NotYet(enum.Enum):

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.brokers.quotas.connected_clients import ConnectedClients
-from cluster.brokers.quotas.quota_state import QuotaState
-from cluster.brokers.quotas.quota_table import kept_entity
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_pauses import NO_PAUSES
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.quotas.quota_state import QuotaState
+from cluster.quotas.quota_table import kept_entity
 
 _IDLE_MS: Final = 60 * 60 * 1000
 """After an hour without a request a client's row is free for others."""

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
 
-from cluster.brokers.log.directory_room import common_space
-from cluster.brokers.log_cleaner import LogCleaner
-from cluster.brokers.log_flusher import LogFlusher
-from cluster.brokers.log_scrubber import ScrubCounts
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.latency_intervals import LatencyIntervals
@@ -28,19 +24,23 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.metrics.topic_intervals import TopicIntervals
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connected_clients import ConnectedClients
-from cluster.brokers.quotas.connection_rates import ConnectionRates
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.storage.log_cleaner import LogCleaner
+from cluster.brokers.storage.log_flusher import LogFlusher
+from cluster.brokers.storage.log_scrubber import ScrubCounts
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.counts import GroupCounts
+from cluster.log.directory_room import common_space
 from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.events import EventLog
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
+from cluster.quotas.client_quotas import ClientQuotas
+from cluster.quotas.connection_rates import ConnectionRates
 from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.loop_time import LoopTime
 from cluster.runtime.slices import Slices

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cluster.brokers.internal_topics import AppendOutcome, InternalTopics
-from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.metrics.records import MetricRecord
+from cluster.brokers.replication.internal_topics import AppendOutcome, InternalTopics
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.errors import ErrorCode

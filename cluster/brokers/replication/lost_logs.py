@@ -5,9 +5,9 @@ back or copied, and a machine that lost its power loses what was not synced.
 import logging
 from collections.abc import Mapping
 
-from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.log.log_directory import LogDirectory
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 from cluster.model.log_condition import LogCondition, LogEnd
 

@@ -4,9 +4,9 @@ import uuid
 from collections.abc import Container
 from typing import Final
 
-from cluster.brokers.log.log_reads import LogSlice
-from cluster.brokers.log.partition_log import Appended, PartitionLog
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.log.log_reads import LogSlice
+from cluster.log.partition_log import Appended, PartitionLog
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused

@@ -12,17 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.log.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
-from cluster.brokers.log.damage import Damage
-from cluster.brokers.log.directories import parse_deleted_name, set_stray_aside
-from cluster.brokers.log.directory_state import concerns_a_name
-from cluster.brokers.log.directory_work import DirectoryWork
-from cluster.brokers.log.log_directory import LogDirectory, check_any_works
-from cluster.brokers.log.log_places import LogPlaces
-from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.offline_replicas import OfflineReplicas
 from cluster.brokers.replication.partition import Partition
+from cluster.log.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
+from cluster.log.damage import Damage
+from cluster.log.directories import parse_deleted_name, set_stray_aside
+from cluster.log.directory_state import concerns_a_name
+from cluster.log.directory_work import DirectoryWork
+from cluster.log.log_directory import LogDirectory, check_any_works
+from cluster.log.log_places import LogPlaces
+from cluster.log.options import LogOptions
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import (

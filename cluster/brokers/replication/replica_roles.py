@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
-from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import NO_TOPIC_ID, PartitionTable
+from cluster.log.log_directory import LogDirectory
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import StorageFailed

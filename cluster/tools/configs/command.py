@@ -4,7 +4,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.brokers.quotas.alteration import parts_of
 from cluster.client.config_requests import groups_with_configs
 from cluster.client.consumer_group_requests import list_groups
 from cluster.client.quota_requests import describe_quotas
@@ -13,6 +12,7 @@ from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import ALL_RULES, DEFAULT
+from cluster.quotas.alteration import parts_of
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.configs.changes import add_changes, alter, changes
 from cluster.tools.configs.entities import Entity, add_entities, entities, quota_filter

@@ -3,7 +3,8 @@
 import argparse
 from typing import Final, NamedTuple
 
-from cluster.brokers.quotas.alteration import (
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity
+from cluster.quotas.alteration import (
     CLIENT_ID,
     IP,
     MATCH_ANY,
@@ -13,7 +14,6 @@ from cluster.brokers.quotas.alteration import (
     FilterComponent,
     entity_of,
 )
-from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 
 TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients", "ips", "groups")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cluster.brokers.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.brokers.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from cluster.brokers.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
+from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
+from cluster.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from cluster.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.tools.arguments import UsageError, add_command

@@ -5,16 +5,16 @@ Kafka's tool prints the first two kinds; the form of the others is Milena's own.
 
 from collections.abc import Iterator
 
-from cluster.brokers.log.checkpoints import (
+from cluster.config.properties_file import parse_properties
+from cluster.log.checkpoints import (
     LEADER_EPOCHS,
     META_PROPERTIES,
     PARTITION_METADATA,
     DamagedCheckpoint,
     decode_rows,
 )
-from cluster.brokers.log.producer_snapshots import DamagedSnapshot, decode_snapshot
-from cluster.brokers.log.transaction_index import VERSION, transactions_in
-from cluster.config.properties_file import parse_properties
+from cluster.log.producer_snapshots import DamagedSnapshot, decode_snapshot
+from cluster.log.transaction_index import VERSION, transactions_in
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.tools.stored_batches import Unreadable

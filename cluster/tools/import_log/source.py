@@ -14,9 +14,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from cluster.brokers.log.checkpoints import LOG_START_OFFSETS, DamagedCheckpoint, read_offsets
-from cluster.brokers.log.directories import parse_directory_name
-from cluster.brokers.log.segment import LOG_SUFFIX
+from cluster.log.checkpoints import LOG_START_OFFSETS, DamagedCheckpoint, read_offsets
+from cluster.log.directories import parse_directory_name
+from cluster.log.segment import LOG_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import BatchHeader, read_header

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.model.errors import UserError
 from cluster.model.quotas import KEY_OF_KIND, QuotaKind
+from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError
 from cluster.tools.options import at_least_one, not_negative

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cluster.brokers.quotas.client_accounts import ClientAccounts
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connection_rates import ConnectionRates
-from cluster.brokers.quotas.mutation_quota import MutationQuota
-from cluster.brokers.quotas.sampled_rate import WindowOptions
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import Refused
 from cluster.model.quotas import QuotaEntity, QuotaKind
+from cluster.quotas.client_accounts import ClientAccounts
+from cluster.quotas.client_quotas import ClientQuotas
+from cluster.quotas.connection_rates import ConnectionRates
+from cluster.quotas.mutation_quota import MutationQuota
+from cluster.quotas.sampled_rate import WindowOptions
 
 _USER: Final = "simulated"
 _CLIENT_ID: Final = "simulated"

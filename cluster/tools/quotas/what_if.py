@@ -9,11 +9,11 @@ the broker's token bucket, window by window, as far back as the broker tells of 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from cluster.brokers.quotas.sampled_rate import MutationRate, WindowOptions
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of, explain_delay
 from cluster.model.quotas import QuotaKind
+from cluster.quotas.sampled_rate import MutationRate, WindowOptions
 from cluster.views.client_states import ClientState
 from cluster.views.quantities import duration, percent, rate
 from cluster.views.supposed_limits import Supposed

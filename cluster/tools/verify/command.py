@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.brokers.log.segment_check import Hole
+from cluster.log.segment_check import Hole
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.supervisor.log_dirs import META_PROPERTIES, remembered_directories

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.log.directories import parse_directory_name
-from cluster.brokers.log.segment import LOG_SUFFIX
-from cluster.brokers.log.segment_check import FileToCheck, Hole, SegmentCheck
+from cluster.log.directories import parse_directory_name
+from cluster.log.segment import LOG_SUFFIX
+from cluster.log.segment_check import FileToCheck, Hole, SegmentCheck
 from cluster.model.errors import UserError
 from cluster.model.ids import TopicPartition
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.brokers.options import network_options
+from cluster.brokers.assembly.options import network_options
 from cluster.config import broker
 from cluster.config.describe import describe
 from cluster.config.machine_memory import machine_memory_bytes, queued_request_bytes

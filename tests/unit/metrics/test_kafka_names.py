@@ -1,6 +1,6 @@
 """The table of names is sound, and everything a broker registers fits its file."""
 
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.dashboard.families import OWN_FAMILIES
 from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from cluster.brokers.groups import shard_loading
 from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
-from cluster.brokers.log.log_reads import LogSlice
-from cluster.brokers.log.partition_log import PartitionLog
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.log.log_reads import LogSlice
+from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import Compression, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.runtime.collector import Growth
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, HandlerStage
-from tests.unit.brokers.log.log_builder import NOW_MS, SMALL, append, open_log
+from tests.unit.log.log_builder import NOW_MS, SMALL, append, open_log
 
 Pair = tuple[bytes | None, bytes | None]
 

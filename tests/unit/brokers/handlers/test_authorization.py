@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.handlers import HANDLERS, access
+from cluster.brokers.dispatch.table import HANDLERS
+from cluster.brokers.handlers import access
 from cluster.brokers.handlers.request import Unchecked
 from cluster.model.acls import (
     CLUSTER_NAME,

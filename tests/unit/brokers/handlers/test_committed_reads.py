@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
-from cluster.brokers.log.transaction_index import AbortedTransaction, read_transactions
+from cluster.log.partition_log import PartitionLog
+from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.log.transaction_index import AbortedTransaction, read_transactions
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import batches_of
@@ -234,7 +234,7 @@ def test_a_marker_whose_index_cannot_be_written_is_in_the_log_once_and_indexed_l
 
     log = replicate(stage, data(0, 1))
     with monkeypatch.context() as refusing:
-        refusing.setattr("cluster.brokers.log.log_transactions.write_transactions", refuse)
+        refusing.setattr("cluster.log.log_transactions.write_transactions", refuse)
         with pytest.raises(StorageFailed):
             log.append_as_follower(memoryview(marker(1, 1, ABORT)), WALL_MS)
     assert log.log_end_offset == 2

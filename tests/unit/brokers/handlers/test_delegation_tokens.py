@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kio.index import load_response_schema
 
-from cluster.brokers.options import token_rules
+from cluster.brokers.assembly.options import token_rules
 from cluster.brokers.security import delegation_tokens
 from cluster.brokers.security.delegation_tokens import DelegationTokens
 from cluster.coordinator.cluster_store import StoredAcls

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.brokers.pipeline import OTHER_MAX_BYTES, PARKED_FACTOR
+from cluster.brokers.dispatch.pipeline import OTHER_MAX_BYTES, PARKED_FACTOR
 from cluster.model.errors import ErrorCode
 from tests.support.broker_probes import batch_of
 from tests.support.cluster_states import a_partition, a_topic

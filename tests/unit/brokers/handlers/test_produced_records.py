@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.log.partition_log import PartitionLog
+from cluster.log.partition_log import PartitionLog
 from cluster.model.errors import ErrorCode
 from cluster.records.batch import Compression, read_header
 from cluster.records.builder import NewRecord, build_batch

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.metrics.client_rows import ClientRows, configured_limits
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connected_clients import ConnectedClients
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quotas import DEFAULT, RULES, Name, QuotaEntity, QuotaKind
+from cluster.quotas.client_quotas import ClientQuotas
 from tests.support.quota_accounts import on_throttled, record
 
 CLIENT = QuotaEntity(None, "c")

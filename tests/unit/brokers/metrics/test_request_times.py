@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.request_times import RequestTimes
 from cluster.metrics.histogram import Histogram

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.internal_topics import AppendOutcome
 from cluster.brokers.metrics import topic as topic_module
 from cluster.brokers.metrics.records import MetricRecord
 from cluster.brokers.metrics.topic import (
@@ -15,6 +14,7 @@ from cluster.brokers.metrics.topic import (
     RECORD_MAX_BYTES,
     MetricTopic,
 )
+from cluster.brokers.replication.internal_topics import AppendOutcome
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId

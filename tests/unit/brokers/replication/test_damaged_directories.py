@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from cluster.brokers.log.log_directory import LogDirectory
-from cluster.brokers.log.options import LogOptions
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.log.log_directory import LogDirectory
+from cluster.log.options import LogOptions
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from tests.support.cluster_states import a_partition
-from tests.unit.brokers.log.log_builder import NOW_MS, a_batch, read_all
+from tests.unit.log.log_builder import NOW_MS, a_batch, read_all
 
 NAMES: Final = [TopicPartition("orders", number) for number in range(3)]
 TOPIC_ID: Final = uuid.UUID(int=7)

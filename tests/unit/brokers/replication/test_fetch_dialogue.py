@@ -12,15 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cluster.brokers.log.directory_room import DirectoryRoom
-from cluster.brokers.log.mmap_segment import MmapSegment
-from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import HIGH_WATERMARK, Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.log.directory_room import DirectoryRoom
+from cluster.log.mmap_segment import MmapSegment
+from cluster.log.options import LogOptions
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import StorageFailed

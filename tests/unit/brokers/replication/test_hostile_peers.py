@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition

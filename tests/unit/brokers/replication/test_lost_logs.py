@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers import options
-from cluster.brokers.log.directories import set_aside
-from cluster.brokers.log.directory_mark import read_mark, write_mark
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.assembly import options
 from cluster.brokers.replication.lost_logs import condition_of
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.settings import broker_settings
+from cluster.log.directories import set_aside
+from cluster.log.directory_mark import read_mark, write_mark
+from cluster.log.log_directory import LogDirectory
 from cluster.model.clocks import WallMs
 from cluster.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.log_condition import LogCondition, LogEnd

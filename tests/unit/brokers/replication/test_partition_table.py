@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers import options
-from cluster.brokers.log.checkpoints import PARTITION_METADATA
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.assembly import options
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.settings import broker_settings
+from cluster.log.checkpoints import PARTITION_METADATA
+from cluster.log.log_directory import LogDirectory
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId, Offset, TopicPartition

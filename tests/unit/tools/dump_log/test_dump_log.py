@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log.producer_snapshots import write_snapshot
-from cluster.brokers.log.producer_state import AppendedBatch, ProducerEntry
-from cluster.brokers.log.transaction_index import AbortedTransaction, write_transactions
+from cluster.log.producer_snapshots import write_snapshot
+from cluster.log.producer_state import AppendedBatch, ProducerEntry
+from cluster.log.transaction_index import AbortedTransaction, write_transactions
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import Record

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.brokers.quotas.client_accounts import ClientAccounts
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.connected_clients import ConnectedClients
-from cluster.brokers.quotas.connection_rates import ConnectionRates
-from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
-from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.brokers.throttling.connected_clients import ConnectedClients
+from cluster.brokers.throttling.throttle import QuotaThrottle
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.model.quotas import QuotaEntity, QuotaKind
+from cluster.quotas.client_accounts import ClientAccounts
+from cluster.quotas.client_quotas import ClientQuotas
+from cluster.quotas.connection_rates import ConnectionRates
+from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.tools.main import main
 from cluster.tools.quotas.simulate import recorded
 from cluster.tools.quotas.simulation import (

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.log.partition_log import PartitionLog
+from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.supervisor.state_file import write_state
 from cluster.tools.main import main
 from cluster.tools.verify.log_checks import check_log
-from tests.unit.brokers.log.log_builder import NOW_MS, SMALL, a_batch
+from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch
 
 OPTIONS = replace(SMALL, segment_bytes=1_000)
 ORDERS = TopicPartition("orders", 0)

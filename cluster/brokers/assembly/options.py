@@ -1,0 +1,273 @@
+"""From settings to the small option objects that the broker's parts are given. Pure."""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from cluster.brokers.groups.group_coordinator import CoordinatorOptions
+from cluster.brokers.network.socket_server import NetworkOptions
+from cluster.brokers.replication.follower_fetcher import FetchOptions
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.security.delegation_tokens import TokenRules
+from cluster.config import broker, topic
+from cluster.config.listeners import client_listeners, of_listener
+from cluster.config.settings import Settings, topic_settings
+from cluster.coordinator.controller.leader_returns import ReturnOptions
+from cluster.coordinator.groups.options import MINUTE_MS, GroupOptions
+from cluster.log.options import NO_LIMIT, CleaningPolicy, LogOptions
+from cluster.model.cluster import Endpoint
+from cluster.model.errors import Refused
+from cluster.model.ids import BrokerId
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
+from cluster.quotas.connection_rates import CreationRates
+from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
+from cluster.records.batch import Compression
+
+log = logging.getLogger(__name__)
+
+
+def network_options(settings: Settings) -> NetworkOptions:
+    """Limits of the client port."""
+    return NetworkOptions(
+        max_frame_bytes=settings[broker.SOCKET_REQUEST_MAX_BYTES],
+        max_connections=settings[broker.MAX_CONNECTIONS],
+        max_connections_per_ip=settings[broker.MAX_CONNECTIONS_PER_IP],
+        max_idle_ms=settings[broker.CONNECTIONS_MAX_IDLE_MS],
+        queued_max_request_bytes=_queued_bytes(settings),
+        send_buffer_bytes=settings[broker.SOCKET_SEND_BUFFER_BYTES],
+        receive_buffer_bytes=settings[broker.SOCKET_RECEIVE_BUFFER_BYTES],
+        listen_backlog=settings[broker.SOCKET_LISTEN_BACKLOG_SIZE],
+        max_connections_of_hosts={
+            host: int(count)
+            for host, _, count in (
+                each.strip().rpartition(":")
+                for each in settings[broker.MAX_CONNECTIONS_PER_IP_OVERRIDES].split(",")
+                if each.strip()
+            )
+        },
+        max_connections_of_listeners={
+            listener.name: of_listener(settings, listener.name)[broker.MAX_CONNECTIONS]
+            for listener in client_listeners(settings)
+        },
+    )
+
+
+def creation_rates(settings: Settings) -> CreationRates:
+    """How fast connections may come (KIP-612)."""
+
+    def limit(own: Settings) -> int | None:
+        rate = own[broker.MAX_CONNECTION_CREATION_RATE]
+        return None if rate == broker.MAX_CONNECTION_CREATION_RATE.default else rate
+
+    limits = {
+        listener.name: limit(of_listener(settings, listener.name))
+        for listener in client_listeners(settings)
+    }
+    return CreationRates(
+        limit(settings), {name: rate for name, rate in limits.items() if rate is not None}
+    )
+
+
+def _queued_bytes(settings: Settings) -> int:
+    """The default gives way to a larger request size; a configured value was checked against it."""
+    queued_bytes = settings[broker.QUEUED_MAX_REQUEST_BYTES]
+    if queued_bytes < 0:
+        return queued_bytes
+    return max(queued_bytes, settings[broker.SOCKET_REQUEST_MAX_BYTES])
+
+
+def fetch_options(
+    settings: Settings, machine: str, broker_epoch: Callable[[], int]
+) -> FetchOptions:
+    """How this broker follows others."""
+    return FetchOptions(
+        local_id=BrokerId(settings[broker.BROKER_ID]),
+        machine=machine,
+        max_wait_ms=settings[broker.REPLICA_FETCH_WAIT_MAX_MS],
+        max_bytes=settings[broker.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+        retry_ms=settings[broker.REPLICA_FETCH_BACKOFF_MS],
+        by_file=settings[broker.REPLICA_FETCH_SHARED_MEMORY],
+        broker_epoch=broker_epoch,
+    )
+
+
+def quota_windows(settings: Settings) -> WindowOptions:
+    """Over how much time clients' rates are measured."""
+    return WindowOptions(
+        window_count=settings[broker.QUOTA_WINDOW_NUM],
+        window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
+        credit=WindowCredit(settings[broker.QUOTA_WINDOW_CREDIT]),
+    )
+
+
+def mutation_windows(settings: Settings) -> WindowOptions:
+    """Over how much time a client's changes of topics are counted (KIP-599)."""
+    return WindowOptions(
+        window_count=settings[broker.CONTROLLER_QUOTA_WINDOW_NUM],
+        window_ms=settings[broker.CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
+    )
+
+
+def coordinator_options(settings: Settings) -> CoordinatorOptions:
+    """How this broker coordinates groups."""
+    return CoordinatorOptions(
+        groups=GroupOptions(
+            min_session_timeout_ms=settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
+            max_session_timeout_ms=settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
+            initial_rebalance_delay_ms=settings[broker.GROUP_INITIAL_REBALANCE_DELAY_MS],
+            max_size=settings[broker.GROUP_MAX_SIZE],
+            metadata_max_bytes=settings[broker.OFFSET_METADATA_MAX_BYTES],
+            offsets_retention_ms=settings[broker.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
+            retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+            consumer_max_size=settings[broker.GROUP_CONSUMER_MAX_SIZE],
+            consumer_assignors=settings[broker.GROUP_CONSUMER_ASSIGNORS],
+            consumer_migration_policy=settings[broker.GROUP_CONSUMER_MIGRATION_POLICY],
+            consumer_regex_refresh_interval_ms=settings[
+                broker.GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
+            ],
+        ),
+        load_buffer_bytes=settings[broker.OFFSETS_LOAD_BUFFER_SIZE],
+        commit_timeout_ms=settings[broker.OFFSETS_COMMIT_TIMEOUT_MS],
+        codec=Compression(settings[broker.OFFSETS_TOPIC_COMPRESSION_CODEC]),
+    )
+
+
+def features(settings: Settings) -> dict[str, int]:
+    """The features in force, each with its level, as ApiVersions tells them."""
+    if "consumer" in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        return {"group.version": 1}
+    return {}
+
+
+def leader_returns(settings: Settings) -> ReturnOptions:
+    """When leadership returns to preferred replicas."""
+    return ReturnOptions(
+        is_enabled=settings[broker.AUTO_LEADER_REBALANCE_ENABLE],
+        delay_ms=settings[broker.LEADER_REBALANCE_DELAY_MS],
+        check_interval_ms=settings[broker.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1_000,
+        percentage=settings[broker.LEADER_IMBALANCE_PER_BROKER_PERCENTAGE],
+    )
+
+
+def automatic_topic(settings: Settings, name: str) -> NewTopic:
+    """A topic that is created because it was missed (Kafka: `AutoTopicCreationManager`)."""
+    if name != CONSUMER_OFFSETS_TOPIC:
+        return NewTopic(name)
+    return NewTopic(
+        name,
+        settings[broker.OFFSETS_TOPIC_NUM_PARTITIONS],
+        settings[broker.OFFSETS_TOPIC_REPLICATION_FACTOR],
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings[broker.OFFSETS_TOPIC_SEGMENT_BYTES]),
+        },
+    )
+
+
+def stored_topic_settings(settings: Settings, overrides: Mapping[str, str]) -> Settings:
+    """The settings of a topic that exists, whatever the registry has for it.
+
+    What a broker writes there was checked, but the registry may have been Kafka's before, or be
+    written by other tools: a config that this broker would refuse is left out, with one line.
+    """
+    try:
+        return topic_settings(settings, overrides)
+    except Refused:
+        usable: dict[str, str] = {}
+        for key, value in overrides.items():
+            try:
+                topic_settings(settings, usable | {key: value})
+            except Refused as refused:
+                _warn_once(refused.detail)
+            else:
+                usable[key] = value
+        return topic_settings(settings, usable)
+
+
+@lru_cache(maxsize=256)
+def _warn_once(reason: str) -> None:
+    """Once for each reason: every partition of every update would log it again."""
+    log.warning("a topic's config in the registry is not used: %s", reason)
+
+
+def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOptions, int]:
+    """The log options and the min.insync.replicas of a topic that exists."""
+    own = stored_topic_settings(settings, overrides)
+    is_compacted = "compact" in own[topic.CLEANUP_POLICY]
+    max_lag_ms = own[topic.MAX_COMPACTION_LAG_MS]
+    options = LogOptions(
+        segment_bytes=own[topic.SEGMENT_BYTES],
+        # Only closed segments are compacted.
+        segment_ms=min(own[topic.SEGMENT_MS], max_lag_ms if is_compacted else NO_LIMIT),
+        segment_jitter_ms=own[topic.SEGMENT_JITTER_MS],
+        index_interval_bytes=own[topic.INDEX_INTERVAL_BYTES],
+        segment_index_bytes=own[topic.SEGMENT_INDEX_BYTES],
+        max_message_bytes=own[topic.MAX_MESSAGE_BYTES],
+        message_timestamp_type=own[topic.MESSAGE_TIMESTAMP_TYPE],
+        message_timestamp_before_max_ms=own[topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
+        message_timestamp_after_max_ms=own[topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS],
+        flush_messages=own[topic.FLUSH_MESSAGES],
+        flush_ms=own[topic.FLUSH_MS],
+        file_delete_delay_ms=own[topic.FILE_DELETE_DELAY_MS],
+        retention_ms=own[topic.RETENTION_MS],
+        retention_bytes=own[topic.RETENTION_BYTES],
+        is_deleted="delete" in own[topic.CLEANUP_POLICY],
+        preallocate=own[topic.PREALLOCATE],
+        preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
+        producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
+        compression_type=own[topic.COMPRESSION_TYPE],
+        compression_gzip_level=own[topic.COMPRESSION_GZIP_LEVEL],
+        compression_lz4_level=own[topic.COMPRESSION_LZ4_LEVEL],
+        compression_zstd_level=own[topic.COMPRESSION_ZSTD_LEVEL],
+        is_compacted=is_compacted,
+        cleaning=CleaningPolicy(
+            min_dirty_ratio=own[topic.MIN_CLEANABLE_DIRTY_RATIO],
+            min_lag_ms=own[topic.MIN_COMPACTION_LAG_MS],
+            max_lag_ms=max_lag_ms,
+            delete_retention_ms=own[topic.DELETE_RETENTION_MS],
+        ),
+    )
+    return options, own[topic.MIN_INSYNC_REPLICAS]
+
+
+def advertised_endpoints(
+    settings: Settings, bound_ports: Mapping[str, int]
+) -> tuple[Endpoint, ...]:
+    """What clients of each listener are told to connect to: what is advertised, and where nothing
+    is, the listeners with their bound ports. Clients of a listener that is not advertised are told
+    of no broker.
+    """
+    advertised = settings[broker.ADVERTISED_LISTENERS]
+    told = {listener.name: listener for listener in advertised or settings[broker.LISTENERS]}
+    return tuple(
+        Endpoint(
+            each.name,
+            each.protocol,
+            told[each.name].host,
+            told[each.name].port or bound_ports[each.name],
+        )
+        for each in client_listeners(settings)
+        if each.name in told
+    )
+
+
+def authorizer(settings: Settings) -> Authorizer | None:
+    """Who decides what users may do; None where everybody may do everything."""
+    if settings[broker.AUTHORIZER_CLASS_NAME] is None:
+        return None
+    super_users = settings[broker.SUPER_USERS]
+    return Authorizer(
+        super_users,
+        allows_without_rules=settings[broker.ALLOW_EVERYONE_IF_NO_ACL_FOUND],
+    )
+
+
+def token_rules(settings: Settings) -> TokenRules:
+    """How long delegation tokens live, and how many there are."""
+    return TokenRules(
+        settings[broker.DELEGATION_TOKEN_SECRET_KEY],
+        settings[broker.DELEGATION_TOKEN_MAX_LIFETIME_MS],
+        settings[broker.DELEGATION_TOKEN_EXPIRY_TIME_MS],
+        settings[broker.DELEGATION_TOKEN_MAX_PER_OWNER],
+    )

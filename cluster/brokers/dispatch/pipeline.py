@@ -1,0 +1,259 @@
+"""From a frame to an answer: header, dispatch, decode, handle, encode, send.
+
+The one place where errors are handled: what a peer did wrong closes its connection; a bug of ours
+is logged with its trace and closes it too, since no correct answer is known. Everything that is
+particular to an API is in its row of `HANDLERS`.
+"""
+
+import logging
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from cluster.brokers.handlers.request import (
+    NO_ANSWER,
+    PARKED,
+    Handler,
+    RequestContext,
+    Route,
+)
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.network.connection import Connection, Outgoing, PendingLogin
+from cluster.brokers.throttling.throttle import QuotaThrottle
+from cluster.model.clocks import MonotonicMs
+from cluster.model.errors import PeerError
+from cluster.protocol.framing import parse_request_header
+from cluster.quotas.account import Delay
+from cluster.quotas.client_accounts import ClientAccounts
+from cluster.quotas.client_quotas import ClientQuotas
+from cluster.runtime.clock import Clock
+from cluster.runtime.logs import of_peer
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+_api_and_correlation: Final = struct.Struct(">ii").unpack_from
+_TAIL: Final = 8
+"""Where the header goes on after the correlation id."""
+
+_REMEMBERED_TAIL_BYTES: Final = 512
+"""Longer headers are not cached: a client id may have 32 KiB, in every version of every API."""
+OTHER_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Only Produce carries records; a larger request of another kind would be nothing but objects."""
+_FREE_TO_PARK_BYTES: Final = 16 * 1024
+"""A parked request of no more is not counted; a produce request leaves its records in the log."""
+PARKED_FACTOR: Final = 24
+"""How many times its size a parked request takes, at the most: a fetched partition of 16 bytes
+becomes a tuple, its numbers, and a key in the purgatory.
+"""
+
+_LONG_NS: Final = 1_000_000
+"""A request that takes this long is charged at once."""
+
+S = TypeVar("S")
+
+
+class Pipeline(Generic[S]):
+    """Dispatches the requests of all channels of one broker."""
+
+    def __init__(
+        self,
+        handlers: Iterable[Handler[S]],
+        services: S,
+        quotas: ClientQuotas,
+        throttle: QuotaThrottle,
+        counters: BrokerCounters | None,
+        clock: Clock,
+        loop: EventLoop,
+    ) -> None:
+        self._handlers = {int(handler.api.key): handler for handler in handlers}
+        self._services = services
+        self._quotas = quotas
+        self._counters = counters
+        self._monotonic_ns = clock.monotonic_ns
+        self._throttle = throttle
+        self._loop = loop
+        self._nobody = ClientAccounts(quotas, "", "")
+        """Of connections that have not logged in; never opened."""
+
+    def on_frame(self, channel: Connection, frame: memoryview) -> None:
+        """Process one request. Raises PeerError, upon which the channel closes."""
+        began_ns = self._monotonic_ns()
+        login = channel.login
+        if login is not None and self._is_taken(login, channel, frame):
+            return
+        try:
+            api_and_version, correlation_id = _api_and_correlation(frame)
+        except struct.error:
+            raise PeerError(f"request header of {len(frame)} bytes is too short") from None
+        route = channel.routes.get(api_and_version)
+        if route is None or frame[_TAIL : route.body_position] != route.header_tail:
+            route = self._new_route(channel, frame)
+            # Of versions that are not served there may be any number: those are not remembered.
+            is_served = route.handler.api.serves(route.version)
+            if is_served and len(route.header_tail) <= _REMEMBERED_TAIL_BYTES:
+                channel.routes[api_and_version] = route
+        handler = route.handler
+        if len(frame) > OTHER_MAX_BYTES and not handler.carries_records:
+            raise PeerError(
+                f"{handler.api.key.name} request of {len(frame)} bytes, only Produce may have more"
+                f" than {OTHER_MAX_BYTES}"
+            )
+        context = RequestContext(route, correlation_id, channel, self._answer, len(frame), began_ns)
+        try:
+            request = handler.decode(route.version, frame, route.body_position)
+            response = handler.handle(request, context, self._services)
+            if response is PARKED:
+                context.handled_ns = self._monotonic_ns()
+                if len(frame) > _FREE_TO_PARK_BYTES and not handler.carries_records:
+                    channel.hold(PARKED_FACTOR * len(frame))
+            else:
+                self._send(context, response)
+        except PeerError:
+            raise
+        except Exception as error:
+            raise _internal(handler.api.key.name, channel) from error
+
+    def _is_taken(self, login: PendingLogin, channel: Connection, frame: memoryview) -> bool:
+        """Whether the login has taken the request. Raises PeerError."""
+        try:
+            return login.on_frame(channel, frame)
+        except PeerError:
+            raise
+        except Exception as error:
+            raise _internal("the login", channel) from error
+
+    def _new_route(self, channel: Connection, frame: memoryview) -> Route:
+        """The first request of its kind on this connection. Raises PeerError."""
+        header = parse_request_header(frame)
+        handler = self._handlers.get(header.api_key)
+        if handler is None:
+            raise PeerError(f"API key {header.api_key} is not supported")
+        version = header.api_version
+        is_served = handler.api.serves(version)
+        if not is_served and not handler.answers_any_version:
+            raise PeerError(
+                f"{handler.api.key.name} version {version} is not supported"
+                f" ({handler.api.min_version}-{handler.api.max_version} are)"
+            )
+        if channel.login is not None:
+            handler, accounts = replace(handler, charge=self._charge_nobody), self._nobody
+        else:
+            accounts = ClientAccounts(self._quotas, channel.principal, header.client_id or "")
+            channel.payer.on_closed = lambda owed_ns: accounts.on_left(owed_ns, self._loop.now_ms)
+            self._throttle.connected.on_request_kind(channel, *accounts.client)
+        counters, kind = self._counters, None
+        if counters is not None:
+            kind = counters.kind_of(header.api_key, version if is_served else None)
+        return Route(
+            handler,
+            version,
+            header.client_id,
+            bytes(frame[_TAIL : header.body_position]),
+            header.body_position,
+            accounts,
+            kind,
+            None if kind is None else kind.tickets.pop,
+        )
+
+    def _charge_nobody(
+        self, _accounts: ClientAccounts, used_us: int, _size_bytes: int, _now_ms: MonotonicMs
+    ) -> None:
+        """Nothing is kept of a client that has not logged in: its time is nobody's (`exempt`)."""
+        self._loop.time.exempt.owed_ns += used_us * 1_000
+
+    def _answer(self, context: RequestContext, response: Any) -> None:
+        """Answer a request that was parked, on its client's time."""
+        time = self._loop.time
+        payer = time.switch(context.channel.payer)
+        self._send(context, response)
+        time.switch(payer)
+
+    def _send(self, context: RequestContext, response: Any) -> None:
+        """Answer, and charge what is owed: a client over its quota is muted afterwards.
+
+        The thread's time is charged with the client's next request, as most of it is not over: the
+        answer is to be encoded and sent.
+        """
+        route = context.route
+        handler = route.handler
+        answered_ns = self._monotonic_ns()
+        handled_ns = context.handled_ns or answered_ns
+        measure = handler.measure
+        size_bytes = context.size_bytes if measure is None else measure(route.version, response)
+        if handled_ns - context.began_ns >= _LONG_NS:
+            self._loop.time.settle()
+        payer = context.channel.payer
+        owed_us = payer.take_us() if payer.owed_ns >= 1_000 else 0
+        delay = handler.charge(route.accounts, owed_us, size_bytes, self._loop.now_ms)
+        if context.mutations is not None:
+            delay = context.mutations.larger(delay)
+        take_ticket = route.take_ticket
+        if take_ticket is not None and take_ticket():
+            delay_ms = 0 if delay is None else delay.ms
+            self._time(context, response, handled_ns, answered_ns, delay_ms)
+        counters = self._counters
+        if handler.errors_in is not None and counters is not None:
+            for code in handler.errors_in(response):
+                counters.on_error(handler.api.key, code)
+        if delay is not None:
+            self._send_throttled(context, response, delay)
+            return
+        buffers: list[Outgoing] | None = None
+        if response is not NO_ANSWER:
+            buffers = handler.encode(route.version, context.correlation_id, response, 0)
+        if handler.note_sent is not None and counters is not None:
+            handler.note_sent(counters, response)
+        context.channel.respond(buffers)
+
+    def _time(
+        self,
+        context: RequestContext,
+        response: Any,
+        handled_ns: int,
+        answered_ns: int,
+        throttle_ms: int,
+    ) -> None:
+        """Have this request timed when its answer is sent."""
+        kind = context.route.kind
+        assert kind is not None
+        assert self._counters is not None
+        channel = context.channel
+        note = partial(
+            self._counters.times.note,
+            kind.api,
+            kind.on_timed(),
+            channel.arrived_ns,
+            context.began_ns,
+            handled_ns,
+            answered_ns,
+            throttle_ms,
+        )
+        if response is NO_ANSWER:
+            note(answered_ns, answered_ns)
+        else:
+            channel.answered.append(note)
+
+    def _send_throttled(self, context: RequestContext, response: Any, delay: Delay) -> None:
+        handler = context.route.handler
+        if handler.without_data is not None and not delay.sends_data:
+            response = handler.without_data(response)
+        buffers: list[Outgoing] | None = None
+        if response is not NO_ANSWER:
+            version = context.route.version
+            buffers = handler.encode(version, context.correlation_id, response, delay.ms)
+        counters = self._counters
+        if counters is not None:
+            if delay.sends_data and handler.note_sent is not None:
+                handler.note_sent(counters, response)
+            counters.throttled += 1
+            counters.throttle_ms += delay.ms
+        self._throttle.respond(context.channel, buffers, delay)
+
+
+def _internal(what: str, channel: Connection) -> PeerError:
+    """A bug of ours, while its exception is handled: logged with its trace."""
+    log.exception("failed to handle %s from %s", what, channel.peer, extra=of_peer(channel.host))
+    return PeerError(f"internal error while handling {what}")

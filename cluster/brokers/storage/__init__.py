@@ -1,0 +1,1 @@
+"""Cleaning, flushing, retention, repair and moves of logs; failed and full directories."""

@@ -1,0 +1,154 @@
+"""What follows when a log directory is full, or has room again: one line, and a report.
+
+The controller has other in-sync replicas lead then. As with replicas that are offline, each of its
+updates says what it takes to be full, and a broker that finds itself described wrongly reports
+again.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
+from uuid import UUID
+
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.log.log_directory import LogDirectory
+from cluster.model.cluster import OfflinePartitions
+from cluster.model.ids import BrokerId
+from cluster.model.sizes import size_text
+from cluster.protocol.peer.control import ClusterUpdate
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+LOOK_PERIOD_MS: Final = 500
+_RETRY_MS: Final = 500
+_LOOKS_PER_DELETION: Final = 6
+
+
+class ReportsFull(Protocol):
+    """The way to the controller."""
+
+    def report_full(
+        self, full: tuple[OfflinePartitions, ...], reason: str, on_done: Callable[[], None]
+    ) -> None:
+        """Tell it all replicas in full log directories here; calls back once, with or without
+        answer. `reason` says that no directory has room; empty while one has.
+        """
+        ...
+
+
+class FullDirectories:
+    """Owned by the broker's thread. Invariant: at most one report is under way, or to be sent."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        table: PartitionTable,
+        controller: ReportsFull,
+        loop: EventLoop,
+        reserve_bytes: int,
+    ) -> None:
+        self._local_id = local_id
+        self._table = table
+        self._controller = controller
+        self._loop = loop
+        self._known: tuple[frozenset[OfflinePartitions], bool] = frozenset(), False
+        """What the last update of the controller said of this broker."""
+        self.while_full: Callable[[], object] = lambda: None
+        """Called now and then while a directory is full: to delete what may be deleted."""
+        self._looks_while_full = 0
+        self._said: dict[LogDirectory, tuple[bool, bool]] = {}
+        self._is_under_way = False
+        for directory in table.places.directories:
+            directory.room.keep(reserve_bytes)
+            directory.room.on_changed = self._on_changed
+
+    @property
+    def count(self) -> int:
+        """How many log directories are full."""
+        return sum(directory.room.is_full for directory in self._table.places.working)
+
+    def look(self) -> None:
+        """See how much room the log directories have now."""
+        for directory in self._table.places.working:
+            directory.room.look()
+        if not self.count:
+            self._looks_while_full = 0
+            return
+        self._begin()  # replicas may have been made or removed in one that is full
+        self._looks_while_full += 1
+        if self._looks_while_full % _LOOKS_PER_DELETION == 0:
+            self.while_full()
+
+    def on_update(self, update: ClusterUpdate) -> None:
+        """Compare what the controller knows with what is."""
+        self._known = (
+            frozenset(each for each in update.full if each.broker == self._local_id),
+            self._local_id in update.full_brokers,
+        )
+        if self._known != (frozenset(), False) or self.count:
+            self._begin()
+
+    def _on_changed(self) -> None:
+        # An append may be under way.
+        self._loop.defer(self._say)
+        self._begin()
+
+    def _say(self) -> None:
+        for directory in self._table.places.working:
+            room = directory.room
+            now, before = (room.is_full, room.is_used_up), self._said.get(directory, (False, False))
+            if now == before:
+                continue
+            self._said[directory] = now
+            if not room.is_full:
+                space = room.space
+                log.warning(
+                    "log directory %s has room again: %s of %s are free",
+                    directory.path,
+                    size_text(space.free_bytes),
+                    size_text(space.total_bytes),
+                )
+            elif not before[0]:
+                log.error(
+                    "%s. Its partitions take no records, and other in-sync replicas lead them,"
+                    " until there is room again",
+                    room.text,
+                )
+            elif room.is_used_up:
+                log.error("%s. Its replicas follow no leader until there is room again", room.text)
+
+    def _begin(self) -> None:
+        if not self._is_under_way:
+            self._is_under_way = True
+            self._loop.defer(self._send)
+
+    def _send(self) -> None:
+        working = self._table.places.working
+        full = {directory for directory in working if directory.room.is_full}
+        replicas = self._replicas_in(full)
+        reason = ""
+        if full and len(full) == len(working):
+            reason = "; ".join(directory.room.text for directory in working)
+        if (frozenset(replicas), bool(reason)) == self._known:
+            self._is_under_way = False
+        else:
+            self._controller.report_full(replicas, reason, self._on_answered)
+
+    def _replicas_in(
+        self, directories: Collection[LogDirectory | None]
+    ) -> tuple[OfflinePartitions, ...]:
+        numbers: defaultdict[UUID, list[int]] = defaultdict(list)
+        if directories:
+            for partition in self._table:
+                if self._table.directory_of(partition.id) in directories:
+                    numbers[partition.topic_id].append(partition.id.partition)
+        return tuple(
+            OfflinePartitions(self._local_id, topic_id, tuple(sorted(found)))
+            for topic_id, found in numbers.items()
+        )
+
+    def _on_answered(self) -> None:
+        # The update that it answers with comes first; where none comes, ask again.
+        self._loop.call_after(_RETRY_MS, self._send)

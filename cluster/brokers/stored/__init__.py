@@ -1,0 +1,1 @@
+"""What follows documents of the registry, and changes them."""

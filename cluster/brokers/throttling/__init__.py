@@ -1,0 +1,1 @@
+"""Mutes the connections of throttled clients, and watches who keeps quiet."""

@@ -1,0 +1,124 @@
+"""The files of a segment that a cleaning writes: `.log.cleaned` and its indexes, then synced.
+
+They count for nothing before the broker has renamed them: a start removes them.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from cluster.log.checkpoints import sync_path
+from cluster.log.mmap_segment import MAX_POSITION
+from cluster.log.offset_index import ActiveOffsetIndex
+from cluster.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
+)
+from cluster.log.segment_swap import CLEANED_SUFFIX
+from cluster.log.time_index import TimeIndex
+from cluster.log.transaction_index import AbortedTransaction, encode_transactions
+from cluster.model.errors import StorageFailed
+from cluster.records.batch import NO_TIMESTAMP
+
+
+class CleanedSegment:
+    """Batches in the order of their offsets, indexed as those of any other segment.
+
+    Lifecycle: `append`, then `finish`, or `abandon` at any time. All raise OSError; those
+    that write also StorageFailed, for a file too large.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        segment_index_bytes: int,
+        buffer_bytes: int,
+    ) -> None:
+        self._directory = directory
+        self._base_offset = base_offset
+        self._interval_bytes = index_interval_bytes
+        self._buffer_bytes = buffer_bytes
+        self._index = ActiveOffsetIndex(segment_index_bytes)
+        self._times = TimeIndex(segment_index_bytes)
+        self._max_timestamp_ms = NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self._bytes_since_index = 0
+        self._pieces: list[bytes | bytearray] = []
+        self._unwritten = 0
+        self.size_bytes = 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._descriptor = os.open(self._path(LOG_SUFFIX), flags, 0o644)
+
+    def append(self, batch: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
+        """Add a batch after all others."""
+        if max_timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms = max_timestamp_ms
+            self._max_timestamp_offset = last_offset
+        if self._bytes_since_index > self._interval_bytes:
+            self._add_index_entry(last_offset)
+        size = len(batch)
+        self._bytes_since_index += size
+        self._pieces.append(batch)
+        self._unwritten += size
+        self.size_bytes += size
+        if self._unwritten >= self._buffer_bytes:
+            self._write()
+
+    def _add_index_entry(self, last_offset: int) -> None:
+        index, times = self._index, self._times
+        # A sparse index may lack entries, but not be larger than the setting says.
+        if len(index) < index.max_entries and len(times) < times.max_entries:
+            index.append(last_offset - self._base_offset, self.size_bytes)
+            times.append_if_newer(
+                self._max_timestamp_ms, self._max_timestamp_offset - self._base_offset
+            )
+            self._bytes_since_index = 0
+
+    def _write(self) -> None:
+        if self.size_bytes > MAX_POSITION:
+            raise StorageFailed(f"{self._path(LOG_SUFFIX)} would pass 2 GiB")
+        unwritten = memoryview(b"".join(self._pieces))
+        while unwritten:
+            unwritten = unwritten[os.write(self._descriptor, unwritten) :]
+        self._pieces.clear()
+        self._unwritten = 0
+
+    def finish(self, aborted: Iterable[AbortedTransaction], modified_ns: int) -> None:
+        """Write everything and wait for the disk; the file gets this time of modification."""
+        self._write()
+        if self._max_timestamp_ms != NO_TIMESTAMP:
+            self._times.append_if_newer(
+                self._max_timestamp_ms, self._max_timestamp_offset - self._base_offset
+            )
+        self._index.write(self._path(INDEX_SUFFIX))
+        self._times.write(self._path(TIME_INDEX_SUFFIX))
+        transactions = encode_transactions(aborted)
+        if transactions:
+            self._path(TRANSACTION_INDEX_SUFFIX).write_bytes(transactions)
+        os.fsync(self._descriptor)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+            sync_path(self._path(suffix))
+        os.utime(self._path(LOG_SUFFIX), ns=(modified_ns, modified_ns))
+        sync_path(self._directory)
+        self._close()
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._close()
+        for suffix in SEGMENT_SUFFIXES:
+            self._path(suffix).unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _path(self, suffix: str) -> Path:
+        return segment_path(self._directory, self._base_offset, suffix + CLEANED_SUFFIX)

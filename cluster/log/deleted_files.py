@@ -1,0 +1,210 @@
+"""Files of deleted segments: renamed to `.deleted` first, unlinked `file.delete.delay.ms` later.
+
+As in Kafka (`LocalLog.deleteSegmentFiles`); what a crash leaves of them is removed at the next
+start. The broker's thread says which segments go, other threads rename and unlink. Segments are
+renamed oldest first: a log that lost some of them to a crash has no hole. Whoever has a segment's
+file open goes on reading it.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
+from cluster.log.segment import SEGMENT_SUFFIXES, Segment, segment_path
+from cluster.model.errors import StorageFailed
+from cluster.runtime.background_thread import InOrder, Post, run_now
+
+log = logging.getLogger(__name__)
+
+DELETED_SUFFIX: Final = ".deleted"
+TRY_AGAIN_MS: Final = 60_000
+"""Pause after a file could not be renamed or unlinked."""
+_FILES_AND_SNAPSHOT: Final = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
+
+Later = Callable[[int, Callable[[], None]], object]
+"""Makes a call on the broker's thread after so many milliseconds; may be used on any thread."""
+
+
+OnFailed = Callable[[Path, StorageFailed], None]
+
+
+class _Doomed(NamedTuple):
+    segment: Segment
+    """Held until its files are renamed: so a thread unmaps them, and not the broker's."""
+    suffixes: tuple[str, ...]
+
+
+class _Names(NamedTuple):
+    base_offset: int
+    suffixes: tuple[str, ...]
+
+
+class _Removals:
+    """The deleted segments of one log. Used on several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.renames = InOrder(self._rename)
+        self.has_failed = False
+        """Whether the last attempt failed, which was logged."""
+        self.is_withdrawn = False
+
+    def withdraw(self) -> None:
+        """Rename and unlink nothing more."""
+        self.is_withdrawn = True
+        self.renames.cancel()
+
+    def unlink(self, names: list[_Names]) -> None:
+        """Unlink what was renamed, and take it off the list. Raises StorageFailed."""
+        while names and not self.is_withdrawn:
+            for suffix in names[-1].suffixes:
+                path = (
+                    f"{segment_path(self.directory, names[-1].base_offset, suffix)}{DELETED_SUFFIX}"
+                )
+                try:
+                    os.unlink(path)  # noqa: PTH108 - five times for each segment
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise StorageFailed(f"cannot delete {path}: {error.strerror}") from error
+            names.pop()
+
+    def _rename(self, doomed: _Doomed) -> None:
+        for suffix in doomed.suffixes:
+            path = segment_path(self.directory, doomed.segment.base_offset, suffix)
+            try:
+                os.rename(path, f"{path}{DELETED_SUFFIX}")  # noqa: PTH104 - five times for each
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StorageFailed(f"cannot rename {path}: {error.strerror}") from error
+
+
+class DeletedFiles:
+    """The deleted segments of all logs of one broker. Owned by the broker's thread.
+
+    Invariant: segments of one log are renamed in the order in which they were given.
+    """
+
+    def __init__(
+        self,
+        post: Post = run_now,
+        post_removal: Post = run_now,
+        later: Later | None = None,
+        on_failed: OnFailed = lambda _path, _failure: None,
+    ) -> None:
+        """`post` hands renames to a thread, `post_removal` what unlinks; both keep the order.
+
+        Without `later`, files are unlinked at once, and what fails is tried with the next deletion.
+        `on_failed` is told, on any thread, of files that could not be renamed or unlinked.
+        """
+        self._on_failed = on_failed
+        self._post = post
+        self._post_removal = post_removal
+        self._later = later
+        self._removals: dict[Path, _Removals] = {}
+
+    def delete(self, directory: Path, segments: Sequence[Segment], delay_ms: int) -> None:
+        """Have segments of a log renamed, with their producer snapshots, and unlinked later.
+
+        They are given oldest first, and are no longer part of the log. Does not wait, and does not
+        raise: a failure is logged, in one line, and tried again.
+        """
+        removals, names = self._add(directory, segments, ())
+        self._post(partial(self._rename, removals))
+        self._unlink_later(removals, names, delay_ms)
+
+    def delete_now(
+        self,
+        directory: Path,
+        segments: Sequence[Segment],
+        delay_ms: int,
+        *,
+        kept_snapshots: Collection[int] = (),
+    ) -> None:
+        """As `delete`, but the files are renamed before this returns: others may get their names.
+
+        `kept_snapshots` are base offsets of segments whose producer snapshots stay.
+        Raises StorageFailed: some are not renamed, and are tried again.
+        """
+        removals, names = self._add(directory, segments, kept_snapshots)
+        try:
+            removals.renames.run()
+        finally:
+            self._unlink_later(removals, names, delay_ms)
+
+    def settle(self, directory: Path) -> None:
+        """Wait until no file of a log is left to be renamed: its names are free again.
+
+        Raises StorageFailed.
+        """
+        removals = self._removals.get(directory)
+        if removals is not None:
+            removals.renames.run()
+
+    def withdraw(self, directory: Path) -> Callable[[], None]:
+        """The directory of a log is to be removed; the function returned ends work on its files.
+
+        To be called, on any thread, before another directory can get the name.
+        """
+        removals = self._removals.pop(directory, None)
+        return _nothing if removals is None else removals.withdraw
+
+    def _add(
+        self, directory: Path, segments: Sequence[Segment], kept_snapshots: Collection[int]
+    ) -> tuple[_Removals, list[_Names]]:
+        removals = self._removals.get(directory)
+        if removals is None:
+            removals = self._removals[directory] = _Removals(directory)
+        doomed = [
+            _Doomed(
+                one, SEGMENT_SUFFIXES if one.base_offset in kept_snapshots else _FILES_AND_SNAPSHOT
+            )
+            for one in segments
+        ]
+        names = [_Names(one.segment.base_offset, one.suffixes) for one in doomed]
+        removals.renames.add(doomed)
+        return removals, names
+
+    def _unlink_later(self, removals: _Removals, names: list[_Names], delay_ms: int) -> None:
+        def unlink() -> None:
+            self._post_removal(partial(self._unlink, removals, names))
+
+        if self._later is None:
+            unlink()
+        else:
+            self._later(delay_ms, unlink)
+
+    # On other threads
+
+    def _rename(self, removals: _Removals) -> None:
+        try:
+            removals.renames.run()
+        except StorageFailed as failure:
+            self._note_failure(removals, failure)
+
+    def _unlink(self, removals: _Removals, names: list[_Names]) -> None:
+        try:
+            removals.renames.run()
+            removals.unlink(names)
+        except StorageFailed as failure:
+            self._note_failure(removals, failure)
+            if self._later is not None:
+                self._unlink_later(removals, names, TRY_AGAIN_MS)
+        else:
+            removals.has_failed = False
+
+    def _note_failure(self, removals: _Removals, failure: StorageFailed) -> None:
+        """Log it, unless the attempt before has failed as well."""
+        if not removals.has_failed:
+            removals.has_failed = True
+            log.error("%s; it is tried again", failure)
+        self._on_failed(removals.directory, failure)
+
+
+def _nothing() -> None:
+    return

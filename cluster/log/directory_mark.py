@@ -1,0 +1,65 @@
+"""A log directory's own file: by it a broker finds out that the directory is not what it was.
+
+`milena.properties` has a generation, which grows at every start and clean stop (the registry has
+the last one, so an older copy of the directory is told by its lower number), the boot of the
+machine that it was written in (after another boot, what was not synced may be lost), and its own
+inode (a copy of the directory has another one).
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.config.properties_file import render_properties
+from cluster.log.checkpoints import read_properties, sync_path
+from cluster.model.errors import StorageFailed
+
+MARK_FILE: Final = "milena.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryMark:
+    """What the file says."""
+
+    generation: int
+    boot_id: str
+    is_original: bool
+    """False: the file was copied after it was written."""
+
+
+def read_mark(directory: Path) -> DirectoryMark | None:
+    """The mark; None where there is none, or none that can be read. Raises OSError."""
+    path = directory / MARK_FILE
+    try:
+        texts = read_properties(path)
+    except StorageFailed:
+        return None
+    if texts is None:
+        return None
+    try:
+        return DirectoryMark(
+            int(texts["generation"]),
+            texts["boot.id"],
+            int(texts["inode"]) == path.stat().st_ino,
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def write_mark(directory: Path, generation: int, boot_id: str) -> None:
+    """Replace the mark, durably. Raises StorageFailed."""
+    path = directory / MARK_FILE
+    aside = directory / f"{MARK_FILE}.tmp"
+    try:
+        aside.unlink(missing_ok=True)  # a new inode, or an older file would seem to be the original
+        with aside.open("xb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            fields = {"generation": str(generation), "boot.id": boot_id, "inode": str(inode)}
+            file.write(f"#\n{render_properties(fields)}".encode())
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        sync_path(directory)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,115 @@
+"""Makes the directories of new partitions and removes those of deleted ones, in the background.
+
+A new log has nothing to lose before its first record, so nobody waits for its files: they are made
+one log after the other, or by the first append if that comes before. A deleted log's directory is
+renamed, and unlinked later (see `directories`). What a crash interrupts is done again after the
+controller's next full update.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from cluster.log.deleted_files import DeletedFiles, Later, OnFailed
+from cluster.log.directories import remove_directory, set_aside
+from cluster.model.errors import StorageFailed
+from cluster.runtime.background_thread import Once, Post, run_now
+
+log = logging.getLogger(__name__)
+
+
+class DirectoryWork:
+    """Owned by the broker's thread; `post` and `post_removal` hand calls to threads, in order.
+
+    Invariant: work on one path is done in the order in which it was asked for.
+    """
+
+    def __init__(
+        self,
+        post: Post = run_now,
+        post_removal: Post = run_now,
+        later: Later | None = None,
+        on_failed: OnFailed = lambda _path, _failure: None,
+    ) -> None:
+        """Without `later`, what is deleted is unlinked at once.
+
+        `on_failed` is told, on any thread, of directories that could not be made or renamed, and of
+        those whose deleted segments could not.
+        """
+        self.deleted_files = DeletedFiles(post, post_removal, later, on_failed)
+        """The deleted segments of the logs in these directories."""
+        self._later = later
+        self._on_failed = on_failed
+        self._post = post
+        self._post_removal = post_removal
+        self._unmade: dict[Path, Once] = {}
+        self._unmoved: dict[Path, Once] = {}
+        """Renames that were asked for and may not be done yet, by the directory's path."""
+
+    def create(self, directory: Path, make: Callable[[], None]) -> Callable[[], None]:
+        """Have a directory made; the function returned waits for that, and raises StorageFailed."""
+        before = self._unmoved.get(directory)
+
+        def make_in_turn() -> None:
+            if before is not None:
+                before.run()
+            make()
+
+        once = Once(make_in_turn)
+        self._unmade[directory] = once
+        self._post(partial(self._run, once, self._unmade, directory))
+        return once.run
+
+    def delete(self, directory: Path, delay_ms: int) -> None:
+        """Have a directory renamed, if it has been made at all, and removed so much later."""
+        creation = self._unmade.pop(directory, None)
+        if creation is None or not creation.cancel():
+            self.doom(directory, delay_ms)()
+
+    def doom(self, directory: Path, delay_ms: int) -> Callable[[], None]:
+        """As `delete`, for a directory whose files are needed a little longer.
+
+        Begun when the function returned is called, or earlier if another one gets that path.
+        """
+        end_work_on_files = self.deleted_files.withdraw(directory)
+
+        def move() -> None:
+            end_work_on_files()
+            doomed = set_aside(directory)
+            if self._later is None:
+                self.remove_later(doomed)
+            else:
+                self._later(delay_ms, partial(self.remove_later, doomed))
+
+        once = Once(move)
+        self._unmoved[directory] = once
+        return partial(self._post, partial(self._run, once, self._unmoved, directory))
+
+    def free(self, directory: Path) -> None:
+        """Wait until a path is free that had a directory to be deleted. Raises StorageFailed."""
+        unmoved = self._unmoved.get(directory)
+        if unmoved is not None:
+            unmoved.run()
+
+    @staticmethod
+    def remove(doomed: Path) -> None:
+        """Unlink what was set aside."""
+        try:
+            remove_directory(doomed)
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; the next start tries again
+
+    def remove_later(self, doomed: Path) -> None:
+        """Unlink, on the thread for removals, what was set aside, perhaps in an earlier run."""
+        self._post_removal(partial(self.remove, doomed))
+
+    def _run(self, once: Once, waiting: dict[Path, Once], directory: Path) -> None:
+        try:
+            once.run()
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
+            self._on_failed(directory, failure)
+            return
+        if waiting.get(directory) is once:
+            waiting.pop(directory, None)

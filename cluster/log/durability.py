@@ -1,0 +1,81 @@
+"""Up to where a log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
+
+from cluster.log.flushing import FlushTarget
+from cluster.log.options import NO_LIMIT, LogOptions
+from cluster.model.clocks import MonotonicMs
+from cluster.model.ids import Offset
+
+
+class Durability:
+    """Follows the log's end, its cuts and its syncs.
+
+    Invariant: everything below `recovery_point` is on disk.
+    """
+
+    def __init__(self, recovery_point: Offset) -> None:
+        self.recovery_point = recovery_point
+        self._flush_messages = NO_LIMIT
+        self.flush_at = NO_LIMIT
+        """The log end at which `flush.messages` is reached: an append up to there is synced before
+        it is answered."""
+        self.cuts = 0
+        """How often the log was truncated."""
+        self._lowest_cut = recovery_point
+        self._synced_at_ms: MonotonicMs | None = None
+        """When `is_due` last found everything synced, or found a sync due."""
+
+    def take_options(self, options: LogOptions) -> None:
+        """Of the topic, from now on."""
+        self._flush_messages = options.flush_messages
+        self._move_to(self.recovery_point)
+
+    def _move_to(self, recovery_point: Offset) -> None:
+        self.recovery_point = recovery_point
+        self.flush_at = recovery_point + self._flush_messages
+
+    def is_due(
+        self,
+        log_end_offset: Offset,
+        active_base_offset: int,
+        options: LogOptions,
+        now_ms: MonotonicMs,
+    ) -> bool:
+        """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk.
+
+        To be called regularly, by a caller who then syncs: as in Kafka, `flush.ms` counts from when
+        the log was last synced or had nothing to sync, so no record waits for longer.
+        """
+        unsynced = log_end_offset - self.recovery_point
+        if unsynced <= 0 or self._synced_at_ms is None:
+            self._synced_at_ms = now_ms
+        is_due = unsynced > 0 and (
+            unsynced >= options.flush_messages
+            or now_ms - self._synced_at_ms >= options.flush_ms
+            or self.recovery_point < active_base_offset
+        )
+        if is_due:
+            self._synced_at_ms = now_ms
+        return is_due
+
+    def on_synced(self, target: FlushTarget) -> None:
+        """Take a finished sync into account.
+
+        If the log was truncated meanwhile, the records above that offset may be other ones by now.
+        """
+        end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
+        self._move_to(max(self.recovery_point, end))
+
+    def on_cut(self, end: Offset) -> None:
+        """The log was truncated to `end`."""
+        self._lowest_cut = min(self._lowest_cut, end) if self.cuts else end
+        self.cuts += 1
+        self._move_to(min(self.recovery_point, end))
+
+    def on_start_moved(self, log_start_offset: Offset) -> None:
+        """Records before the new log start need not be synced any more."""
+        self._move_to(max(self.recovery_point, log_start_offset))
+
+    def restart_at(self, offset: Offset) -> None:
+        """The log was emptied; its next record gets `offset`."""
+        self.on_cut(offset)
+        self._move_to(offset)

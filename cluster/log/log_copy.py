@@ -1,0 +1,331 @@
+"""A copy of a log in another log directory: which bytes of it are missing, and how they get there.
+
+The copy is made of the segments' files, by a thread, while the log is written, and becomes the log
+when it lacks only a little (`relocate`). Nothing is read as records.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cluster.log.checkpoints import PARTITION_METADATA, sync_path
+from cluster.log.deleted_files import DeletedFiles
+from cluster.log.partition_log import PartitionLog
+from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path
+from cluster.log.recovery import FilesState, RecoveredLog
+from cluster.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    create_segment_file,
+    segment_path,
+)
+from cluster.model.clocks import WallMs
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset
+
+_BYTES_AT_ONCE: Final = 1 << 20
+_NO_KERNEL_COPY: Final = frozenset({errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+@dataclass(slots=True)
+class _Copied:
+    """What the copy has of one segment."""
+
+    segment: Segment
+    size_bytes: int = 0
+    is_complete: bool = False
+    """The segment was closed, and the files beside it are copied as well."""
+
+
+class Piece(NamedTuple):
+    """Bytes of one segment to be copied, and with its last ones the files beside it."""
+
+    source: Path
+    target: Path
+    position: int
+    size_bytes: int
+    beside: tuple[Path, ...]
+
+
+class LogCopy:
+    """Owned by the broker's thread."""
+
+    def __init__(self, log: PartitionLog, directory: Path) -> None:
+        self.log = log
+        self.directory = directory
+        self.settled_at: int | None = None
+        """Base offset of the active segment for which `settle` was done."""
+        self.size_bytes = 0
+        """Bytes of batches that are copied."""
+        self._copied: dict[int, _Copied] = {}
+        self._seen = log.segments
+        self._cuts = log.cuts
+        self._complete_count = 0
+        """So many of the segments that were seen last are complete, from the first one on."""
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """Where the copy ends, in whole batches and without a gap."""
+        for segment in self.log.segments:
+            copied = self._copied.get(segment.base_offset)
+            if copied is None or copied.segment is not segment:
+                return Offset(segment.base_offset)
+            if copied.size_bytes < segment.file.size_bytes:
+                position = segment.boundary_before(0, copied.size_bytes)
+                return Offset(segment.base_offset_at(position))
+        return self.log.log_end_offset
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether segments were added, removed, replaced or truncated since `take_changes`."""
+        return self.log.segments is not self._seen or self.log.cuts != self._cuts
+
+    def take_changes(self) -> list[Path]:
+        """Forget removed, replaced and truncated segments; the files of the copy to be unlinked."""
+        if not self.has_changed:
+            return []
+        present = {segment.base_offset: segment for segment in self.log.segments}
+        was_cut = self.log.cuts != self._cuts  # other records may be where some were cut off
+        gone = [
+            base_offset
+            for base_offset, copied in self._copied.items()
+            if was_cut or present.get(base_offset) is not copied.segment
+        ]
+        self._seen, self._cuts = self.log.segments, self.log.cuts
+        self._complete_count = 0
+        self.settled_at = None
+        files: list[Path] = []
+        for base_offset in gone:
+            copied = self._copied.pop(base_offset)
+            self.size_bytes -= copied.size_bytes
+            files += [self.directory / path.name for path in copied.segment.paths]
+        return files
+
+    def next_piece(self, most_bytes: int) -> Piece | None:
+        """What to copy next; None where only bytes of the active segment are missing, or none."""
+        closed = len(self._seen) - 1
+        while self._complete_count < closed:
+            copied = self._of(self._seen[self._complete_count])
+            if not copied.is_complete:
+                return self._piece(copied, most_bytes, is_closed=True)
+            self._complete_count += 1
+        return None
+
+    def active_piece(self, most_bytes: int) -> Piece | None:
+        """Missing bytes of the active segment; None where there are none."""
+        copied = self._of(self._seen[-1])
+        if copied.size_bytes == copied.segment.file.size_bytes:
+            return None
+        return self._piece(copied, most_bytes, is_closed=False)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes that are in the log and not in the copy."""
+        return self.log.size_bytes - self.size_bytes
+
+    def on_copied(self, piece: Piece) -> None:
+        """A piece is in the copy; to be called unless the log `has_changed` meanwhile."""
+        copied = self._copied[int(piece.target.stem)]
+        copied.size_bytes += piece.size_bytes
+        copied.is_complete = bool(piece.beside)
+        self.size_bytes += piece.size_bytes
+
+    def is_nearly_there(self, most_bytes: int) -> bool:
+        """Whether `settle` was done for the segments as they are, and few bytes are missing."""
+        return (
+            not self.has_changed
+            and self.settled_at == self._seen[-1].base_offset
+            and self.next_piece(0) is None
+            and self.missing_bytes <= most_bytes
+        )
+
+    def _of(self, segment: Segment) -> _Copied:
+        return self._copied.setdefault(segment.base_offset, _Copied(segment))
+
+    def _piece(self, copied: _Copied, most_bytes: int, *, is_closed: bool) -> Piece:
+        segment = copied.segment
+        left = segment.file.size_bytes - copied.size_bytes
+        size = min(left, most_bytes)
+        beside: tuple[Path, ...] = ()
+        if is_closed and size == left:
+            beside = tuple(path for path in segment.paths if path.suffix != LOG_SUFFIX)
+        return Piece(
+            segment.file.path,
+            segment_path(self.directory, segment.base_offset),
+            copied.size_bytes,
+            size,
+            beside,
+        )
+
+
+def make_directory(directory: Path, source: Path) -> None:
+    """Make the directory of a copy, with the topic id. On any thread. Raises StorageFailed."""
+    try:
+        directory.mkdir()
+        with suppress(FileNotFoundError):
+            _copy_small(source / PARTITION_METADATA, directory / PARTITION_METADATA)
+    except OSError as error:
+        raise StorageFailed(f"cannot create {directory}: {error.strerror}") from error
+
+
+def remove_files(files: Iterable[Path]) -> None:
+    """Unlink what `take_changes` has returned. On any thread. Raises StorageFailed."""
+    for path in files:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot delete {path}: {error.strerror}") from error
+
+
+def copy_piece(piece: Piece) -> bool:
+    """Copy it and wait for the disk; False where the segment was removed. On any thread.
+
+    Raises StorageFailed.
+    """
+    try:
+        source = os.open(piece.source, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageFailed(f"cannot open {piece.source}: {error.strerror}") from error
+    try:
+        target = os.open(piece.target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if piece.position == 0:
+                os.ftruncate(target, 0)  # left by what was forgotten
+            if not _copy_bytes(source, target, piece.position, piece.size_bytes):
+                return False
+            os.fsync(target)
+        finally:
+            os.close(target)
+        for path in piece.beside:
+            beside = piece.target.with_name(path.name)
+            with suppress(FileNotFoundError):
+                _copy_small(path, beside)
+                sync_path(beside)
+    except OSError as error:
+        raise StorageFailed(f"cannot copy to {piece.target}: {error.strerror}") from error
+    finally:
+        os.close(source)
+    return True
+
+
+def settle(source: Path, directory: Path) -> None:
+    """Copy the snapshots of producers, and wait for the disk. On any thread. Raises StorageFailed.
+
+    To be done again after each roll, which adds a snapshot, and after each truncation.
+    """
+    wanted = snapshot_offsets(source)
+    try:
+        for offset in set(snapshot_offsets(directory)).difference(wanted):
+            snapshot_path(directory, offset).unlink()
+        for offset in wanted:
+            target = snapshot_path(directory, offset)
+            with suppress(FileNotFoundError):
+                _copy_small(snapshot_path(source, offset), target)
+                sync_path(target)
+        sync_path(directory)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {directory}: {error.strerror}") from error
+
+
+def sync_moved(log: PartitionLog) -> None:
+    """Wait until a log that has just been relocated is on disk. On any thread.
+
+    Raises StorageFailed.
+    """
+    directory = log.directory
+    try:
+        for path in (*log.segments[-1].paths, directory, directory.parent):
+            sync_path(path)
+    except OSError as error:
+        raise StorageFailed(f"cannot sync {directory}: {error.strerror}") from error
+
+
+def relocate(
+    copy: LogCopy, directory: Path, wall_ms: WallMs, deleted_files: DeletedFiles
+) -> PartitionLog:
+    """Complete the copy, rename it to `directory` and return the log that is there from now on.
+
+    The old log is not to be used again. To be called between two requests when the copy
+    `is_nearly_there`. Raises StorageFailed: then the old log goes on.
+    """
+    old = copy.log
+    active = old.segments[-1]
+    epochs = old.epochs.relocated(copy.directory)
+    try:
+        _complete(copy, active)
+        if epochs.entries:
+            epochs.write()
+        copy.directory.rename(directory)
+        segments = tuple(segment.relocated(directory) for segment in old.segments)
+    except OSError as error:
+        raise StorageFailed(f"cannot complete {copy.directory}: {error.strerror}") from error
+    written = epochs.written
+    epochs = old.epochs.relocated(directory)
+    epochs.written = written
+    recovered = RecoveredLog(
+        segments,
+        old.log_start_offset,
+        old.log_end_offset,
+        epochs,
+        old.producers,
+        FilesState.CHANGED,
+    )
+    # What was copied last is not synced, so no more than the closed segments counts as such.
+    recovery_point = min(old.recovery_point, Offset(active.base_offset))
+    new = PartitionLog(
+        directory, old.partition, old.options, recovered, recovery_point, wall_ms, deleted_files
+    )
+    new.cleaned_to = old.cleaned_to
+    return new
+
+
+def _complete(copy: LogCopy, active: Segment) -> None:
+    """Add the last bytes of the active segment. Raises OSError."""
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        create_segment_file(copy.directory, active.base_offset, suffix)
+    piece = copy.active_piece(active.file.size_bytes)
+    if piece is None:
+        return
+    target = os.open(piece.target, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        missing = active.file.view(piece.position, piece.size_bytes)
+        written = 0
+        while written < len(missing):
+            written += os.pwrite(target, missing[written:], piece.position + written)
+        os.ftruncate(target, active.file.size_bytes)
+    finally:
+        os.close(target)
+
+
+def _copy_bytes(source: int, target: int, position: int, size_bytes: int) -> bool:
+    """Whether the source has that many bytes. Raises OSError."""
+    end = position + size_bytes
+    in_kernel = hasattr(os, "copy_file_range")
+    while position < end:
+        size = min(_BYTES_AT_ONCE, end - position)
+        if in_kernel:
+            try:
+                copied = os.copy_file_range(source, target, size, position, position)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_COPY:
+                    raise
+                in_kernel = False
+                continue
+        else:
+            copied = os.pwrite(target, os.pread(source, size, position), position)
+        if copied == 0:
+            return False
+        position += copied
+    return True
+
+
+def _copy_small(source: Path, target: Path) -> None:
+    target.write_bytes(source.read_bytes())

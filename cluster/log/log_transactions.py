@@ -1,0 +1,155 @@
+"""Which records of a log are committed, for readers who want no others (`read_committed`).
+
+A broker takes no transactions from clients, but a log directory that Kafka wrote may hold some.
+What is open ends what such readers get: the last stable offset. What was aborted they are told of,
+from the `.txnindex` files, and leave it out. Kafka: `ProducerStateManager`, `TransactionIndex`.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from cluster.log.log_reads import segment_slot
+from cluster.log.producer_state import ProducerState
+from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.log.segment_list import SegmentList
+from cluster.log.transaction_index import (
+    AbortedTransaction,
+    DamagedTransactionIndex,
+    read_transactions,
+    write_transactions,
+)
+from cluster.model.ids import Offset
+
+_log = logging.getLogger(__name__)
+
+
+class LogTransactions:
+    """Owned by the log's thread. The index files are read when they are first needed.
+
+    Invariant: every aborted transaction that was replayed is in the index of the segment that holds
+    its marker.
+    """
+
+    def __init__(self, files: SegmentList) -> None:
+        self.first_open: int | None = None
+        """Where the oldest transaction begins that has not ended."""
+        self.are_none = False
+        """Known to be so: nothing is open, nothing was aborted."""
+        self._files = files
+        self._aborted: list[AbortedTransaction] | None = None
+        self._is_uncertain = False
+
+    def on_replayed(self, producers: ProducerState) -> None:
+        """Transactions have begun or ended, as the producers' state tells. Raises StorageFailed;
+        then the next call tries again.
+        """
+        self.first_open = producers.first_undecided_offset
+        self.are_none = False
+        if producers.aborted:
+            self._keep(producers.aborted)
+            producers.aborted = []
+
+    def warn_of_open(self, name: object) -> None:
+        """One line where readers of committed records do not get everything."""
+        if self.first_open is not None:
+            _log.warning(
+                "%s: consumers with isolation.level=read_committed get the records below offset %d"
+                " only: a transaction that begins there has neither commit nor abort marker, and"
+                " none can be written here. `import-log` of a copy of the directory leaves it out",
+                name,
+                self.first_open,
+            )
+
+    def on_segments_changed(self) -> None:
+        """Segments were cut, deleted or cleaned: what was read of their indexes is forgotten."""
+        self._aborted = None
+        self._is_uncertain = False
+        self.are_none = False
+
+    def cut(self, end: Offset) -> None:
+        """The log ends there now: nothing beyond was aborted. Raises StorageFailed."""
+        self.on_segments_changed()
+        path = self._index_of(self._files.active.base_offset)
+        try:
+            found = read_transactions(path)
+        except DamagedTransactionIndex:
+            return
+        kept = [each for each in found if each.last_offset < end]
+        if len(kept) < len(found):
+            write_transactions(path, kept)
+
+    def stable_offset(self, high_watermark: Offset, log_start_offset: Offset) -> Offset:
+        """Up to where readers of committed records may read (Kafka: the last stable offset): below
+        it everything has an outcome that is known.
+        """
+        if self.are_none:
+            return high_watermark
+        self._known()
+        if self._is_uncertain:
+            return min(high_watermark, log_start_offset)
+        if self.first_open is None:
+            return high_watermark
+        return Offset(min(high_watermark, self.first_open))
+
+    def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each transaction with records in a range that was
+        aborted.
+        """
+        return [
+            (each.producer_id, each.first_offset)
+            for each in self._known()
+            if each.last_offset >= first_offset and each.first_offset < end_offset
+        ]
+
+    def _known(self) -> list[AbortedTransaction]:
+        aborted = self._aborted
+        if aborted is None:
+            aborted = self._aborted = self._read()
+            self.are_none = not aborted and self.first_open is None and not self._is_uncertain
+        return aborted
+
+    def _read(self) -> list[AbortedTransaction]:
+        found: list[AbortedTransaction] = []
+        try:
+            with os.scandir(self._files.directory) as entries:
+                names = {entry.name for entry in entries}
+            for segment in self._files.segments:
+                path = self._index_of(segment.base_offset)
+                if path.name in names:
+                    found += read_transactions(path)
+        except FileNotFoundError:
+            return []  # a new log, whose directory is not there yet
+        except (OSError, DamagedTransactionIndex) as problem:
+            self._is_uncertain = True
+            _log.warning(
+                "%s: consumers with isolation.level=read_committed get none of its records, since"
+                " what was aborted is not known: %s",
+                self._files.directory,
+                problem,
+            )
+        return found
+
+    def _keep(self, aborted: Iterable[AbortedTransaction]) -> None:
+        known = self._known()
+        self.are_none = False
+        ends = {each.last_offset for each in known}  # a marker ends one transaction
+        segments = self._files.segments
+        for transaction in aborted:
+            if transaction.last_offset in ends:
+                continue
+            slot = segment_slot(segments, transaction.last_offset)
+            path = self._index_of(segments[slot].base_offset)
+            try:
+                entries = read_transactions(path)
+            except DamagedTransactionIndex:
+                self._is_uncertain = True  # as whoever reads it next says
+                self._aborted = None
+                continue
+            entries.append(transaction)
+            write_transactions(path, sorted(entries, key=lambda each: each.last_offset))
+            known.append(transaction)
+
+    def _index_of(self, base_offset: int) -> Path:
+        return segment_path(self._files.directory, base_offset, TRANSACTION_INDEX_SUFFIX)

@@ -1,0 +1,511 @@
+"""The log of one partition: append, read, truncate, flush. One thread owns it and calls it.
+
+Knows nothing of replication: the caller names the leader epoch and the offset up to which a reader
+may see. A batch costs constant work, whatever the number of its records.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cluster.log.batch_search import TimestampOffset
+from cluster.log.deleted_files import DeletedFiles
+from cluster.log.durability import Durability
+from cluster.log.flushing import FlushTarget
+from cluster.log.leader_epochs import LeaderEpochs
+from cluster.log.log_reads import (
+    LogSlice,
+    Search,
+    read_slice,
+    search_max_timestamp,
+    search_now,
+    search_timestamp,
+)
+from cluster.log.log_transactions import LogTransactions
+from cluster.log.options import LogOptions
+from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.log.recovery import (
+    FilesState,
+    LastStop,
+    RecoveredLog,
+    empty_log,
+    load_producers,
+    recover,
+)
+from cluster.log.replicated import check_replicated, first_replicated
+from cluster.log.segment import Segment
+from cluster.log.segment_list import SegmentList
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.records.batch import (
+    LOG_APPEND_TIME_BIT,
+    MAX_INT32,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    pack_head,
+)
+from cluster.records.checked_batch import Produced
+from cluster.records.produced import BatchLimits, validate_produced
+
+_log = logging.getLogger(__name__)
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
+
+
+class Appended(NamedTuple):
+    """Where a produced batch is; `is_duplicate` when it was there before."""
+
+    base_offset: Offset
+    last_offset: Offset
+    log_append_time_ms: int
+    log_start_offset: Offset
+    is_duplicate: bool = False
+
+
+class PartitionLog:
+    """Batches of one partition, from the log start to the log end offset.
+
+    Invariants: offsets grow; `log_start_offset <= log_end_offset`; everything below
+    `recovery_point` is on disk; the last segment is the only one that is written.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        recovered: RecoveredLog,
+        recovery_point: Offset,
+        wall_ms: WallMs,
+        deleted_files: DeletedFiles | None,
+    ) -> None:
+        """For `open` and `create`."""
+        self.directory = directory
+        self.partition = partition
+        self.epochs: LeaderEpochs = recovered.epochs
+        self.producers = recovered.producers
+        self.log_start_offset = recovered.log_start_offset
+        self.log_end_offset = recovered.log_end_offset
+        self.durability = Durability(
+            Offset(max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset)))
+        )
+        self.cleaned_to = Offset(0)
+        """Up to where compaction came; for the cleaner, which also sets it after a start."""
+        self._wall_ms = wall_ms
+        self._files_state = recovered.files_state
+        self._make_files: Callable[[], None] | None = None
+        self._files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
+        self.damage = self._files.damage
+        """What was found damaged of the files, and is not served."""
+        self.age, self.on_repaired = self._files.age, self._files.on_repaired
+        self.suspect = self._files.suspect
+        self.update_options(options)
+        self.transactions = LogTransactions(self._files)
+        self.transactions.on_replayed(self.producers)
+        self.transactions.warn_of_open(partition)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        wall_ms: WallMs,
+        *,
+        clean_shutdown: bool,
+        recovery_point: Offset,
+        log_start_offset: Offset,
+        deleted_files: DeletedFiles | None = None,
+        was_repaired: bool = False,
+    ) -> "PartitionLog":
+        """Open or create a partition directory; after an unclean stop its tail is checked, unless
+        `repair` has done that.
+
+        `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
+        """
+        stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
+        recovered = recover(directory, options, stop, wall_ms)
+        return cls(directory, partition, options, recovered, recovery_point, wall_ms, deleted_files)
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        wall_ms: WallMs,
+        make_files: Callable[[], None],
+        deleted_files: DeletedFiles | None = None,
+    ) -> "PartitionLog":
+        """A new log, in memory until its first record: no file, no descriptor.
+
+        `make_files` makes the directory and its first files, or waits until they are made; it is
+        called before the first record is written and may raise StorageFailed.
+        """
+        recovered = empty_log(directory, options, wall_ms)
+        log = cls(directory, partition, options, recovered, Offset(0), wall_ms, deleted_files)
+        log._make_files = make_files
+        return log
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches on disk, without space allocated ahead."""
+        return self._files.size_bytes
+
+    @property
+    def recovery_point(self) -> Offset:
+        """Everything below it is on disk."""
+        return self.durability.recovery_point
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """The newest leader epoch with a known start; -1 without one."""
+        return self.epochs.latest
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first, the last one active; a changed list is a new tuple."""
+        return self._files.segments
+
+    @property
+    def options(self) -> LogOptions:
+        """The options in force."""
+        return self._options
+
+    def update_options(self, options: LogOptions) -> None:
+        """Change the options; the next append sees them."""
+        self._options = options
+        self.room = options.room
+        self._limits = options.limits(self.partition)
+        self.durability.take_options(options)
+        self._files.active.take_options(options)
+        self.producers.expiration_ms = options.producer_id_expiration_ms
+
+    # Append
+
+    @property
+    def limits(self) -> BatchLimits:
+        """What a produced batch is checked against."""
+        return self._limits
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: LeaderEpoch,
+        wall_ms: WallMs,
+        *,
+        at_once: bool = True,
+    ) -> Appended:
+        """Check and append the one batch of a produce request, copied once; gives it offsets and
+        epoch.
+
+        Raises Refused (see `validate_produced`, `append_produced`), StorageFailed and, without
+        `at_once`, IsLong; then nothing is appended. Whoever appends syncs afterwards where
+        `durability.flush_at` is reached.
+        """
+        produced = validate_produced(records, self._limits, wall_ms, at_once=at_once)
+        return self.append_produced(produced, leader_epoch, wall_ms)
+
+    def append_produced(
+        self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs
+    ) -> Appended:
+        """Append a batch that was checked. Raises Refused (see `ProducerState.check`;
+        record_list_too_large for a batch larger than a segment) and StorageFailed.
+        """
+        header, records, from_magic = produced
+        size = len(records)
+        has_producer = header.producer_id >= 0
+        if has_producer and (repeated := self.producers.check(header)) is not None:
+            stamp = repeated.timestamp_ms if self._limits.is_log_append_time else NO_TIMESTAMP
+            return Appended(
+                Offset(repeated.base_offset),
+                Offset(repeated.last_offset),
+                stamp,
+                self.log_start_offset,
+                is_duplicate=True,
+            )
+        if size > self._options.segment_bytes:
+            raise Refused(
+                ErrorCode.record_list_too_large,
+                f"{size} bytes; a segment has {self._options.segment_bytes}",
+            )
+        base_offset = self.log_end_offset
+        last_offset = Offset(base_offset + header.last_offset_delta)
+        timestamp_ms = header.max_timestamp
+        is_append_time = header.attributes & LOG_APPEND_TIME_BIT
+        append_time_ms = timestamp_ms if is_append_time else NO_TIMESTAMP
+        active = self._files.active
+        if active.must_roll(size, last_offset, timestamp_ms, wall_ms):
+            active = self._roll(base_offset, wall_ms)
+        if leader_epoch != self.epochs.written:
+            self._have_files()
+            self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
+        file = active.file
+        head = pack_head(base_offset, header.batch_length, leader_epoch)
+        position = file.append(records, head + from_magic if from_magic else head)
+        active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
+        if has_producer:
+            self.producers.record(header, base_offset, timestamp_ms)
+        self.log_end_offset = Offset(last_offset + 1)
+        self._wall_ms = wall_ms
+        self._files_state = FilesState.CHANGED
+        appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
+        return _new(Appended, appended)
+
+    def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
+        """Append whole batches as the leader sent them.
+
+        All or nothing, but where only the index of aborted transactions cannot be written: then all
+        batches are there. Raises Refused(corrupt_message) for damaged batches or offsets that do
+        not follow the log end, StorageFailed.
+        """
+        first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
+        headers = check_replicated(records, first_offset)
+        if not headers:
+            return
+        log_start_offset = self.log_start_offset
+        if first_offset < self.log_end_offset:
+            self.truncate_fully_and_start_at(first_offset)
+        self._have_files()
+        active = self._files.active
+        last = headers[-1].last_offset
+        if active.must_roll(len(records), last, active.max_timestamp_ms, self._wall_ms):
+            # Where offsets are missing, the first batch may be too far from the log's end.
+            is_near = last - self.log_end_offset <= MAX_INT32
+            base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
+            active = self._roll(base_offset, wall_ms)
+        self._begin_replicated_epochs(headers)
+        position = active.file.append(records)
+        for header in headers:
+            self._note_replicated(active, header, position)
+            position += header.size_bytes
+        self.log_end_offset = Offset(last + 1)
+        self._wall_ms = wall_ms
+        self._files_state = FilesState.CHANGED
+        self.advance_log_start_offset(log_start_offset)
+        if self.producers.aborted or any(one.attributes & TRANSACTIONAL_BIT for one in headers):
+            self.transactions.on_replayed(self.producers)  # may fail, so after the batch is there
+        if self.log_end_offset >= self.durability.flush_at:
+            self.flush()
+
+    def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
+        epochs = self.epochs
+        for header in headers:
+            epoch = header.partition_leader_epoch
+            # One that was only announced has no file before its first record.
+            if epoch > epochs.latest or (epoch == epochs.latest and epoch != epochs.written):
+                epochs.begin(LeaderEpoch(epoch), Offset(header.base_offset))
+
+    def _note_replicated(self, active: Segment, header: BatchHeader, position: int) -> None:
+        active.note_batch(
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            position,
+            header.size_bytes,
+        )
+        if header.producer_id >= 0:
+            self.producers.replay(header, active.file.view(position, header.size_bytes))
+
+    def make_files(self) -> None:
+        """Wait until a new log has its directory and its first files. Raises StorageFailed."""
+        self._have_files()
+
+    def _have_files(self) -> None:
+        if self._make_files is not None:
+            self._make_files()
+            self._make_files = None
+
+    def _roll(self, base_offset: Offset, wall_ms: WallMs) -> Segment:
+        self.producers.expire(wall_ms)
+        return self._files.roll(base_offset, self.producers.entries, wall_ms)
+
+    # Read
+
+    def read(
+        self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool
+    ) -> LogSlice:
+        """Whole batches from the one that holds `offset`, below `upper_offset`, of one segment.
+
+        At most `max_bytes`, unless the first batch alone is larger and at least one is asked for.
+        Raises Refused(offset_out_of_range) outside [log start, log end].
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise Refused(
+                ErrorCode.offset_out_of_range,
+                f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
+            )
+        if offset >= upper_offset:
+            file = self._files.active.file
+            return LogSlice(file, file.size_bytes, 0, offset)
+        return read_slice(
+            self._files.segments,
+            offset,
+            max_bytes,
+            (upper_offset, self.log_end_offset),
+            at_least_one_batch=at_least_one_batch,
+        )
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, *, upper_offset: Offset
+    ) -> TimestampOffset | None:
+        """The first record below `upper_offset` at or after a timestamp; None without one."""
+        return search_now(self.search_timestamp(timestamp_ms, upper_offset=upper_offset))
+
+    def search_timestamp(self, timestamp_ms: int, *, upper_offset: Offset) -> Search:
+        """The same, step by step."""
+        bounds = (self.log_start_offset, upper_offset)
+        return search_timestamp(self._files.segments, timestamp_ms, bounds)
+
+    def max_timestamp_offset(self, *, upper_offset: Offset) -> TimestampOffset | None:
+        """The newest record below `upper_offset` by timestamp (KIP-734); None without one."""
+        return search_now(self.search_max_timestamp(upper_offset=upper_offset))
+
+    def search_max_timestamp(self, *, upper_offset: Offset) -> Search:
+        """The same, step by step."""
+        return search_max_timestamp(self._files.segments, (self.log_start_offset, upper_offset))
+
+    # Epochs and truncation
+
+    def begin_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """Note that this epoch's records begin at this offset."""
+        self.epochs.announce(epoch, start_offset)
+
+    def epoch_end_offset(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        """The largest epoch not above this one and its end offset (see `LeaderEpochs`)."""
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
+        self._have_files()
+        if offset >= self.log_end_offset:
+            # An epoch in which nothing was written is no history: the leader may never have had it.
+            self.epochs.truncate_from_end(self.log_end_offset)
+            return
+        if offset < self._files.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        end = self._files.truncate(offset, self._options)
+        self.cleaned_to = min(self.cleaned_to, end)
+        self.durability.on_cut(end)
+        self._files_state = FilesState.CHANGED
+        self.log_end_offset = end
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.epochs.truncate_from_end(end)
+        self.producers = load_producers(
+            self.directory,
+            self._files.segments,
+            end,
+            self._options,
+            self._wall_ms,
+            snapshot_offsets(self.directory),
+        )
+        self.transactions.cut(end)
+        self.transactions.on_replayed(self.producers)
+        _log.info("%s truncated to offset %d", self.partition, end)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Empty the log; the next record gets this offset. Raises StorageFailed."""
+        self._have_files()
+        self._files.restart(offset, self._wall_ms)
+        self.durability.restart_at(offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
+        self._files_state = FilesState.CHANGED
+        self.log_start_offset = self.log_end_offset = offset
+        self.epochs.clear()
+        self.producers.entries.clear()
+        self.transactions.on_segments_changed()
+        self.transactions.on_replayed(self.producers)
+        _log.info("%s emptied, starts at offset %d", self.partition, offset)
+
+    def advance_log_start_offset(self, offset: Offset) -> None:
+        """Hide records before an offset; never moves back, nor past the log end."""
+        offset = min(offset, self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.durability.on_start_moved(offset)
+            self.epochs.truncate_from_start(offset)
+
+    def roll(self, wall_ms: WallMs) -> None:
+        """Close the active segment and begin another. Raises StorageFailed."""
+        self._have_files()
+        self._roll(self.log_end_offset, wall_ms)
+
+    def drop_segments(self, count: int) -> None:
+        """Delete the oldest segments, not the active one, and move the log start to the next.
+
+        Slices handed out stay readable. Raises StorageFailed.
+        """
+        self.advance_log_start_offset(Offset(self._files.segments[count].base_offset))
+        self._files.remove_first(count)
+        self.transactions.on_segments_changed()
+
+    def replace_segments(self, gone: Sequence[Segment]) -> None:
+        """Put cleaned files in place of closed segments (see `SegmentList.replace`)."""
+        self._files.replace(gone)
+        self.transactions.on_segments_changed()
+
+    # Durability
+
+    @property
+    def cuts(self) -> int:
+        """How often the log was truncated: what was read of it before may be other records now."""
+        return self.durability.cuts
+
+    def needs_flush(self, now_ms: MonotonicMs) -> bool:
+        """See `Durability.is_due`."""
+        return self.durability.is_due(
+            self.log_end_offset, self._files.active.base_offset, self._options, now_ms
+        )
+
+    def flush_target(self) -> FlushTarget:
+        """What to sync so that everything appended so far survives the machine's crash.
+
+        `FlushTarget.sync` may run on another thread; then `on_flushed(target)` here. Raises
+        StorageFailed.
+        """
+        segments = self._files.since(self.recovery_point)
+        closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
+        snapshots = [snapshot_path(self.directory, one.base_offset) for one in segments]
+        for segment in segments:
+            segment.file.fileno()  # opened here, not on the syncing thread
+        return FlushTarget(
+            self.log_end_offset,
+            tuple(segment.file for segment in segments),
+            (*closed, *snapshots, self.epochs.path, self.directory),
+            self.durability.cuts,
+        )
+
+    def on_flushed(self, target: FlushTarget) -> None:
+        """Take a finished sync into account."""
+        self.durability.on_synced(target)
+
+    def flush(self) -> None:
+        """Sync everything appended so far, waiting for it. Raises StorageFailed."""
+        if self._files_state is not FilesState.CHANGED:
+            return
+        target = self.flush_target()
+        target.sync()
+        self.on_flushed(target)
+
+    def close(self, *, flush: bool) -> None:
+        """Leave a directory that opens without recovery; `flush` also waits for the disk.
+
+        For a log without records nothing is written, and missing files are not made: the next full
+        update of the controller has them made.
+        Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
+        """
+        if self._files_state is not FilesState.CHANGED:
+            return  # an epoch that was announced since has no record, so it is no history
+        active = self._files.active
+        active.file.seal()
+        active.write_indexes()
+        self.epochs.write_if_behind()
+        snapshot = write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
+        if flush:
+            target = self.flush_target()
+            replace(target, paths=(*active.paths[1:], snapshot, *target.paths)).sync()
+            self.on_flushed(target)

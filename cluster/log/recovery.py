@@ -1,0 +1,504 @@
+"""Bring a partition directory back as a log: trust it after a clean stop, else check and repair it.
+
+After an unclean stop every batch from the recovery point's segment on is checked (size, magic,
+offsets, CRC-32C); the log ends at the first bad byte. What the files beside the batches say
+(indexes, epochs, producer state) is rebuilt from the batches wherever it is missing or newer.
+"""
+
+import enum
+import logging
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from cluster.log.checkpoints import DamagedCheckpoint
+from cluster.log.deleted_files import DELETED_SUFFIX
+from cluster.log.leader_epochs import LeaderEpochs
+from cluster.log.log_reads import segment_slot
+from cluster.log.offset_index import last_position
+from cluster.log.old_formats import convert_old_segments
+from cluster.log.options import LogOptions
+from cluster.log.producer_snapshots import (
+    DamagedSnapshot,
+    offsets_of_snapshots,
+    read_snapshot,
+    remove_snapshot,
+    snapshot_path,
+)
+from cluster.log.producer_state import ProducerState
+from cluster.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    create_segment_file,
+    segment_path,
+)
+from cluster.log.segment_swap import CLEANED_SUFFIX, finish_interrupted
+from cluster.log.unchecked import UncheckedBytes
+from cluster.model.clocks import WallMs
+from cluster.model.errors import Refused, StorageFailed
+from cluster.model.ids import LeaderEpoch, Offset
+from cluster.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER_BYTES,
+    MAGIC_V2,
+    MAX_INT32,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+)
+
+_log = logging.getLogger(__name__)
+
+PREALLOCATED: Final = "preallocated space"
+_REPORT_EVERY_BYTES: Final = 16 << 20
+_LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
+_NO_LIMIT: Final = 2**63 - 1
+
+
+class FilesState(enum.Enum):
+    """How the files of a log compare with what a clean stop leaves."""
+
+    NEW = "just made, without a record"
+    AS_CLOSED = "as the last clean stop has left them"
+    CHANGED = "written or repaired since"
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """Everything that a PartitionLog starts from."""
+
+    segments: tuple[Segment, ...]
+    log_start_offset: Offset
+    log_end_offset: Offset
+    epochs: LeaderEpochs
+    producers: ProducerState
+    files_state: FilesState
+
+
+class Scan(NamedTuple):
+    """Up to where a segment file is valid; `defect` says what is wrong there, if anything."""
+
+    valid_bytes: int
+    next_offset: int
+    defect: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastStop:
+    """What the checkpoints of the log directory say about a partition."""
+
+    is_clean: bool
+    recovery_point: Offset
+    log_start_offset: Offset
+    was_repaired: bool = False
+    """Not by the stop but by `repair` since then: as a clean stop leaves it, only not synced."""
+
+
+def _nobody(_checked_bytes: int) -> None:
+    """For callers who do not show progress."""
+
+
+def recover(
+    directory: Path,
+    options: LogOptions,
+    stop: LastStop,
+    wall_ms: WallMs,
+    on_checked: Callable[[int], None] = _nobody,
+) -> RecoveredLog:
+    """Load every segment of a directory, which is created when absent. Raises StorageFailed.
+
+    `on_checked` is told the bytes that were checked since its last call, now and then.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with os.scandir(directory) as entries:  # one scan: there may be thousands of directories
+            names = [entry.name for entry in entries]
+        names = finish_interrupted(directory, names)
+        segments = _find_segments(directory, names, options, wall_ms)
+    except OSError as error:
+        raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
+    if not segments:
+        segments = [new_segment(directory, stop.log_start_offset, options, wall_ms)]
+    _complete_empty(directory, segments[-1], names)
+    has_records = any(segment.file.size_bytes for segment in segments)
+    epochs, epochs_are_whole = _load_epochs(directory, is_expected=has_records)
+    first_checked = len(segments) if stop.is_clean else segment_slot(segments, stop.recovery_point)
+    first_scanned = 0
+    if epochs_are_whole:
+        first_scanned = len(segments) if stop.was_repaired else first_checked
+    segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs, on_checked)
+    log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
+    if log_end < log_start and stop.is_clean:
+        _log.warning(
+            "%s ends at offset %d: the log start %d of its checkpoint is not used",
+            directory,
+            log_end,
+            log_start,
+        )
+        log_start = Offset(segments[0].base_offset)
+    if log_end < log_start:
+        _log.warning(
+            "%s ends at offset %d, before its start %d: emptied", directory, log_end, log_start
+        )
+        for segment in segments:
+            segment.remove_files()
+        segments = [new_segment(directory, log_start, options, wall_ms)]
+        log_end = log_start
+        are_trusted = False
+    epochs.forget_from(log_end)  # the next append writes the file
+    epochs.truncate_from_start(log_start)
+    producers = load_producers(
+        directory, segments, log_end, options, wall_ms, offsets_of_snapshots(names)
+    )
+    ends = [*(segment.base_offset for segment in segments[1:]), log_end]
+    for slot, segment in enumerate(segments):
+        if slot < len(segments) - 1:
+            if segment.unchecked is None:
+                segment.unchecked = UncheckedBytes(segment.file.size_bytes)
+        elif slot >= first_checked:
+            segment.unchecked = None
+        if segment.unchecked is not None:
+            segment.unchecked.offset_limit = ends[slot]
+    for segment in segments:
+        if segment.file.is_open:  # of thousands of logs, most are not used soon
+            segment.release()
+    are_as_closed = are_trusted and not stop.was_repaired
+    files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
+    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, files_state)
+
+
+def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
+    """Make the index files that are missing after a crash, where the segment has no record yet."""
+    if segment.file.size_bytes == 0:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if segment_path(directory, segment.base_offset, suffix).name not in names:
+                create_segment_file(directory, segment.base_offset, suffix)
+
+
+def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> RecoveredLog:
+    """What a new log starts from, before it has a file."""
+    return RecoveredLog(
+        (Segment(directory, 0, options, wall_ms, is_new=True),),
+        Offset(0),
+        Offset(0),
+        LeaderEpochs(directory),
+        ProducerState(options.producer_id_expiration_ms),
+        FilesState.NEW,
+    )
+
+
+def new_segment(directory: Path, base_offset: int, options: LogOptions, wall_ms: WallMs) -> Segment:
+    """An empty active segment with its file. Raises StorageFailed."""
+    create_segment_file(directory, base_offset)
+    return Segment(directory, base_offset, options, wall_ms)
+
+
+def _find_segments(
+    directory: Path, names: list[str], options: LogOptions, wall_ms: WallMs
+) -> list[Segment]:
+    offsets = []
+    for name in names:
+        stem, dot, ending = name.rpartition(".")
+        suffix = dot + ending
+        if suffix in _LEFTOVERS:
+            (directory / name).unlink()
+        elif suffix == LOG_SUFFIX and stem.isdigit():
+            offsets.append(int(stem))
+    convert_old_segments(directory, sorted(offsets))
+    return [Segment(directory, offset, options, wall_ms) for offset in sorted(offsets)]
+
+
+def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, bool]:
+    """The epochs, and whether their file is sound; if not, every segment is scanned for them."""
+    try:
+        epochs = LeaderEpochs.load(directory)
+    except DamagedCheckpoint as error:
+        _log.warning("%s; rebuilding it from the log", error)
+        return LeaderEpochs(directory), False
+    if is_expected and epochs.written is None:
+        _log.info("%s is missing; rebuilding it from the log", epochs.path)
+        return epochs, False
+    return epochs, True
+
+
+def _load_segments(
+    segments: list[Segment],
+    first_scanned: int,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None],
+) -> tuple[list[Segment], Offset, bool]:
+    """Trust segments before `first_scanned`, scan the others.
+
+    Returns what is left, its end, and whether all of it was used as it was.
+    """
+    are_trusted = True
+    log_end = Offset(segments[0].base_offset)
+    last = len(segments) - 1
+    if first_scanned <= last:
+        epochs.forget_from(Offset(segments[first_scanned].base_offset))
+    for slot, segment in enumerate(segments):
+        active = slot == last
+        if segment.base_offset < log_end:
+            _remove(segments[slot:], f"begins before the end {log_end} of the segment before it")
+            segments[slot - 1].trust_indexes(active=True)
+            epochs.write()
+            return segments[:slot], log_end, False
+        limit = _NO_LIMIT if active else segments[slot + 1].base_offset
+        if slot < first_scanned and _trust(segment, active=active, offset_limit=limit):
+            if active:
+                end = segment.last_offset()
+                log_end = Offset(segment.base_offset if end is None else end + 1)
+            continue
+        are_trusted = False
+        segment.unchecked = None
+        if not active and not segment.file.size_bytes and not _was_emptied(segment):
+            _log.warning("%s is empty: what it held is lost here", segment.file.path)
+            if slot >= first_scanned and segment.can_hold(segments[slot + 1].base_offset):
+                # Others have what it held, if anybody has: the log ends before the hole.
+                _remove(segments[slot + 1 :], "follows a lost segment")
+                segment.start_indexing()
+                epochs.write()
+                return segments[: slot + 1], Offset(segment.base_offset), False
+        scan = scan_segment(segment, epochs, on_checked, offset_limit=limit)
+        log_end = Offset(scan.next_offset)
+        if scan.defect is not None:
+            _cut(segment, scan)
+            _remove(segments[slot + 1 :], "follows a cut segment")
+            epochs.write()
+            return segments[: slot + 1], log_end, False
+        if not active:
+            segment.close_for_writing()
+    if first_scanned < len(segments):
+        epochs.write()
+    return segments, log_end, are_trusted
+
+
+def _was_emptied(segment: Segment) -> bool:
+    """Whether compaction has left a closed segment without batches: its indexes are empty too.
+
+    One that has lost its batches has the entry of its largest timestamp.
+    """
+    try:
+        return all(path.stat().st_size == 0 for path in segment.paths[1:3])
+    except FileNotFoundError:
+        return False
+
+
+def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
+    """Use a cleanly closed segment as it is, if its indexes and its last batch are sound.
+
+    What a closed one's index says besides is looked at where it is used.
+    """
+    size = segment.file.size_bytes
+    if not size and not active and _was_emptied(segment):
+        segment.trust_indexes(active=False)
+        return True
+    if not size:
+        return active
+    if not segment.has_sound_indexes:
+        _log.warning("%s has no sound index; rebuilding it", segment.file.path)
+        return False
+    if active and _last_indexed(segment) >= size:
+        _log.warning("%s is shorter than its index says; checking it", segment.file.path)
+        return False
+    segment.trust_indexes(active=active)
+    segment.unchecked = UncheckedBytes(size)
+    if not active and (
+        segment.max_timestamp_ms == NO_TIMESTAMP or segment.max_timestamp_offset >= offset_limit
+    ):
+        _log.warning("%s has no sound time index; rebuilding it", segment.file.path)
+        return False
+    if active:
+        # A cheap check of the end: the walk from the last index entry must end with the file.
+        try:
+            position = segment.boundary_before(0, size - 1)
+            if size - position < HEADER_BYTES or segment.batch_end(position) != size:
+                return False
+        except (Refused, struct.error):
+            return False
+    return True
+
+
+def _last_indexed(segment: Segment) -> int:
+    path = segment_path(segment.directory, segment.base_offset, INDEX_SUFFIX)
+    try:
+        return last_position(path)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
+
+
+def scan_segment(
+    segment: Segment,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None] = _nobody,
+    *,
+    offset_limit: int = _NO_LIMIT,
+) -> Scan:
+    """Check every batch of a segment, rebuild its indexes and what it says of epochs.
+
+    A batch that leaves a gap before it and does not end below `offset_limit`, where the next
+    segment begins, has a damaged base offset.
+    """
+    offset_limit = min(offset_limit, segment.base_offset + MAX_INT32 + 1)
+    scan, has_jumped = _scan(segment, epochs, on_checked, segment.file.size_bytes, offset_limit)
+    if has_jumped is not None:
+        # The base offset is outside the checksum: the batch before, which came after a gap that
+        # nothing explains, has the wrong one.
+        segment.start_indexing()
+        epochs.forget_from(Offset(segment.base_offset))
+        again, _ = _scan(segment, epochs, _nobody, has_jumped, offset_limit)
+        return again._replace(defect="an offset too high for the batch that follows")
+    return scan
+
+
+def _scan(
+    segment: Segment,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None],
+    size: int,
+    offset_limit: int,
+) -> tuple[Scan, int | None]:
+    """Check the batches in the first bytes of a segment.
+
+    Also returns where the last good batch begins, if it alone is in the way of the one after it.
+    """
+    segment.start_indexing()
+    position, next_offset = 0, segment.base_offset
+    reported = 0
+    before: tuple[int, int] | None = None  # of a batch after a gap: its place, what came next there
+    if not size:
+        return Scan(0, next_offset, None), None
+    with memoryview(segment.file.mapping()) as content:
+        while position < size:
+            if size - position < HEADER_BYTES:
+                defect: str | None = f"{size - position} bytes are no batch"
+                break
+            header = read_header(content, position)
+            defect = _defect(header, content, position, next_offset, size, offset_limit)
+            if defect is not None:
+                if before is not None and before[1] <= header.base_offset < next_offset:
+                    expected = before[1]
+                    if _defect(header, content, position, expected, size, offset_limit) is None:
+                        return Scan(position, next_offset, defect), before[0]
+                break
+            base_offset = header.base_offset
+            before = (position, next_offset) if base_offset > next_offset else None
+            last_offset = header.last_offset
+            segment.note_batch(
+                base_offset, last_offset, header.max_timestamp, position, header.size_bytes
+            )
+            epochs.note(LeaderEpoch(header.partition_leader_epoch), Offset(base_offset))
+            position += header.size_bytes
+            next_offset = last_offset + 1
+            if position - reported >= _REPORT_EVERY_BYTES:
+                on_checked(position - reported)
+                reported = position
+        else:
+            defect = None
+    return Scan(position, next_offset, defect), None
+
+
+def _defect(
+    header: BatchHeader,
+    content: memoryview,
+    position: int,
+    next_offset: int,
+    size: int,
+    offset_limit: int,
+) -> str | None:
+    """What is wrong with the batch at a position; None when it is good."""
+    end = position + header.size_bytes
+    if header.magic != MAGIC_V2:
+        if header.batch_length == 0 and header.base_offset == 0:
+            return PREALLOCATED
+        _refuse_old_format(header, content, position, end)
+        return f"magic {header.magic}"
+    if header.size_bytes < HEADER_BYTES or end > size:
+        return f"batch of {header.size_bytes} bytes with {size - position} left"
+    if header.base_offset < next_offset or header.last_offset_delta < 0:
+        return f"offset {header.base_offset} where {next_offset} comes next"
+    if header.last_offset >= offset_limit and header.base_offset > next_offset:
+        return f"offset {header.last_offset} in a segment that ends before {offset_limit}"
+    if crc32c(content[position + ATTRIBUTES_POSITION : end]) != header.crc:
+        return "checksum does not match"
+    return None
+
+
+def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, end: int) -> None:
+    """Raise StorageFailed for a valid message of format v0 or v1: it is data, not damage."""
+    if header.magic not in (0, 1) or header.batch_length < 14 or end > len(content):
+        return
+    checksum = int.from_bytes(content[position + 12 : position + 16], "big")
+    if zlib.crc32(content[position + 16 : end]) == checksum:
+        raise StorageFailed(
+            f"offset {header.base_offset} has message format v{header.magic}, after batches of v2:"
+            " move the partition's directory away and take it in with import-log"
+        )
+
+
+def _remove(segments: list[Segment], reason: str) -> None:
+    for segment in segments:
+        _log.warning("%s deleted: %s", segment.file.path, reason)
+        segment.remove_files()
+
+
+def _cut(segment: Segment, scan: Scan) -> None:
+    file = segment.file
+    # Every log that was not closed ends in space allocated ahead: nothing was lost with that.
+    level = logging.INFO if scan.defect == PREALLOCATED else logging.WARNING
+    _log.log(
+        level,
+        "%s cut from %d to %d bytes, log end offset %d: %s",
+        file.path,
+        file.size_bytes,
+        scan.valid_bytes,
+        scan.next_offset,
+        scan.defect,
+    )
+    file.size_bytes = scan.valid_bytes
+    file.seal()
+
+
+def load_producers(
+    directory: Path,
+    segments: list[Segment] | tuple[Segment, ...],
+    log_end_offset: int,
+    options: LogOptions,
+    wall_ms: WallMs,
+    snapshots: list[int],
+) -> ProducerState:
+    """Producer state at the log end: the newest good of these snapshots, then the batches after it.
+
+    Snapshots beyond the log end and damaged ones are deleted. Raises StorageFailed.
+    """
+    producers = ProducerState(options.producer_id_expiration_ms)
+    replay_from = segments[0].base_offset
+    for offset in reversed(snapshots):
+        if offset <= log_end_offset:
+            try:
+                producers.entries = read_snapshot(directory, offset)
+            except DamagedSnapshot as error:
+                _log.warning("%s dropped: %s", snapshot_path(directory, offset), error)
+            else:
+                replay_from = offset
+                break
+        remove_snapshot(directory, offset)
+    if replay_from < log_end_offset:
+        for segment in segments[segment_slot(segments, replay_from) :]:
+            try:
+                start = segment.locate(replay_from)
+                for position, header in segment.headers_from(start):
+                    if header.producer_id >= 0:
+                        producers.replay(header, segment.file.view(position, header.size_bytes))
+            except Refused as refused:  # below the recovery point: the log is not cut there
+                _log.warning("%s: producers of what follows are not known", refused.detail)
+    producers.expire(wall_ms)
+    return producers

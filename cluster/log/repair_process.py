@@ -1,0 +1,92 @@
+"""What a helper process does to repair logs for a starting broker, one after the other.
+
+Run by `runtime/helper_side.py`. It answers an order with messages: bytes that it has checked, log
+lines, then `repaired` or `failed`.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from cluster.log.options import LogOptions
+from cluster.log.repair import LogToRepair, repair
+from cluster.model.clocks import WallMs
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset, TopicPartition
+
+CHECKED: Final = "checked"
+LOG_LINE: Final = "log line"
+REPAIRED: Final = "repaired"
+FAILED: Final = "failed"
+
+Send = Callable[[Mapping[str, Any]], None]
+
+
+def order(log: LogToRepair, options: LogOptions, wall_ms: WallMs) -> dict[str, Any]:
+    """The message that orders one repair."""
+    return {
+        "topic": log.partition.topic,
+        "partition": log.partition.partition,
+        "directory": os.fspath(log.directory),
+        "recovery_point": log.recovery_point,
+        "log_start_offset": log.log_start_offset,
+        "unchecked_bytes": log.unchecked_bytes,
+        "options": asdict(options),
+        "wall_ms": wall_ms,
+    }
+
+
+def work(fields: Mapping[str, Any], send: Send) -> None:
+    """Repair the log that an order names; send how it goes and how it ended."""
+    forwarder = _Forwarder(send)
+    logger = logging.getLogger("cluster.log")
+    level_before = logger.level
+    logger.addHandler(forwarder)
+    logger.setLevel(logging.INFO)
+    try:
+        _carry_out(fields, send)
+    finally:
+        logger.setLevel(level_before)
+        logger.removeHandler(forwarder)
+
+
+def _carry_out(fields: Mapping[str, Any], send: Send) -> None:
+    log = LogToRepair(
+        TopicPartition(fields["topic"], fields["partition"]),
+        Path(fields["directory"]),
+        Offset(fields["recovery_point"]),
+        Offset(fields["log_start_offset"]),
+        fields["unchecked_bytes"],
+    )
+    try:
+        repair(
+            log,
+            LogOptions(**fields["options"]),
+            WallMs(fields["wall_ms"]),
+            lambda count: send({"kind": CHECKED, "bytes": count}),
+        )
+    except StorageFailed as failure:
+        send({"kind": FAILED, "why": str(failure)})
+    else:
+        send({"kind": REPAIRED})
+
+
+class _Forwarder(logging.Handler):
+    """Sends log records to the broker, whose log they belong to."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._send(
+            {
+                "kind": LOG_LINE,
+                "logger": record.name,
+                "level": record.levelno,
+                "text": record.getMessage(),
+            }
+        )

@@ -1,0 +1,146 @@
+"""How cleaned files take the place of segments, by renames that a crash may interrupt anywhere.
+
+As in Kafka (`LocalLog.replaceSegments`, `LogLoader.load`): a cleaning writes `.cleaned` files,
+which count for nothing; renamed to `.swap` they are the truth, and what they replace is deleted;
+then they get their names. `finish_interrupted` brings any state in between to an end.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
+from cluster.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
+from cluster.model.errors import StorageFailed
+from cluster.records.batch import LENGTH_OVERHEAD_BYTES
+
+log = logging.getLogger(__name__)
+
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+_REPLACED_SUFFIXES: Final = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
+_WALK: Final = Struct(">qi11xi")
+
+
+def begin_swap(directory: Path, base_offset: int) -> None:
+    """Make cleaned files the truth, under the names of the meantime.
+
+    Raises StorageFailed; then they are removed, and the log is as it was.
+    """
+    try:
+        _rename(directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)
+    except OSError as error:
+        for ending in (SWAP_SUFFIX, CLEANED_SUFFIX):
+            for suffix in SEGMENT_SUFFIXES:
+                _forget(segment_path(directory, base_offset, suffix + ending))
+        raise StorageFailed(f"cannot rename {error.filename}: {error.strerror}") from error
+
+
+def end_swap(directory: Path, base_offset: int) -> None:
+    """Give them their names, once those are free. Raises StorageFailed: a start goes on."""
+    try:
+        _rename(directory, base_offset, SWAP_SUFFIX, "")
+    except OSError as error:
+        raise StorageFailed(f"cannot rename {error.filename}: {error.strerror}") from error
+
+
+def remove_cleaned(directory: Path) -> None:
+    """Remove what cleanings have left that came to no end. Raises OSError."""
+    with os.scandir(directory) as entries:
+        paths = [entry.path for entry in entries if entry.name.endswith(CLEANED_SUFFIX)]
+    for path in paths:
+        Path(path).unlink(missing_ok=True)
+
+
+def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
+    """Complete or undo the swap that a crash has interrupted, if any; returns the names then there.
+
+    `names` are those of the directory's files. Raises OSError.
+    """
+    if not any(name.endswith(SWAP_SUFFIX) for name in names):
+        return names
+    cleaned = [at for at in map(_offset_of(CLEANED_SUFFIX), names) if at is not None]
+    swaps = {name: at for name in names if (at := _offset_of(SWAP_SUFFIX)(name)) is not None}
+    left = set(names)
+    # Renamed in part only: the segments to be replaced are all there.
+    for name, at in list(swaps.items()):
+        if cleaned and at >= min(cleaned):
+            (directory / name).unlink()
+            left.discard(name)
+            del swaps[name]
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if logs:
+        first = min(swaps[name] for name in logs)
+        end = max(_next_offset(directory / name, swaps[name]) for name in logs)
+        for name in _replaced(left, first, end):
+            log.info("%s deleted: compaction has replaced it", directory / name)
+            (directory / name).unlink()
+            left.discard(name)
+    for name in sorted(swaps, key=_batches_first):
+        final = name.removesuffix(SWAP_SUFFIX)
+        log.info("%s takes its place: a swap was interrupted", directory / name)
+        (directory / name).rename(directory / final)
+        left.discard(name)
+        left.add(final)
+    return list(left)
+
+
+def _rename(directory: Path, base_offset: int, ending: str, new_ending: str) -> None:
+    # The batches first: files without them are completed or ignored, never the other way round.
+    for suffix in SEGMENT_SUFFIXES:
+        path = segment_path(directory, base_offset, suffix + ending)
+        try:
+            path.rename(segment_path(directory, base_offset, suffix + new_ending))
+        except FileNotFoundError:
+            if suffix == LOG_SUFFIX:
+                raise
+
+
+def _forget(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.error(  # noqa: TRY400 - one line; the next start removes it
+            "cannot delete %s: %s", path, error.strerror
+        )
+
+
+def _offset_of(ending: str) -> Callable[[str], int | None]:
+    """From `00000000000000000042.index.swap` to 42; None for names with another ending."""
+
+    def offset(name: str) -> int | None:
+        stem = name.partition(".")[0]
+        return int(stem) if name.endswith(ending) and stem.isdigit() else None
+
+    return offset
+
+
+def _replaced(names: Iterable[str], first: int, end: int) -> list[str]:
+    """Files of segments, by their names, that begin in [first, end)."""
+    found = []
+    for name in names:
+        stem, dot, suffix = name.partition(".")
+        if dot + suffix in _REPLACED_SUFFIXES and stem.isdigit() and first <= int(stem) < end:
+            found.append(name)
+    return sorted(found)
+
+
+def _batches_first(name: str) -> tuple[bool, str]:
+    return not name.endswith(LOG_SUFFIX + SWAP_SUFFIX), name
+
+
+def _next_offset(path: Path, base_offset: int) -> int:
+    """The offset after the last record of a segment's file; its base offset when it is empty."""
+    with path.open("rb") as file:
+        position, next_offset = 0, base_offset
+        while len(head := file.read(_WALK.size)) == _WALK.size:
+            base, length, last_delta = _WALK.unpack(head)
+            if length <= 0:
+                break
+            next_offset = base + last_delta + 1
+            position += length + LENGTH_OVERHEAD_BYTES
+            file.seek(position)
+    return next_offset

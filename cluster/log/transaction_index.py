@@ -1,0 +1,75 @@
+"""The `.txnindex` files: the aborted transactions of a segment, in Kafka's format.
+
+34 bytes for each: int16 version 0, int64 producer id, int64 first offset, int64 last offset (that
+of its abort marker, inclusive), int64 last stable offset when it ended. In order of last offsets.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+from cluster.log.checkpoints import replace_file
+
+SUFFIX: Final = ".txnindex"
+ENTRY_BYTES: Final = 34
+_ENTRY: Final = Struct(">hqqqq")
+VERSION: Final = 0
+
+
+class DamagedTransactionIndex(Exception):
+    """The file is not whole entries of version 0 in ascending order; the text says where."""
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction of a producer; both offsets are inclusive."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
+    """The content of a file."""
+    return b"".join(_ENTRY.pack(VERSION, *transaction) for transaction in transactions)
+
+
+def decode_transactions(content: bytes) -> list[AbortedTransaction]:
+    """The entries of a file's content. Raises DamagedTransactionIndex."""
+    if len(content) % ENTRY_BYTES:
+        raise DamagedTransactionIndex(f"{len(content)} bytes are not whole entries")
+    transactions: list[AbortedTransaction] = []
+    for version, transaction in transactions_in(content):
+        if version != VERSION:
+            raise DamagedTransactionIndex(f"entry {len(transactions)} has version {version}")
+        if transactions and transaction.last_offset <= transactions[-1].last_offset:
+            raise DamagedTransactionIndex(f"entry {len(transactions)} is out of order")
+        transactions.append(transaction)
+    return transactions
+
+
+def transactions_in(content: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
+    """Version and fields of each whole entry of a content, as they stand there."""
+    whole = len(content) // ENTRY_BYTES * ENTRY_BYTES
+    for version, *fields in _ENTRY.iter_unpack(content[:whole]):
+        yield version, AbortedTransaction(*fields)
+
+
+def read_transactions(path: Path) -> list[AbortedTransaction]:
+    """The entries of a file, none when it is absent.
+
+    Raises DamagedTransactionIndex, also when it cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise DamagedTransactionIndex(str(problem)) from problem
+    return decode_transactions(content)
+
+
+def write_transactions(path: Path, transactions: Iterable[AbortedTransaction]) -> None:
+    """Make these the entries of a file; not synced. Raises StorageFailed."""
+    replace_file(path, encode_transactions(transactions), sync=False)

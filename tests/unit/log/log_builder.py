@@ -1,0 +1,87 @@
+"""Batches and logs for the tests of `brokers/log`."""
+
+import shutil
+from pathlib import Path
+
+from cluster.log.options import LogOptions
+from cluster.log.partition_log import Appended, PartitionLog
+from cluster.model.clocks import WallMs
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.reader import Record, read_records
+
+NOW_MS = WallMs(1_700_000_000_000)
+PARTITION = TopicPartition("orders", 0)
+SMALL = LogOptions(segment_bytes=2000, index_interval_bytes=100, preallocate_step_bytes=8192)
+EPOCH_0 = LeaderEpoch(0)
+ZERO = Offset(0)
+
+
+def open_log(
+    directory: Path,
+    options: LogOptions = SMALL,
+    *,
+    clean: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    wall_ms: WallMs = NOW_MS,
+) -> PartitionLog:
+    """A log under `directory`, opened or created."""
+    return PartitionLog.open(
+        directory / str(PARTITION),
+        PARTITION,
+        options,
+        wall_ms,
+        clean_shutdown=clean,
+        recovery_point=Offset(recovery_point),
+        log_start_offset=Offset(log_start_offset),
+    )
+
+
+def a_batch(
+    count: int = 1,
+    *,
+    value: bytes = b"value",
+    timestamp_ms: int = NOW_MS,
+    producer: ProducerIdentity | None = None,
+    is_transactional: bool = False,
+) -> memoryview:
+    """A batch as a producer sends it."""
+    return memoryview(
+        build_batch(
+            [NewRecord(value, None, timestamp_ms + delta) for delta in range(count)],
+            producer=producer or ProducerIdentity(),
+            is_transactional=is_transactional,
+        )
+    )
+
+
+def append(
+    log: PartitionLog, batch: memoryview, epoch: int = 0, wall_ms: WallMs = NOW_MS
+) -> Appended:
+    """Append as the leader of an epoch."""
+    return log.append_as_leader(batch, LeaderEpoch(epoch), wall_ms)
+
+
+def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:
+    """Every record from the log start to its end, through slices."""
+    records: list[Record] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        part = log.read(offset, max_bytes, upper_offset=log.log_end_offset, at_least_one_batch=True)
+        assert part.size_bytes
+        assert part.next_offset > offset
+        records += (record for record in read_records(part.view()) if record.offset >= offset)
+        offset = part.next_offset
+    return records
+
+
+def crashed_copy(log: PartitionLog, directory: Path) -> Path:
+    """What a kill -9 at this moment leaves of a log, elsewhere; for `open_log`."""
+    shutil.copytree(log.directory, directory / str(PARTITION))
+    return directory
+
+
+def all_bytes(log: PartitionLog) -> bytes:
+    """The batches of every segment file, one after the other."""
+    return b"".join(bytes(one.file.view(0, one.file.size_bytes)) for one in log.segments)

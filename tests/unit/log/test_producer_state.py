@@ -1,0 +1,246 @@
+"""Sequence checks of idempotent producers, and their snapshot files."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.log.partition_log import PartitionLog
+from cluster.log.producer_snapshots import (
+    DamagedSnapshot,
+    decode_snapshot,
+    encode_snapshot,
+    read_snapshot,
+    snapshot_offsets,
+    write_snapshot,
+)
+from cluster.log.producer_state import ProducerState
+from cluster.model.clocks import WallMs
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import Offset
+from cluster.records.batch import BatchHeader, read_header
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from tests.unit.log.log_builder import (
+    NOW_MS,
+    SMALL,
+    a_batch,
+    append,
+    crashed_copy,
+    open_log,
+)
+
+MAX_SEQUENCE = 2**31 - 1
+
+
+def header(
+    sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, in_txn: bool = False
+) -> BatchHeader:
+    producer = ProducerIdentity(producer_id, epoch, sequence)
+    return read_header(
+        build_batch(
+            [NewRecord(b"", None, NOW_MS)] * count, producer=producer, is_transactional=in_txn
+        )
+    )
+
+
+class Partition:
+    """Checks and records batches, as a log does."""
+
+    def __init__(self) -> None:
+        self.state = ProducerState(expiration_ms=1000)
+        self.end = 0
+
+    def write(self, batch: BatchHeader) -> tuple[int, bool]:
+        repeated = self.state.check(batch)
+        if repeated is not None:
+            return repeated.base_offset, True
+        base = self.end
+        self.state.record(batch, base, batch.max_timestamp)
+        self.end += batch.record_count
+        return base, False
+
+    def refusal(self, batch: BatchHeader) -> ErrorCode:
+        with pytest.raises(Refused) as raised:
+            self.write(batch)
+        return raised.value.code
+
+
+def test_the_last_five_batches_are_known_again() -> None:
+    partition = Partition()
+    for step in range(7):
+        assert partition.write(header(step * 3, 3)) == (step * 3, False)
+    for step in range(2, 7):
+        assert partition.write(header(step * 3, 3)) == (step * 3, True)
+    for step in range(2):
+        code = partition.refusal(header(step * 3, 3))
+        assert code is ErrorCode.out_of_order_sequence_number
+
+
+def test_a_repeated_sequence_of_another_length_is_no_duplicate() -> None:
+    partition = Partition()
+    partition.write(header(0, 3))
+    assert partition.refusal(header(0, 2)) is ErrorCode.out_of_order_sequence_number
+
+
+@pytest.mark.parametrize("sequence", [2, 4, 100])
+def test_gaps_and_overlaps_are_refused(sequence: int) -> None:
+    partition = Partition()
+    partition.write(header(0, 3))
+    assert partition.refusal(header(sequence)) is ErrorCode.out_of_order_sequence_number
+    assert partition.write(header(3)) == (3, False)
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    assert Partition().write(header(1234)) == (0, False)
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+    partition = Partition()
+    partition.write(header(0, 5))
+    assert partition.refusal(header(5, epoch=1)) is ErrorCode.out_of_order_sequence_number
+    assert partition.write(header(0, epoch=1)) == (5, False)
+    assert partition.refusal(header(5, epoch=0)) is ErrorCode.invalid_producer_epoch
+
+
+def test_sequences_wrap_to_zero() -> None:
+    partition = Partition()
+    partition.write(header(MAX_SEQUENCE - 1, 1))
+    assert partition.write(header(MAX_SEQUENCE, 3)) == (1, False)
+    assert partition.write(header(MAX_SEQUENCE, 3)) == (1, True)
+    assert partition.write(header(2)) == (4, False)
+    other = Partition()
+    other.write(header(MAX_SEQUENCE, 1))
+    assert other.write(header(0)) == (1, False)
+
+
+def test_producers_do_not_know_each_other() -> None:
+    partition = Partition()
+    partition.write(header(0, producer_id=1))
+    partition.write(header(0, producer_id=2))
+    assert partition.write(header(1, producer_id=1)) == (2, False)
+
+
+def test_idle_producers_expire_unless_in_a_transaction() -> None:
+    partition = Partition()
+    partition.write(header(0, producer_id=1))
+    partition.write(header(0, producer_id=2, in_txn=True))
+    assert partition.state.expire(WallMs(NOW_MS + 999)) == 0
+    assert partition.state.expire(WallMs(NOW_MS + 1000)) == 1
+    assert partition.state.entries.keys() == {2}
+
+
+def test_a_transaction_is_open_until_its_marker() -> None:
+    partition = Partition()
+    partition.write(header(0, producer_id=1))
+    partition.write(header(0, 2, in_txn=True))
+    assert partition.state.first_undecided_offset == 1
+    assert partition.refusal(header(2)) is ErrorCode.invalid_txn_state
+    marker = build_batch(
+        [NewRecord(b"\0\0\0\0\0\x09", b"\0\0\0\1", NOW_MS)],
+        base_offset=3,
+        producer=ProducerIdentity(7, 0, -1),
+        is_transactional=True,
+        is_control=True,
+    )
+    partition.state.replay(read_header(marker), memoryview(marker))
+    assert partition.state.first_undecided_offset is None
+    entry = partition.state.entries[7]
+    assert (entry.coordinator_epoch, entry.last_sequence) == (9, 1)
+
+
+# Snapshots
+
+
+def test_snapshot_layout() -> None:
+    """Field by field after Kafka's ProducerStateManager: version, CRC-32C, count, 46 bytes each."""
+    state = ProducerState(1000)
+    state.record(header(4, 3, epoch=2), 100, NOW_MS)
+    content = encode_snapshot(state.entries)
+    assert len(content) == 2 + 4 + 4 + 46
+    assert content[:2] == b"\0\1"
+    assert content[6:].hex() == (
+        "00000001"  # entries
+        "0000000000000007"  # producer id
+        "0002"  # epoch
+        "00000006"  # last sequence
+        "0000000000000066"  # last offset
+        "00000002"  # offset delta
+        f"{NOW_MS:016x}"  # timestamp
+        "ffffffff"  # coordinator epoch
+        "ffffffffffffffff"  # no open transaction
+    )
+
+
+def test_snapshot_round_trip_keeps_the_last_batch(tmp_path: Path) -> None:
+    partition = Partition()
+    for sequence in range(3):
+        partition.write(header(sequence))
+    partition.write(header(0, 2, producer_id=8, in_txn=True))
+    write_snapshot(tmp_path, 5, partition.state.entries)
+    assert snapshot_offsets(tmp_path) == [5]
+    partition.state.entries = read_snapshot(tmp_path, 5)
+    assert partition.write(header(2)) == (2, True)
+    assert partition.write(header(3)) == (5, False)
+    assert partition.state.first_undecided_offset == 3
+
+
+def test_damaged_snapshots_are_told() -> None:
+    partition = Partition()
+    partition.write(header(0))
+    content = encode_snapshot(partition.state.entries)
+    for size in range(len(content)):
+        with pytest.raises(DamagedSnapshot):
+            decode_snapshot(content[:size])
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1
+        with pytest.raises(DamagedSnapshot):
+            decode_snapshot(bytes(damaged))
+
+
+# Through a log
+
+
+def write(log: PartitionLog, sequence: int, count: int = 1) -> tuple[int, bool]:
+    producer = ProducerIdentity(7, 0, sequence)
+    appended = append(log, a_batch(count, producer=producer))
+    return appended.base_offset, appended.is_duplicate
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("snapshots", ["kept", "lost", "damaged"])
+def test_duplicates_are_known_after_a_restart(tmp_path: Path, clean: bool, snapshots: str) -> None:
+    log = open_log(tmp_path)
+    for sequence in range(0, 120, 2):
+        write(log, sequence, 2)
+    home = tmp_path
+    if clean:
+        log.close(flush=True)
+    else:
+        home = crashed_copy(log, tmp_path / "crash")
+    directory = home / log.directory.name
+    for offset in snapshot_offsets(directory):
+        path = directory / f"{offset:020d}.snapshot"
+        if snapshots == "lost":
+            path.unlink()
+        elif snapshots == "damaged":
+            path.write_bytes(path.read_bytes()[:-1])
+    again = open_log(home, clean=clean)
+    assert write(again, 118, 2) == (118, True)
+    assert write(again, 120) == (120, False)
+
+
+def test_truncation_takes_sequences_back(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for sequence in range(100):
+        write(log, sequence)
+    log.truncate_to(Offset(60))
+    assert write(log, 59) == (59, True)
+    assert write(log, 60) == (60, False)
+
+
+def test_expired_producers_are_not_loaded(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    write(log, 0)
+    log.close(flush=True)
+    later = NOW_MS + SMALL.producer_id_expiration_ms
+    assert open_log(tmp_path, wall_ms=WallMs(later)).producers.entries == {}
