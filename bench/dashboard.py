@@ -25,10 +25,10 @@ import psutil
 import pytest
 
 from cluster.dashboard.process import run_dashboard
+from cluster.datadir.paths import DataDir
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
-from cluster.supervisor.plan import DataDir
 from tests.compat.web_browser import web_page
 
 QUOTAS = ("produce", "fetch", "request")

@@ -25,8 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.supervisor.control_socket import ask_supervisor
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import ask_supervisor
 from tests.compat import kafka_jvm
 from tests.compat.client_programs import built
 from tests.compat.installing import may_install

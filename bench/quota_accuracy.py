@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.datadir.paths import DataDir
 from cluster.model.quotas import QuotaEntity
-from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_running
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic

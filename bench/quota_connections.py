@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.broker import produce_frame
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.datadir.paths import DataDir
 from cluster.model.quotas import KEY_OF_KIND, QuotaEntity, QuotaKind
-from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_running
 from tests.support.client_quotas import KIB, NamedClient, batch
 from tests.support.kafka_wire import fetch_request, frame_of, produce_request, request

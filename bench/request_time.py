@@ -16,10 +16,10 @@ import psutil
 from bench.broker import produce_frame
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.datadir.paths import DataDir
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity, QuotaKind
-from cluster.supervisor.plan import DataDir
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader

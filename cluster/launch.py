@@ -40,20 +40,9 @@ from cluster.coordinator.registry.server.options import (
     RegistryOptions,
 )
 from cluster.coordinator.registry.server.registry_process import run_registry
-from cluster.log.directory_room import disk_space
-from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
-from cluster.model.addresses import is_loopback
-from cluster.model.errors import UserError
-from cluster.model.security import SecurityProtocol
-from cluster.runtime.installation import shown
-from cluster.runtime.private_files import other_readers
-from cluster.runtime.tls_options import StoreSource, TlsOptions
-from cluster.supervisor.daemon import run_in_background
-from cluster.supervisor.dashboard_access import dashboard_password, needs_password
-from cluster.supervisor.held_socket import HeldSocket
-from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
-from cluster.supervisor.lock_file import hold_lock
-from cluster.supervisor.log_dirs import (
+from cluster.datadir.dashboard_access import dashboard_password, needs_password
+from cluster.datadir.lock_file import hold_lock
+from cluster.datadir.log_dirs import (
     DEFAULT_PLACES,
     check_places,
     missing_directories,
@@ -62,29 +51,34 @@ from cluster.supervisor.log_dirs import (
     places_of,
     remembered_directories,
 )
-from cluster.supervisor.plan import (
-    REGISTRY_JAAS,
-    ChildSpec,
-    ClusterPlan,
-    DataDir,
-    ListenerAddress,
-    Reports,
-)
-from cluster.supervisor.ports import WantedPort, choose_ports, is_taken
+from cluster.datadir.paths import REGISTRY_JAAS, DataDir
+from cluster.datadir.registry_auth import make_registry_auth
+from cluster.datadir.state_file import draft_of, read_state, remembered_brokers
+from cluster.log.directory_room import disk_space
+from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
+from cluster.model.addresses import is_loopback
+from cluster.model.errors import UserError
+from cluster.model.security import SecurityProtocol
+from cluster.runtime.held_socket import HeldSocket
+from cluster.runtime.installation import shown
+from cluster.runtime.ports import WantedPort, choose_ports, is_taken
+from cluster.runtime.private_files import other_readers
+from cluster.runtime.tls_options import StoreSource, TlsOptions
+from cluster.supervisor.daemon import run_in_background
+from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, ListenerAddress, Reports
 from cluster.supervisor.registry_auth import (
     close_to_others,
     guards_clients,
-    make_registry_auth,
     open_registry_warning,
     own_access,
 )
 from cluster.supervisor.security_texts import registry_tls_texts, security_texts
 from cluster.supervisor.start_room import check_room
-from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
 if TYPE_CHECKING:
-    from cluster.supervisor.security_files import SecurityFiles
+    from cluster.datadir.security_files import SecurityFiles
 
 DEFAULT_BROKERS: Final = 3
 DASHBOARD_PORT: Final = 9292
@@ -116,7 +110,7 @@ class StartOptions:
     overrides: tuple[str, ...] = ()
     """`key=value`, strongest last."""
     log_dirs: str | None = None
-    """Places of log directories, by commas; see `supervisor/log_dirs.py`. None: those of the
+    """Places of log directories, by commas; see `datadir/log_dirs.py`. None: those of the
     settings, else as the data directory was last started with, else the data directory."""
     detach: bool = False
     has_dashboard: bool = True
@@ -421,7 +415,7 @@ def _security(
     """Keys and passwords of a secure cluster, made if necessary; of its registry, where that has
     TLS. Raises UserError.
     """
-    from cluster.supervisor.security_files import prepare_security
+    from cluster.datadir.security_files import prepare_security
 
     local = ["localhost", LOOPBACK, "::1", platform.node()]
     hosts = [*local, *listeners.hosts]
@@ -440,7 +434,7 @@ def _write_client_files(files: DataDir, plan: ClusterPlan) -> None:
         with suppress(OSError):  # of a login that was removed
             (files.clients / REGISTRY_JAAS).unlink(missing_ok=True)
         return
-    from cluster.supervisor.client_files import write_client_files, write_registry_files
+    from cluster.datadir.client_files import write_client_files, write_registry_files
 
     try:
         if plan.security is not None:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cluster.supervisor.dashboard_access import USER
+from cluster.datadir.dashboard_access import USER
 
 TOKEN_HEADER: Final = "x-milena-token"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

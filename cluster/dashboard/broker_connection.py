@@ -7,7 +7,7 @@ from cluster.client.security import UNPROTECTED, Address, ClientSecurity, Server
 from cluster.client.security_properties import KEYS, client_security
 from cluster.client.socket_client import SocketClient
 from cluster.config.properties_file import read_properties_file
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
 
 CLIENT_ID: Final = "milena-dashboard"
 TIMEOUT_S: Final = 3.0

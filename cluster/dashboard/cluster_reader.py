@@ -10,10 +10,10 @@ from cluster.client.topic_requests import TopicFacts, cluster_facts, own_configs
 from cluster.dashboard.broker_connection import addresses_of, connect
 from cluster.dashboard.cluster_view import DiskUse, cluster_view, shown_topics, topic_view
 from cluster.dashboard.sources import Json
+from cluster.datadir.paths import DataDir
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
-from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import ALIVE, BrokerStats
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,8 @@ from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
 from cluster.dashboard.sources import Done, Json, Reading
 from cluster.dashboard.what_if_view import what_if_view
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
@@ -32,8 +34,6 @@ from cluster.model.finite_json import finite
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.runtime.installation import launcher
-from cluster.supervisor.control_socket import NotRunning, ask_supervisor
-from cluster.supervisor.plan import DataDir
 from cluster.views.broker_rates import PastReadings, idle_share, metric_values
 from cluster.views.client_states import ALIVE, BrokerStats, by_client, client_states, read_brokers
 from cluster.views.cluster_health import cluster_health

@@ -7,10 +7,10 @@ from cluster.dashboard.access import AccessRules
 from cluster.dashboard.app import make_app
 from cluster.dashboard.cluster_sources import ClusterSources
 from cluster.dashboard.http_server import serve
+from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
+from cluster.datadir.paths import DataDir
 from cluster.runtime.heap_trim import keep_to_one_heap
-from cluster.supervisor.dashboard_access import LOOPBACK_NAMES, dashboard_password
-from cluster.supervisor.held_socket import HeldSocket
-from cluster.supervisor.plan import DataDir
+from cluster.runtime.held_socket import HeldSocket
 
 
 def run_dashboard(

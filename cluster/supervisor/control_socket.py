@@ -1,25 +1,23 @@
-"""The supervisor's Unix socket: per connection one JSON line as request and one as reply.
+"""Answers on the supervisor's Unix socket: one JSON line per connection as request, one as reply.
 
-The file has mode 0600, because anybody who can connect can stop the cluster.
+The socket file has mode 0600, because anybody who can connect can stop the cluster.
+`datadir.supervisor_socket.py` is the other side.
 """
 
 import json
-import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.datadir.supervisor_socket import short_address
 from cluster.model.errors import UserError
-from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import READABLE, EventLoop
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 _LINE_MAX_BYTES: Final = 1 << 20
-_PATH_MAX_BYTES: Final = 100
-"""`sun_path` holds 108 bytes on Linux, 104 on macOS."""
 
 
 class ControlSocket:
@@ -33,7 +31,7 @@ class ControlSocket:
         self._connections: set[socket.socket] = set()
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with _short(path) as address:
+        with short_address(path) as address:
             self._listener.bind(address)
         path.chmod(0o600)
         self._inode = path.stat().st_ino
@@ -97,52 +95,3 @@ class ControlSocket:
         self._connections.discard(connection)
         self._loop.unwatch(connection)
         connection.close()
-
-
-def ask_supervisor(path: Path, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
-    """Send one request and return the reply.
-
-    Raises UserError with the supervisor's refusal, or when it does not answer within `timeout_s`,
-    and NotRunning when there is no supervisor.
-    """
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout_s)
-            with _short(path) as address:
-                connection.connect(address)
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            with connection.makefile("rb") as stream:
-                line = stream.readline()
-    except TimeoutError:
-        raise UserError(f"the supervisor of {path.parent.parent} does not answer") from None
-    except OSError:
-        raise NotRunning(path.parent.parent) from None
-    if not line:
-        raise NotRunning(path.parent.parent)
-    reply: dict[str, Any] = json.loads(line)
-    if not reply.pop("ok"):
-        raise UserError(reply["error"])
-    return reply
-
-
-class NotRunning(UserError):
-    """No supervisor answers for this data directory."""
-
-    def __init__(self, data_dir: Path) -> None:
-        super().__init__(
-            f"no cluster is running in {shown(data_dir)}:"
-            f" start one with `{launcher(data_dir)} start`"
-        )
-
-
-@contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """A socket address for a path of any length: long ones go through an open folder in /proc."""
-    if len(os.fsencode(path)) <= _PATH_MAX_BYTES:
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

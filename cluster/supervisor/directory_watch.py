@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
 
 
 class _Identity(NamedTuple):

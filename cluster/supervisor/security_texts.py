@@ -12,7 +12,7 @@ from cluster.config.broker import (
 )
 
 if TYPE_CHECKING:
-    from cluster.supervisor.security_files import SecurityFiles
+    from cluster.datadir.security_files import SecurityFiles
 
 
 def security_texts(
@@ -21,7 +21,7 @@ def security_texts(
     """The settings of a secure cluster; of the user's, those that do not undo them stay."""
     if security is None:
         return {}
-    from cluster.supervisor.security_files import ADMIN, MECHANISM
+    from cluster.datadir.security_files import ADMIN, MECHANISM
 
     users = [f"User:{ADMIN}", *filter(None, [given.get("super.users")])]
     mechanisms = given.get("sasl.enabled.mechanisms", f"{MECHANISM},SCRAM-SHA-256")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.datadir.paths import DataDir
 from cluster.model.errors import UserError
 from cluster.model.sizes import size_text
 from cluster.runtime.installation import shown
-from cluster.supervisor.plan import DataDir
 
 _SHARED_BYTES: Final = 1 << 20
 """For logs, sockets and small files of every start."""

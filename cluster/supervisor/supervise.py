@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from cluster.datadir.paths import DataDir
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime import logs
@@ -19,7 +20,7 @@ from cluster.supervisor.console import Console
 from cluster.supervisor.control_socket import ControlSocket
 from cluster.supervisor.dead_sessions import close_dead_session
 from cluster.supervisor.directory_watch import DirectoryWatch
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
+from cluster.supervisor.plan import ChildSpec, ClusterPlan
 from cluster.supervisor.signal_pipe import SignalPipe
 from cluster.supervisor.supervisor import Outside, Supervisor
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster.datadir.paths import DataDir
+from cluster.datadir.state_file import write_state
 from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import UserError
@@ -20,13 +22,13 @@ from cluster.runtime.installation import shown
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.supervisor import child as life
-from cluster.supervisor.console import Console, how_to_go_on, last_lines
+from cluster.supervisor.console import Console, last_lines
 from cluster.supervisor.member import Member
 from cluster.supervisor.member_processes import MemberProcesses
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
+from cluster.supervisor.plan import ChildSpec, ClusterPlan
 from cluster.supervisor.readiness import agreed_view
-from cluster.supervisor.state_file import write_state
 from cluster.supervisor.timeline import Timeline
+from cluster.views.cluster_text import how_to_go_on
 
 log = logging.getLogger(__name__)
 

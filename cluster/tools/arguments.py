@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import ask_supervisor
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
-from cluster.supervisor.control_socket import ask_supervisor
-from cluster.supervisor.plan import DataDir
 from cluster.tools.commands import COMMANDS, Command
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from cluster.tools.arguments import add_command
 from cluster.tools.options import integer
 
 if TYPE_CHECKING:
+    from cluster.datadir.paths import DataDir
     from cluster.loadtest.noisy_neighbour import Phases
-    from cluster.supervisor.plan import DataDir
     from cluster.tools.arguments import Subparsers
 
 TOPIC: Final = "machine.metrics"

@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.datadir.lock_file import is_locked
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import ask_supervisor
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, shown
 from cluster.runtime.interrupts import deferred_interrupt, handled_by
-from cluster.supervisor.control_socket import ask_supervisor
-from cluster.supervisor.lock_file import is_locked
-from cluster.supervisor.plan import DataDir
-from cluster.supervisor.ports import WantedPort, choose_ports
+from cluster.runtime.ports import WantedPort, choose_ports
 
 BROKERS: Final = 3
 DEFAULT_PORT: Final = 9092

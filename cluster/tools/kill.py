@@ -4,8 +4,8 @@ import argparse
 import signal
 from typing import TYPE_CHECKING, Any
 
+from cluster.datadir.supervisor_socket import ask_supervisor
 from cluster.runtime.installation import launcher
-from cluster.supervisor.control_socket import ask_supervisor
 from cluster.tools.arguments import UsageError, add_command, data_dir
 
 if TYPE_CHECKING:

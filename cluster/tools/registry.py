@@ -35,11 +35,11 @@ from cluster.config.snapshot import Layer, Settings, Source
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.registry_settings import tls_of
+from cluster.datadir.registry_auth import registry_access
 from cluster.model.clocks import WallMs
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.runtime.tls_options import TlsClientOptions
-from cluster.supervisor.registry_auth import registry_access
 from cluster.tools.arguments import UsageError, add_command, data_dir, running_state
 from cluster.tools.options import warn_of_readers
 

@@ -4,10 +4,10 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import ask_supervisor
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
-from cluster.supervisor.control_socket import ask_supervisor
-from cluster.supervisor.plan import DataDir
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.tools.kill import NAMED, add_id, label
 

@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.datadir.supervisor_socket import NotRunning
 from cluster.model.errors import UserError
 from cluster.runtime import collector
 from cluster.runtime.installation import shown
-from cluster.supervisor.console import how_to_go_on
-from cluster.supervisor.control_socket import NotRunning
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.tools.options import at_least_one, integer
 from cluster.views.cluster_health import UP
+from cluster.views.cluster_text import how_to_go_on
 from cluster.views.running_cluster import read_health
 
 if TYPE_CHECKING:

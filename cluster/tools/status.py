@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cluster.runtime.installation import shown
-from cluster.supervisor.console import dashboard_lines, table
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
 from cluster.views.cluster_health import DEGRADED, DOWN, UP
+from cluster.views.cluster_text import dashboard_lines, table
 from cluster.views.group_lags import GroupLags, group_lags, groups_table
 from cluster.views.running_cluster import read_health
 

@@ -6,13 +6,13 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
+from cluster.datadir.lock_file import hold_lock, is_locked
+from cluster.datadir.log_dirs import remembered_directories, remove_directories
+from cluster.datadir.paths import DataDir
+from cluster.datadir.state_file import read_state
+from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
-from cluster.supervisor.control_socket import NotRunning, ask_supervisor
-from cluster.supervisor.lock_file import hold_lock, is_locked
-from cluster.supervisor.log_dirs import remembered_directories, remove_directories
-from cluster.supervisor.plan import DataDir
-from cluster.supervisor.state_file import read_state
 from cluster.tools.arguments import add_command, data_dir
 
 if TYPE_CHECKING:

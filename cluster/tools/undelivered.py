@@ -4,9 +4,9 @@ import argparse
 
 from cluster.client.log_dir_requests import describe_log_dirs
 from cluster.client.socket_client import SocketClient
+from cluster.datadir.supervisor_socket import NotRunning
 from cluster.model.errors import Refused, UserError
 from cluster.model.sizes import size_text
-from cluster.supervisor.control_socket import NotRunning
 from cluster.tools.arguments import data_dir, running_state, stated_servers
 from cluster.tools.kafka_connection import servers_of
 from cluster.views.running_cluster import read_health

@@ -209,7 +209,7 @@ def _is_of_data_dir(args: argparse.Namespace) -> bool:
 
 
 def _renew_own_files(args: argparse.Namespace, password: str) -> None:
-    from cluster.supervisor.client_files import change_password
+    from cluster.datadir.client_files import change_password
 
     files = data_dir(args)
     try:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import NotRunning
 from cluster.metrics.stats_layout import QUOTAS, OtherLayout, QuotaRow, unpack_row
 from cluster.metrics.stats_reader import Stats, Unpack, read_stats
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
-from cluster.supervisor.control_socket import NotRunning
-from cluster.supervisor.plan import DataDir
 
 ALIVE: Final = "alive"
 SILENT: Final = "silent"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
 from cluster.views.client_states import read_brokers
 from cluster.views.cluster_health import Disk, Health, cluster_health, registry_directory
 

@@ -23,10 +23,10 @@ from confluent_kafka import Producer
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.dashboard.live import WATCHERS_MAX
+from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
-from cluster.supervisor.plan import DataDir
 from tests.compat.client_programs import NPM_CI, built
 from tests.compat.web_browser import WebPage, web_page
 from tests.support.client_quotas import KIB, NamedClient, batch, send_as_many

@@ -15,6 +15,8 @@ from kazoo.client import KazooClient
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.coordinator.registry.client.acl_records import change_acls, load_acls
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments
+from cluster.datadir.paths import REGISTRY_JAAS, DataDir
+from cluster.datadir.registry_auth import registry_access
 from cluster.model.acls import (
     RESOURCE_TYPES,
     SUPPORTED_OPERATIONS,
@@ -25,8 +27,6 @@ from cluster.model.acls import (
     ResourcePattern,
 )
 from cluster.model.clocks import WallMs
-from cluster.supervisor.plan import REGISTRY_JAAS, DataDir
-from cluster.supervisor.registry_auth import registry_access
 from cluster.tools.main import main
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import ToolShell, run_program

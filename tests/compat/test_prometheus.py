@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from cluster.dashboard.prometheus import exposition
+from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_reader import read_stats
-from cluster.supervisor.plan import DataDir
 from tests.compat.dashboard_panels import PANELS, Board, Sample, queries_of
 from tests.compat.prometheus_load import Load, running_load
 from tests.compat.prometheus_server import (

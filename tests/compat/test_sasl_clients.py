@@ -26,13 +26,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
 
+from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.errors import ErrorCode
 from cluster.model.scram import MECHANISMS as SCRAM
 from cluster.model.scram import ScramClient
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
-from cluster.supervisor.plan import DataDir
 from tests.compat.kafka_process import ToolShell
 from tests.support.kafka_wire import WireClient, metadata_request, request
 from tests.support.running_cluster import Address, Cluster

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
 from tests.compat.debian_packages import kcat
 from tests.compat.kafka_process import ToolShell
 from tests.support.running_cluster import Cluster

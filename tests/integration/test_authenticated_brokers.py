@@ -8,8 +8,8 @@ import zmq
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, SessionClosedRequireSaslError
 
-from cluster.supervisor.plan import DataDir
-from cluster.supervisor.registry_auth import make_registry_auth, registry_access
+from cluster.datadir.paths import DataDir
+from cluster.datadir.registry_auth import make_registry_auth, registry_access
 from cluster.tools.main import main
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.replica_files import assert_replicas_are_equal

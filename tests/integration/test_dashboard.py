@@ -19,9 +19,9 @@ import pytest
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.dashboard.live_rows import CLIENTS_MAX
+from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
-from cluster.supervisor.plan import DataDir
 from tests.support.client_quotas import NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
 from tests.support.running_cluster import HOST, Cluster

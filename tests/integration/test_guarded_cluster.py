@@ -13,9 +13,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, SessionClosedRequireSaslError
 
 from cluster.coordinator.registry.documents import paths
+from cluster.datadir.paths import REGISTRY_JAAS, DataDir
 from cluster.model.scram import credential_of, credential_text
 from cluster.model.security import SaslMechanism
-from cluster.supervisor.plan import REGISTRY_JAAS, DataDir
 from cluster.tools.main import main
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic

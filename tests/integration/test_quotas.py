@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.datadir.paths import DataDir
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_stats
@@ -21,7 +22,6 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from cluster.protocol.api import ApiKey
 from cluster.quotas.alteration import FilterComponent
-from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_brokers
 from tests.support.client_quotas import KIB, NamedClient, a_client_id, batch, limited, set_quota
 from tests.support.kafka_wire import (

@@ -10,12 +10,12 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from cluster.brokers.storage.log_repairs import HELPED_FROM_BYTES
+from cluster.datadir.supervisor_socket import NotRunning
 from cluster.log.options import LogOptions
 from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
-from cluster.supervisor.control_socket import NotRunning
 from tests.support.broker_probes import STARTED_MS
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster

@@ -25,10 +25,10 @@ from cluster.config.properties_file import read_properties_file
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
 from cluster.coordinator.registry.client.registry_access import RegistryAccess
 from cluster.dashboard.cluster_sources import ClusterSources
+from cluster.datadir.paths import CLIENT_FILES, REGISTRY_JAAS, DataDir
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.tls_options import StoreSource, TlsClientOptions
-from cluster.supervisor.plan import CLIENT_FILES, REGISTRY_JAAS, DataDir
 from tests.support.running_cluster import Cluster
 from tests.support.waiting import DEADLINE_S, wait_until
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cluster.config.properties_file import render_properties
-from cluster.supervisor.lock_file import is_locked
+from cluster.datadir.lock_file import is_locked
 from tests.integration.registry_process import RegistryProcess
 from tests.support import kafka_files
 from tests.support.waiting import is_readable, wait_until

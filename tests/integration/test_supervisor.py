@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
+from cluster.datadir.lock_file import is_locked
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
 from cluster.model.errors import UserError
-from cluster.supervisor.control_socket import NotRunning, ask_supervisor
-from cluster.supervisor.lock_file import is_locked
-from cluster.supervisor.plan import DataDir
 from tests.support.waiting import DEADLINE_S, wait_until
 
 ROOT = Path(__file__).parents[2]

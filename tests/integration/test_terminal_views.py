@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from cluster.datadir.paths import DataDir
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
-from cluster.supervisor.plan import DataDir
 from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 ROOT = Path(__file__).parents[2]

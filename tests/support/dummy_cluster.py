@@ -11,12 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+from cluster.datadir.lock_file import hold_lock
+from cluster.datadir.paths import DataDir
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
 from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.supervisor.child import RestartPolicy
-from cluster.supervisor.lock_file import hold_lock
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, Reports
 from cluster.supervisor.supervise import supervise
 
 

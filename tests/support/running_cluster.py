@@ -21,8 +21,8 @@ from typing import IO, Any, Self
 
 import psutil
 
-from cluster.supervisor.control_socket import NotRunning, ask_supervisor
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
+from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
 from tests.support.waiting import wait_until
 
 Address = tuple[str, int]

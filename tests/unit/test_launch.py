@@ -6,13 +6,14 @@ from cluster import launch
 from cluster.config import broker as keys
 from cluster.config.listeners import of_listener
 from cluster.coordinator.registry.client.registry_access import NOBODY
+from cluster.datadir.paths import DataDir
+from cluster.datadir.state_file import write_state
 from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
 from cluster.runtime.tls_context import server_context
 from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.supervisor.dead_sessions import registry_hosts
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
-from cluster.supervisor.state_file import write_state
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, Reports
 from tests.support import kafka_files
 
 NO_NOTE = pytest.fail

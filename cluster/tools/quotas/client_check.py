@@ -25,7 +25,7 @@ from cluster.views.quantities import duration, percent
 
 if TYPE_CHECKING:
     from cluster.client.security import Servers
-    from cluster.supervisor.plan import DataDir
+    from cluster.datadir.paths import DataDir
     from cluster.tools.arguments import Subparsers
     from cluster.tools.quotas.watching_proxy import ProxyTls
 
@@ -151,8 +151,8 @@ def run(args: argparse.Namespace) -> int:
 
 async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
     from cluster.client.security import Servers
+    from cluster.datadir.client_files import change_bootstrap
     from cluster.model.security import SecurityProtocol
-    from cluster.supervisor.client_files import change_bootstrap
     from cluster.tools.demo_cluster import start_one_broker
     from cluster.tools.quotas.pause_watch import PauseWatch
     from cluster.tools.quotas.watching_proxy import WatchingProxy, now_ms
@@ -202,7 +202,7 @@ def _secured(files: "DataDir", servers: "Servers") -> tuple["Servers", "ProxyTls
 
     from cluster.client.security_properties import client_security
     from cluster.config.properties_file import read_properties_file
-    from cluster.supervisor.security_files import key_store
+    from cluster.datadir.security_files import key_store
     from cluster.tools.quotas.watching_proxy import ProxyTls
 
     security = client_security(read_properties_file(files.tools_properties).texts)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, RenderableType
     from rich.text import Text
 
-    from cluster.supervisor.plan import DataDir
+    from cluster.datadir.paths import DataDir
     from cluster.tools.arguments import Subparsers
 
 _COLUMNS: Final = (

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.datadir.log_dirs import META_PROPERTIES, remembered_directories
+from cluster.datadir.state_file import read_state
 from cluster.log.segment_check import Hole
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.supervisor.log_dirs import META_PROPERTIES, remembered_directories
-from cluster.supervisor.state_file import read_state
 from cluster.tools.arguments import add_command, data_dir
 from cluster.tools.verify.log_checks import LogFindings, check_log, partitions_in
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from cluster.dashboard import http_connection
 from cluster.dashboard.http_connection import CONNECTIONS_MAX
 from cluster.dashboard.http_server import serve
-from cluster.supervisor.held_socket import listen
+from cluster.runtime.held_socket import listen
 from tests.support.waiting import DEADLINE_S, wait_until
 
 SOON_S = 0.2

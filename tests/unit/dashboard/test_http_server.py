@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from cluster.dashboard.http_server import serve
 from cluster.model.errors import UserError
-from cluster.supervisor.held_socket import listen
+from cluster.runtime.held_socket import listen
 
 
 def test_a_taken_port_is_one_line() -> None:

@@ -9,7 +9,7 @@ import pytest
 from cluster.dashboard import process
 from cluster.dashboard.access import AccessRules
 from cluster.dashboard.app import make_app
-from cluster.supervisor.plan import DataDir
+from cluster.datadir.paths import DataDir
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
 from cluster.model.errors import UserError
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
-from cluster.supervisor.control_socket import ControlSocket, NotRunning, ask_supervisor
+from cluster.supervisor.control_socket import ControlSocket
 
 
 def answer(request: dict[str, object]) -> dict[str, object]:

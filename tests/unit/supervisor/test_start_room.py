@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from cluster.datadir.paths import DataDir
 from cluster.model.errors import UserError
-from cluster.supervisor.plan import DataDir
 from cluster.supervisor.start_room import check_room
 
 MIB = 1 << 20

@@ -14,11 +14,11 @@ from cluster.brokers.metrics.records import (
     group_record,
     lag_records,
 )
+from cluster.datadir.paths import DataDir
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.protocol.api import ApiKey
-from cluster.supervisor.plan import DataDir
 from cluster.tools.main import main
 from cluster.views.client_states import read_brokers
 from cluster.views.group_lags import group_lags, groups_table, lags_table

@@ -12,11 +12,11 @@ import pytest
 
 from cluster.client.user_requests import Iterations, NewPassword, alter_user
 from cluster.config.properties_file import read_properties_file
+from cluster.datadir.client_files import write_client_files
+from cluster.datadir.paths import DataDir
+from cluster.datadir.security_files import prepare_security
 from cluster.model.errors import UserError
 from cluster.model.security import SaslMechanism
-from cluster.supervisor.client_files import write_client_files
-from cluster.supervisor.plan import DataDir
-from cluster.supervisor.security_files import prepare_security
 from cluster.tools import arguments, users
 from cluster.tools.main import main
 

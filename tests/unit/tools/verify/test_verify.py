@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.datadir.state_file import write_state
 from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
-from cluster.supervisor.state_file import write_state
 from cluster.tools.main import main
 from cluster.tools.verify.log_checks import check_log
 from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.supervisor.console import how_to_go_on, table
+from cluster.views.cluster_text import how_to_go_on, table
 
 
 def a_listener(name: str, protocol: str, port: int, listens_on: str = "127.0.0.1"):

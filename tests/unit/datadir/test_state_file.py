@@ -1,7 +1,7 @@
 import pytest
 
+from cluster.datadir.state_file import read_state, remembered_brokers, write_state
 from cluster.model.errors import UserError
-from cluster.supervisor.state_file import read_state, remembered_brokers, write_state
 
 
 def test_a_state_reads_back_and_says_how_many_brokers_there_were(tmp_path):

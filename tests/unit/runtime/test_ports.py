@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from cluster.model.errors import UserError
-from cluster.supervisor.ports import WantedPort, choose_ports
+from cluster.runtime.ports import WantedPort, choose_ports
 
 
 def any_port(owner: str = "broker 0") -> WantedPort:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.model.errors import UserError
-from cluster.supervisor.held_socket import HeldSocket, listen
+from cluster.runtime.held_socket import HeldSocket, listen
 
 HOST = "127.0.0.1"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.datadir.dashboard_access import dashboard_password, needs_password
 from cluster.model.errors import UserError
-from cluster.supervisor.dashboard_access import dashboard_password, needs_password
 
 
 @pytest.mark.parametrize(

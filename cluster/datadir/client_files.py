@@ -10,14 +10,9 @@ from typing import Final, NamedTuple
 from cluster.config.jaas import LOGIN_MODULES
 from cluster.config.properties_file import read_properties_file, render_properties
 from cluster.coordinator.registry.client.registry_access import RegistryAccess
+from cluster.datadir.paths import REGISTRY_JAAS, REGISTRY_PROPERTIES, DataDir
+from cluster.datadir.security_files import ADMIN, MECHANISM, SecurityFiles, remember_password
 from cluster.runtime.private_files import private_directory, write_private
-from cluster.supervisor.plan import REGISTRY_JAAS, REGISTRY_PROPERTIES, DataDir
-from cluster.supervisor.security_files import (
-    ADMIN,
-    MECHANISM,
-    SecurityFiles,
-    remember_password,
-)
 
 _LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 

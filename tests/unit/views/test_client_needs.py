@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cluster.supervisor.console import how_to_go_on
+from cluster.views.cluster_text import how_to_go_on
 
 
 def state(*listeners: tuple[str, int], bootstrap: int, secure: bool = False) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from cryptography import x509
 
 from cluster.client.security_properties import client_security
 from cluster.config.properties_file import read_properties_file
+from cluster.datadir.client_files import write_client_files
+from cluster.datadir.paths import CLIENT_FILES
+from cluster.datadir.security_files import SecurityFiles, prepare_security
 from cluster.model.errors import UserError
 from cluster.model.scram import credential_of, parse_credential
 from cluster.model.security import SaslMechanism, SecurityProtocol
-from cluster.supervisor.client_files import write_client_files
-from cluster.supervisor.plan import CLIENT_FILES
-from cluster.supervisor.security_files import SecurityFiles, prepare_security
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 HOSTS = ["localhost", "127.0.0.1", "::1", "kafka.example", "0.0.0.0"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.datadir.paths import DataDir
+from cluster.datadir.registry_auth import make_registry_auth, registry_access
 from cluster.model.errors import UserError
-from cluster.supervisor.plan import DataDir
-from cluster.supervisor.registry_auth import make_registry_auth, registry_access
 
 
 def test_it_is_made_once_and_for_nobody_else(tmp_path: Path) -> None:

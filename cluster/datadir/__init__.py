@@ -1,0 +1,1 @@
+"""The files in a data directory, and how its supervisor is asked."""
