@@ -22,6 +22,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
+from cluster.records.produced import validate_produced
 
 MIB = 1 << 20
 FETCH_BYTES = MIB
@@ -80,7 +81,8 @@ def a_log(root: Path, batch_bytes: int, megabytes: int) -> PartitionLog:
     )
     batch = bytes(build_batch([NewRecord(os.urandom(batch_bytes - 80), None, NOW_MS)]))
     for _ in range(megabytes * MIB // len(batch)):
-        log.append_as_leader(memoryview(bytearray(batch)), LeaderEpoch(0), NOW_MS)
+        produced = validate_produced(memoryview(bytearray(batch)), log.limits, NOW_MS)
+        log.append(produced, LeaderEpoch(0), NOW_MS)
     return log
 
 

@@ -4,9 +4,9 @@
         [--megabytes 256] [--rounds 5] [--record-bytes 100] [--ways leader] [--root OTHER_TREE]
 
 Each figure is GB per second of one processor, the best of some rounds in turns: `write` writes the
-batches into a new file, nothing else; `leader` is `PartitionLog.append_as_leader`, which checks
-checksum and records and stamps offset and epoch; `follower` takes the same batches by
-`append_as_follower`.
+batches into a new file, nothing else; `leader` is what a leader does: `validate_produced`,
+which checks checksum and records, and `PartitionLog.append`, which stamps offset and epoch;
+`follower` takes the same batches by `append_as_follower`.
 The other rows are ways to append that were tried: see docs/decisions/004. A batch is one record,
 unless `--record-bytes` divides it. With `--root` the log is that of another source tree, measured
 with this same script.
@@ -224,11 +224,13 @@ def open_log(place: Path) -> "tuple[PartitionLog, WallMs]":
 def leader(place: Path, batches: list[memoryview], count: int) -> float:
     """The log as a leader uses it."""
     from cluster.model.ids import LeaderEpoch
+    from cluster.records.produced import validate_produced
 
     log, wall_ms = open_log(place)
     began = time.thread_time()
     for number in range(count):
-        log.append_as_leader(batches[number % len(batches)], LeaderEpoch(0), wall_ms)
+        batch = batches[number % len(batches)]
+        log.append(validate_produced(batch, log.limits, wall_ms), LeaderEpoch(0), wall_ms)
     return time.thread_time() - began
 
 

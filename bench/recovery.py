@@ -36,6 +36,7 @@ from cluster.log.recovery import LastStop, recover  # noqa: E402
 from cluster.model.clocks import WallMs  # noqa: E402
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition  # noqa: E402
 from cluster.records.builder import NewRecord, build_batch  # noqa: E402
+from cluster.records.produced import validate_produced  # noqa: E402
 from cluster.runtime.clock import SystemClock  # noqa: E402
 from cluster.runtime.helper_process import HelperProcess  # noqa: E402
 from cluster.runtime.limits import raise_descriptor_limit  # noqa: E402
@@ -65,7 +66,7 @@ def fill(log: PartitionLog, size_bytes: int, records: int) -> int:
     batch = memoryview(build_batch([NewRecord(os.urandom(RECORD_BYTES), None, NOW_MS)] * records))
     written = 0
     while written < size_bytes:
-        log.append_as_leader(batch, LeaderEpoch(0), NOW_MS)
+        log.append(validate_produced(batch, log.limits, NOW_MS), LeaderEpoch(0), NOW_MS)
         written += len(batch)
     return written
 

@@ -35,7 +35,7 @@ class ClosedRebuild:
         """Raises Refused where the log is none that can be made anew so, StorageFailed."""
         self._log = log
         self._gone = log.segments[:-1]
-        self._cuts = log.cuts
+        self._cuts = log.durability.cuts
         self.offset = Offset(self._gone[0].base_offset)
         """The next one that is wanted."""
         self.end_offset = Offset(log.segments[-1].base_offset)
@@ -60,7 +60,7 @@ class ClosedRebuild:
     def is_current(self) -> bool:
         """Whether the log still begins with the segments that are to be replaced."""
         log = self._log
-        return log.cuts == self._cuts and log.segments[: len(self._gone)] == self._gone
+        return log.durability.cuts == self._cuts and log.segments[: len(self._gone)] == self._gone
 
     def add(self, records: bytes) -> None:
         """The next batches. Raises Refused for what cannot be there, StorageFailed."""
@@ -88,7 +88,7 @@ class ClosedRebuild:
     def swap(self) -> None:
         """Put the new segment in place of the old ones. Raises StorageFailed."""
         log = self._log
-        log.replace_segments(self._gone)
+        log.files.replace(self._gone)
         # It may hold what was compacted here before: all of it is looked at by the next cleaning.
         log.cleaned_to = min(log.cleaned_to, Offset(1))
 

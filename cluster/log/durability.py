@@ -14,7 +14,7 @@ class Durability:
 
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
-        self._flush_messages = NO_LIMIT
+        self._flush_messages = self._flush_ms = NO_LIMIT
         self.flush_at = NO_LIMIT
         """The log end at which `flush.messages` is reached: an append up to there is synced before
         it is answered."""
@@ -27,19 +27,14 @@ class Durability:
     def take_options(self, options: LogOptions) -> None:
         """Of the topic, from now on."""
         self._flush_messages = options.flush_messages
+        self._flush_ms = options.flush_ms
         self._move_to(self.recovery_point)
 
     def _move_to(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
         self.flush_at = recovery_point + self._flush_messages
 
-    def is_due(
-        self,
-        log_end_offset: Offset,
-        active_base_offset: int,
-        options: LogOptions,
-        now_ms: MonotonicMs,
-    ) -> bool:
+    def is_due(self, log_end_offset: Offset, active_base_offset: int, now_ms: MonotonicMs) -> bool:
         """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk.
 
         To be called regularly, by a caller who then syncs: as in Kafka, `flush.ms` counts from when
@@ -49,8 +44,8 @@ class Durability:
         if unsynced <= 0 or self._synced_at_ms is None:
             self._synced_at_ms = now_ms
         is_due = unsynced > 0 and (
-            unsynced >= options.flush_messages
-            or now_ms - self._synced_at_ms >= options.flush_ms
+            unsynced >= self._flush_messages
+            or now_ms - self._synced_at_ms >= self._flush_ms
             or self.recovery_point < active_base_offset
         )
         if is_due:

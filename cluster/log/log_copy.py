@@ -65,7 +65,7 @@ class LogCopy:
         """Bytes of batches that are copied."""
         self._copied: dict[int, _Copied] = {}
         self._seen = log.segments
-        self._cuts = log.cuts
+        self._cuts = log.durability.cuts
         self._complete_count = 0
         """So many of the segments that were seen last are complete, from the first one on."""
 
@@ -84,20 +84,22 @@ class LogCopy:
     @property
     def has_changed(self) -> bool:
         """Whether segments were added, removed, replaced or truncated since `take_changes`."""
-        return self.log.segments is not self._seen or self.log.cuts != self._cuts
+        return self.log.segments is not self._seen or self.log.durability.cuts != self._cuts
 
     def take_changes(self) -> list[Path]:
         """Forget removed, replaced and truncated segments; the files of the copy to be unlinked."""
         if not self.has_changed:
             return []
         present = {segment.base_offset: segment for segment in self.log.segments}
-        was_cut = self.log.cuts != self._cuts  # other records may be where some were cut off
+        was_cut = (
+            self.log.durability.cuts != self._cuts
+        )  # other records may be where some were cut off
         gone = [
             base_offset
             for base_offset, copied in self._copied.items()
             if was_cut or present.get(base_offset) is not copied.segment
         ]
-        self._seen, self._cuts = self.log.segments, self.log.cuts
+        self._seen, self._cuts = self.log.segments, self.log.durability.cuts
         self._complete_count = 0
         self.settled_at = None
         files: list[Path] = []
@@ -279,7 +281,7 @@ def relocate(
         FilesState.CHANGED,
     )
     # What was copied last is not synced, so no more than the closed segments counts as such.
-    recovery_point = min(old.recovery_point, Offset(active.base_offset))
+    recovery_point = min(old.durability.recovery_point, Offset(active.base_offset))
     new = PartitionLog(
         directory, old.partition, old.options, recovered, recovery_point, wall_ms, deleted_files
     )

@@ -38,6 +38,7 @@ class LogTransactions:
         self.are_none = False
         """Known to be so: nothing is open, nothing was aborted."""
         self._files = files
+        self._changes_seen = files.changes
         self._aborted: list[AbortedTransaction] | None = None
         self._is_uncertain = False
 
@@ -62,15 +63,8 @@ class LogTransactions:
                 self.first_open,
             )
 
-    def on_segments_changed(self) -> None:
-        """Segments were cut, deleted or cleaned: what was read of their indexes is forgotten."""
-        self._aborted = None
-        self._is_uncertain = False
-        self.are_none = False
-
     def cut(self, end: Offset) -> None:
         """The log ends there now: nothing beyond was aborted. Raises StorageFailed."""
-        self.on_segments_changed()
         path = self._index_of(self._files.active.base_offset)
         try:
             found = read_transactions(path)
@@ -104,6 +98,10 @@ class LogTransactions:
         ]
 
     def _known(self) -> list[AbortedTransaction]:
+        if self._changes_seen != self._files.changes:
+            self._changes_seen = self._files.changes
+            self._aborted = None
+            self._is_uncertain = False
         aborted = self._aborted
         if aborted is None:
             aborted = self._aborted = self._read()

@@ -1,28 +1,23 @@
 """The log of one partition: append, read, truncate, flush. One thread owns it and calls it.
 
-Knows nothing of replication: the caller names the leader epoch and the offset up to which a reader
-may see. A batch costs constant work, whatever the number of its records.
+It knows nothing of replication: the caller passes the leader epoch of an append and the offset up
+to which a reader may read. A batch costs constant work, however many records it has.
+
+Callers reach the parts of a log directly: `files` (its segments), `epochs` (leader epochs),
+`durability` (what is synced), `transactions`, `producers`, `damage`.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.log.batch_search import TimestampOffset
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.durability import Durability
 from cluster.log.flushing import FlushTarget
 from cluster.log.leader_epochs import LeaderEpochs
-from cluster.log.log_reads import (
-    LogSlice,
-    Search,
-    read_slice,
-    search_max_timestamp,
-    search_now,
-    search_timestamp,
-)
+from cluster.log.log_reads import LogSlice, read_slice
 from cluster.log.log_transactions import LogTransactions
 from cluster.log.options import LogOptions
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
@@ -37,7 +32,7 @@ from cluster.log.recovery import (
 from cluster.log.replicated import check_replicated, first_replicated
 from cluster.log.segment import Segment
 from cluster.log.segment_list import SegmentList
-from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
@@ -49,14 +44,13 @@ from cluster.records.batch import (
     pack_head,
 )
 from cluster.records.checked_batch import Produced
-from cluster.records.produced import BatchLimits, validate_produced
 
 _log = logging.getLogger(__name__)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 class Appended(NamedTuple):
-    """Where a produced batch is; `is_duplicate` when it was there before."""
+    """Where a produced batch is; `is_duplicate` if the log had it already."""
 
     base_offset: Offset
     last_offset: Offset
@@ -69,7 +63,7 @@ class PartitionLog:
     """Batches of one partition, from the log start to the log end offset.
 
     Invariants: offsets grow; `log_start_offset <= log_end_offset`; everything below
-    `recovery_point` is on disk; the last segment is the only one that is written.
+    `durability.recovery_point` is on disk; only the last segment is written.
     """
 
     def __init__(
@@ -82,7 +76,7 @@ class PartitionLog:
         wall_ms: WallMs,
         deleted_files: DeletedFiles | None,
     ) -> None:
-        """For `open` and `create`."""
+        """Use `open` or `create`."""
         self.directory = directory
         self.partition = partition
         self.epochs: LeaderEpochs = recovered.epochs
@@ -93,17 +87,15 @@ class PartitionLog:
             Offset(max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset)))
         )
         self.cleaned_to = Offset(0)
-        """Up to where compaction came; for the cleaner, which also sets it after a start."""
+        """The offset up to which the log is compacted; the cleaner reads and sets it."""
         self._wall_ms = wall_ms
         self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
-        self._files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
-        self.damage = self._files.damage
-        """What was found damaged of the files, and is not served."""
-        self.age, self.on_repaired = self._files.age, self._files.on_repaired
-        self.suspect = self._files.suspect
+        self.files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
+        self.damage = self.files.damage
+        """The damaged places of the files, which are not served."""
         self.update_options(options)
-        self.transactions = LogTransactions(self._files)
+        self.transactions = LogTransactions(self.files)
         self.transactions.on_replayed(self.producers)
         self.transactions.warn_of_open(partition)
 
@@ -121,8 +113,8 @@ class PartitionLog:
         deleted_files: DeletedFiles | None = None,
         was_repaired: bool = False,
     ) -> "PartitionLog":
-        """Open or create a partition directory; after an unclean stop its tail is checked, unless
-        `repair` has done that.
+        """Open or create a partition directory. After an unclean stop the end of the log is
+        checked, unless `repair` did that before.
 
         `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
         """
@@ -140,9 +132,9 @@ class PartitionLog:
         make_files: Callable[[], None],
         deleted_files: DeletedFiles | None = None,
     ) -> "PartitionLog":
-        """A new log, in memory until its first record: no file, no descriptor.
+        """Make a new log, which has neither file nor descriptor before its first record.
 
-        `make_files` makes the directory and its first files, or waits until they are made; it is
+        `make_files` makes the directory and its first files, or waits until they exist. It is
         called before the first record is written and may raise StorageFailed.
         """
         recovered = empty_log(directory, options, wall_ms)
@@ -152,74 +144,38 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches on disk, without space allocated ahead."""
-        return self._files.size_bytes
-
-    @property
-    def recovery_point(self) -> Offset:
-        """Everything below it is on disk."""
-        return self.durability.recovery_point
-
-    @property
-    def latest_epoch(self) -> LeaderEpoch:
-        """The newest leader epoch with a known start; -1 without one."""
-        return self.epochs.latest
+        """Bytes of all batches on disk, without preallocated space."""
+        return self.files.size_bytes
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Oldest first, the last one active; a changed list is a new tuple."""
-        return self._files.segments
-
-    @property
-    def options(self) -> LogOptions:
-        """The options in force."""
-        return self._options
+        """Oldest first, the last one active. A change of the list makes a new tuple."""
+        return self.files.segments
 
     def update_options(self, options: LogOptions) -> None:
-        """Change the options; the next append sees them."""
-        self._options = options
+        """Change the options from the next append on."""
+        self.options = options
         self.room = options.room
-        self._limits = options.limits(self.partition)
+        self.limits = options.limits(self.partition)
+        """What `validate_produced` checks a produced batch against."""
         self.durability.take_options(options)
-        self._files.active.take_options(options)
+        self.files.active.take_options(options)
         self.producers.expiration_ms = options.producer_id_expiration_ms
 
     # Append
 
-    @property
-    def limits(self) -> BatchLimits:
-        """What a produced batch is checked against."""
-        return self._limits
+    def append(self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs) -> Appended:
+        """Append a batch that `validate_produced` has checked; it gets its offsets and this epoch.
 
-    def append_as_leader(
-        self,
-        records: memoryview,
-        leader_epoch: LeaderEpoch,
-        wall_ms: WallMs,
-        *,
-        at_once: bool = True,
-    ) -> Appended:
-        """Check and append the one batch of a produce request, copied once; gives it offsets and
-        epoch.
-
-        Raises Refused (see `validate_produced`, `append_produced`), StorageFailed and, without
-        `at_once`, IsLong; then nothing is appended. Whoever appends syncs afterwards where
-        `durability.flush_at` is reached.
-        """
-        produced = validate_produced(records, self._limits, wall_ms, at_once=at_once)
-        return self.append_produced(produced, leader_epoch, wall_ms)
-
-    def append_produced(
-        self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs
-    ) -> Appended:
-        """Append a batch that was checked. Raises Refused (see `ProducerState.check`;
-        record_list_too_large for a batch larger than a segment) and StorageFailed.
+        Raises Refused (see `ProducerState.check`; record_list_too_large for a batch larger than a
+        segment) and StorageFailed; then nothing is appended. The caller flushes afterwards where
+        the log end reaches `durability.flush_at`.
         """
         header, records, from_magic = produced
         size = len(records)
         has_producer = header.producer_id >= 0
         if has_producer and (repeated := self.producers.check(header)) is not None:
-            stamp = repeated.timestamp_ms if self._limits.is_log_append_time else NO_TIMESTAMP
+            stamp = repeated.timestamp_ms if self.limits.is_log_append_time else NO_TIMESTAMP
             return Appended(
                 Offset(repeated.base_offset),
                 Offset(repeated.last_offset),
@@ -227,21 +183,21 @@ class PartitionLog:
                 self.log_start_offset,
                 is_duplicate=True,
             )
-        if size > self._options.segment_bytes:
+        if size > self.options.segment_bytes:
             raise Refused(
                 ErrorCode.record_list_too_large,
-                f"{size} bytes; a segment has {self._options.segment_bytes}",
+                f"{size} bytes; a segment has {self.options.segment_bytes}",
             )
         base_offset = self.log_end_offset
         last_offset = Offset(base_offset + header.last_offset_delta)
         timestamp_ms = header.max_timestamp
         is_append_time = header.attributes & LOG_APPEND_TIME_BIT
         append_time_ms = timestamp_ms if is_append_time else NO_TIMESTAMP
-        active = self._files.active
+        active = self.files.active
         if active.must_roll(size, last_offset, timestamp_ms, wall_ms):
             active = self._roll(base_offset, wall_ms)
         if leader_epoch != self.epochs.written:
-            self._have_files()
+            self.make_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
         head = pack_head(base_offset, header.batch_length, leader_epoch)
@@ -258,9 +214,9 @@ class PartitionLog:
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them.
 
-        All or nothing, but where only the index of aborted transactions cannot be written: then all
-        batches are there. Raises Refused(corrupt_message) for damaged batches or offsets that do
-        not follow the log end, StorageFailed.
+        Raises Refused(corrupt_message) for damaged batches or offsets that do not follow the log
+        end, and StorageFailed. Then nothing is appended, except where only the index of aborted
+        transactions could not be written: then all batches are there.
         """
         first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
         headers = check_replicated(records, first_offset)
@@ -269,11 +225,11 @@ class PartitionLog:
         log_start_offset = self.log_start_offset
         if first_offset < self.log_end_offset:
             self.truncate_fully_and_start_at(first_offset)
-        self._have_files()
-        active = self._files.active
+        self.make_files()
+        active = self.files.active
         last = headers[-1].last_offset
         if active.must_roll(len(records), last, active.max_timestamp_ms, self._wall_ms):
-            # Where offsets are missing, the first batch may be too far from the log's end.
+            # Where offsets are missing, the first batch may be too far from the log end.
             is_near = last - self.log_end_offset <= MAX_INT32
             base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
             active = self._roll(base_offset, wall_ms)
@@ -295,7 +251,7 @@ class PartitionLog:
         epochs = self.epochs
         for header in headers:
             epoch = header.partition_leader_epoch
-            # One that was only announced has no file before its first record.
+            # An epoch that was only announced has no file before its first record.
             if epoch > epochs.latest or (epoch == epochs.latest and epoch != epochs.written):
                 epochs.begin(LeaderEpoch(epoch), Offset(header.base_offset))
 
@@ -312,25 +268,22 @@ class PartitionLog:
 
     def make_files(self) -> None:
         """Wait until a new log has its directory and its first files. Raises StorageFailed."""
-        self._have_files()
-
-    def _have_files(self) -> None:
         if self._make_files is not None:
             self._make_files()
             self._make_files = None
 
     def _roll(self, base_offset: Offset, wall_ms: WallMs) -> Segment:
         self.producers.expire(wall_ms)
-        return self._files.roll(base_offset, self.producers.entries, wall_ms)
+        return self.files.roll(base_offset, self.producers.entries, wall_ms)
 
     # Read
 
     def read(
         self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool
     ) -> LogSlice:
-        """Whole batches from the one that holds `offset`, below `upper_offset`, of one segment.
+        """Whole batches of one segment: from the one that holds `offset`, below `upper_offset`.
 
-        At most `max_bytes`, unless the first batch alone is larger and at least one is asked for.
+        At most `max_bytes`, unless the first batch alone is larger and `at_least_one_batch` is set.
         Raises Refused(offset_out_of_range) outside [log start, log end].
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -339,56 +292,32 @@ class PartitionLog:
                 f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
             )
         if offset >= upper_offset:
-            file = self._files.active.file
+            file = self.files.active.file
             return LogSlice(file, file.size_bytes, 0, offset)
         return read_slice(
-            self._files.segments,
+            self.files.segments,
             offset,
             max_bytes,
             (upper_offset, self.log_end_offset),
             at_least_one_batch=at_least_one_batch,
         )
 
-    def offset_for_timestamp(
-        self, timestamp_ms: int, *, upper_offset: Offset
-    ) -> TimestampOffset | None:
-        """The first record below `upper_offset` at or after a timestamp; None without one."""
-        return search_now(self.search_timestamp(timestamp_ms, upper_offset=upper_offset))
-
-    def search_timestamp(self, timestamp_ms: int, *, upper_offset: Offset) -> Search:
-        """The same, step by step."""
-        bounds = (self.log_start_offset, upper_offset)
-        return search_timestamp(self._files.segments, timestamp_ms, bounds)
-
-    def max_timestamp_offset(self, *, upper_offset: Offset) -> TimestampOffset | None:
-        """The newest record below `upper_offset` by timestamp (KIP-734); None without one."""
-        return search_now(self.search_max_timestamp(upper_offset=upper_offset))
-
-    def search_max_timestamp(self, *, upper_offset: Offset) -> Search:
-        """The same, step by step."""
-        return search_max_timestamp(self._files.segments, (self.log_start_offset, upper_offset))
-
-    # Epochs and truncation
-
-    def begin_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Note that this epoch's records begin at this offset."""
-        self.epochs.announce(epoch, start_offset)
-
-    def epoch_end_offset(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
-        """The largest epoch not above this one and its end offset (see `LeaderEpochs`)."""
-        return self.epochs.end_offset(epoch, self.log_end_offset)
+    # Truncation and deletion
 
     def truncate_to(self, offset: Offset) -> None:
-        """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
-        self._have_files()
+        """Make `offset` the log end. A batch that holds it is removed whole.
+
+        Raises StorageFailed.
+        """
+        self.make_files()
         if offset >= self.log_end_offset:
-            # An epoch in which nothing was written is no history: the leader may never have had it.
+            # An epoch without a record is no history: the leader may never have had it.
             self.epochs.truncate_from_end(self.log_end_offset)
             return
-        if offset < self._files.segments[0].base_offset:
+        if offset < self.files.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        end = self._files.truncate(offset, self._options)
+        end = self.files.truncate(offset, self.options)
         self.cleaned_to = min(self.cleaned_to, end)
         self.durability.on_cut(end)
         self._files_state = FilesState.CHANGED
@@ -397,9 +326,9 @@ class PartitionLog:
         self.epochs.truncate_from_end(end)
         self.producers = load_producers(
             self.directory,
-            self._files.segments,
+            self.files.segments,
             end,
-            self._options,
+            self.options,
             self._wall_ms,
             snapshot_offsets(self.directory),
         )
@@ -409,20 +338,19 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
-        self._have_files()
-        self._files.restart(offset, self._wall_ms)
+        self.make_files()
+        self.files.restart(offset, self._wall_ms)
         self.durability.restart_at(offset)
         self.cleaned_to = min(self.cleaned_to, offset)
         self._files_state = FilesState.CHANGED
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
         self.producers.entries.clear()
-        self.transactions.on_segments_changed()
         self.transactions.on_replayed(self.producers)
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 
     def advance_log_start_offset(self, offset: Offset) -> None:
-        """Hide records before an offset; never moves back, nor past the log end."""
+        """Hide records before an offset; the log start never moves back, nor past the log end."""
         offset = min(offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
@@ -431,43 +359,26 @@ class PartitionLog:
 
     def roll(self, wall_ms: WallMs) -> None:
         """Close the active segment and begin another. Raises StorageFailed."""
-        self._have_files()
+        self.make_files()
         self._roll(self.log_end_offset, wall_ms)
 
     def drop_segments(self, count: int) -> None:
-        """Delete the oldest segments, not the active one, and move the log start to the next.
+        """Delete the oldest segments, not the active one, and move the log start to the next one.
 
         Slices handed out stay readable. Raises StorageFailed.
         """
-        self.advance_log_start_offset(Offset(self._files.segments[count].base_offset))
-        self._files.remove_first(count)
-        self.transactions.on_segments_changed()
-
-    def replace_segments(self, gone: Sequence[Segment]) -> None:
-        """Put cleaned files in place of closed segments (see `SegmentList.replace`)."""
-        self._files.replace(gone)
-        self.transactions.on_segments_changed()
+        self.advance_log_start_offset(Offset(self.files.segments[count].base_offset))
+        self.files.remove_first(count)
 
     # Durability
 
-    @property
-    def cuts(self) -> int:
-        """How often the log was truncated: what was read of it before may be other records now."""
-        return self.durability.cuts
-
-    def needs_flush(self, now_ms: MonotonicMs) -> bool:
-        """See `Durability.is_due`."""
-        return self.durability.is_due(
-            self.log_end_offset, self._files.active.base_offset, self._options, now_ms
-        )
-
     def flush_target(self) -> FlushTarget:
-        """What to sync so that everything appended so far survives the machine's crash.
+        """What to sync so that everything appended so far survives a crash of the machine.
 
-        `FlushTarget.sync` may run on another thread; then `on_flushed(target)` here. Raises
-        StorageFailed.
+        `FlushTarget.sync` may run on another thread; `durability.on_synced(target)` follows on this
+        one. Raises StorageFailed.
         """
-        segments = self._files.since(self.recovery_point)
+        segments = self.files.since(self.durability.recovery_point)
         closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
         snapshots = [snapshot_path(self.directory, one.base_offset) for one in segments]
         for segment in segments:
@@ -479,28 +390,24 @@ class PartitionLog:
             self.durability.cuts,
         )
 
-    def on_flushed(self, target: FlushTarget) -> None:
-        """Take a finished sync into account."""
-        self.durability.on_synced(target)
-
     def flush(self) -> None:
-        """Sync everything appended so far, waiting for it. Raises StorageFailed."""
+        """Sync everything appended so far and wait for it. Raises StorageFailed."""
         if self._files_state is not FilesState.CHANGED:
             return
         target = self.flush_target()
         target.sync()
-        self.on_flushed(target)
+        self.durability.on_synced(target)
 
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
 
-        For a log without records nothing is written, and missing files are not made: the next full
-        update of the controller has them made.
-        Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
+        Nothing is written for a log without records, and missing files are not made: the next full
+        update of the controller makes them. The log must not be used afterwards. Raises
+        StorageFailed; then the stop is not clean.
         """
         if self._files_state is not FilesState.CHANGED:
-            return  # an epoch that was announced since has no record, so it is no history
-        active = self._files.active
+            return  # an epoch announced since then has no record, so it is no history
+        active = self.files.active
         active.file.seal()
         active.write_indexes()
         self.epochs.write_if_behind()
@@ -508,4 +415,4 @@ class PartitionLog:
         if flush:
             target = self.flush_target()
             replace(target, paths=(*active.paths[1:], snapshot, *target.paths)).sync()
-            self.on_flushed(target)
+            self.durability.on_synced(target)

@@ -41,6 +41,8 @@ class SegmentList:
         self._aging: WeakSet[Segment] = WeakSet()
         """Those of them that were closed before `age` was last called."""
         self._deleted_files = deleted_files
+        self.changes = 0
+        """How often segments were cut, deleted or replaced: indexes read before are out of date."""
         for segment in segments:
             segment.damage = self.damage
         self._set(segments)
@@ -81,6 +83,7 @@ class SegmentList:
 
         The offset is not below the first segment's base. A batch that holds it is removed whole.
         """
+        self.changes += 1
         slot = segment_slot(self.segments, offset)
         kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
         for segment in reversed(gone):  # the last one first: a crash leaves no hole
@@ -99,6 +102,7 @@ class SegmentList:
 
     def restart(self, offset: Offset, wall_ms: WallMs) -> None:
         """Delete everything and begin anew at an offset. Raises StorageFailed."""
+        self.changes += 1
         options = self.active.options
         self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
         for segment in reversed(self.segments):
@@ -113,6 +117,7 @@ class SegmentList:
 
         Their files are renamed and unlinked later (see `DeletedFiles`).
         """
+        self.changes += 1
         gone, self.segments = self.segments[:count], self.segments[count:]
         self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
         for segment in gone:
@@ -124,6 +129,7 @@ class SegmentList:
 
         They are named `.cleaned` before, see `segment_swap`. Raises StorageFailed.
         """
+        self.changes += 1
         first = gone[0]
         slot = self.segments.index(first)
         ensure(self.segments[slot : slot + len(gone)] == tuple(gone), "segments of another list")

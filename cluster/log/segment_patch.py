@@ -83,7 +83,7 @@ class SegmentPatch:
         if not self._may_grow:
             return
         try:
-            log.on_repaired(self.segment, self.hole.position)
+            log.files.on_repaired(self.segment, self.hole.position)
             self.segment.file.fileno()  # opened here, not on the syncing thread
         except OSError as error:
             path = self.segment.file.path

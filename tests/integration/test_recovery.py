@@ -16,6 +16,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
+from cluster.records.produced import validate_produced
 from tests.support.broker_probes import STARTED_MS
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster
@@ -41,7 +42,7 @@ def grow(directory: Path, name: TopicPartition, size_bytes: int) -> int:
     )
     batch = memoryview(build_batch([NewRecord(bytes(500_000), None, NOW_MS)]))
     for _ in range(size_bytes // len(batch) + 1):
-        log.append_as_leader(batch, LeaderEpoch(0), NOW_MS)
+        log.append(validate_produced(batch, log.limits, NOW_MS), LeaderEpoch(0), NOW_MS)
     (directory / ".kafka_cleanshutdown").unlink(missing_ok=True)
     return log.log_end_offset
 

@@ -143,7 +143,7 @@ class SimulatedCluster:
         self._boots[number] += 1
         for partition in self.brokers[number].table:
             log = partition.log
-            flushed, end = log.recovery_point, log.log_end_offset
+            flushed, end = log.durability.recovery_point, log.log_end_offset
             if flushed == end:
                 continue
             kept = self.random.randrange(flushed, end + 1)

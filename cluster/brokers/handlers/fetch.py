@@ -277,11 +277,13 @@ def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int,
     """
     if wanted.last_fetched_epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
         return None  # before the log start the offset alone decides
-    epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(wanted.last_fetched_epoch))
+    epoch, end_offset = partition.log.epochs.end_offset(
+        LeaderEpoch(wanted.last_fetched_epoch), partition.log.log_end_offset
+    )
     if epoch < 0:
         raise Refused(
             ErrorCode.offset_out_of_range,
-            f"epoch {wanted.last_fetched_epoch} is newer than {partition.log.latest_epoch}",
+            f"epoch {wanted.last_fetched_epoch} is newer than {partition.log.epochs.latest}",
         )
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return int(epoch), int(end_offset)

@@ -22,6 +22,7 @@ from cluster.brokers.handlers.ports import HasLongWork, HasLoop, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.replication.partition import Partition
 from cluster.log.batch_search import BatchSearch, TimestampOffset
+from cluster.log.time_search import search_max_timestamp, search_timestamp
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
 from cluster.protocol.api import Api, ApiKey
@@ -214,10 +215,11 @@ def _find_offset(
     upper_offset = own.log_end_offset if is_behind else leader.high_watermark
     if is_committed:
         upper_offset = own.transactions.stable_offset(upper_offset, own.log_start_offset)
+    bounds = (own.log_start_offset, upper_offset)
     if asked.timestamp == _MAX_TIMESTAMP:
-        search = own.search_max_timestamp(upper_offset=upper_offset)
+        search = search_max_timestamp(own.segments, bounds)
     else:
-        search = own.search_timestamp(asked.timestamp, upper_offset=upper_offset)
+        search = search_timestamp(own.segments, asked.timestamp, bounds)
     try:
         found = yield from search
     finally:  # it may have taken its time, and whoever does not lead any more may have cut the log

@@ -240,7 +240,7 @@ class FollowerFetcher:
             partition.id.partition,
             partition.leader_epoch,
             partition.log.log_end_offset,
-            partition.log.latest_epoch,
+            partition.log.epochs.latest,
             partition.log.log_start_offset,
         )
 
@@ -324,7 +324,9 @@ class FollowerFetcher:
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
         """Cut to where both histories agree, or to where the next older epoch is compared."""
-        _, own_end = partition.log.epoch_end_offset(LeaderEpoch(epoch))
+        _, own_end = partition.log.epochs.end_offset(
+            LeaderEpoch(epoch), partition.log.log_end_offset
+        )
         offset = Offset(max(min(own_end, end_offset), partition.log.log_start_offset))
         if own_end < 0:
             offset = partition.log.log_start_offset
@@ -346,9 +348,9 @@ class FollowerFetcher:
                 partition.high_watermark,
                 self.leader,
             )
-        before = (partition.log.log_end_offset, partition.log.latest_epoch)
+        before = (partition.log.log_end_offset, partition.log.epochs.latest)
         partition.truncate_to(offset)
-        if (partition.log.log_end_offset, partition.log.latest_epoch) == before:
+        if (partition.log.log_end_offset, partition.log.epochs.latest) == before:
             # Asking again at once would get the same answer: pause instead of spinning.
             raise Refused(ErrorCode.unknown_leader_epoch, "there was nothing to truncate")
 

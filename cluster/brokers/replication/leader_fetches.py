@@ -213,7 +213,7 @@ class LeaderFetches:
         partition = self._ports.find_partition(partition_id)
         if partition is not None and session.given.pop(partition_id, -1) == position.fetch_offset:
             # It could not use what it was sent: if that is damaged, the next read finds it.
-            partition.log.suspect(Offset(position.fetch_offset))
+            partition.log.files.suspect(Offset(position.fetch_offset))
         if partition is None or position.leader_epoch > partition.leader_epoch:
             # The controller's update has reached the follower first: `on_role_changed` answers.
             session.behind.discard(partition_id)
@@ -338,7 +338,9 @@ class LeaderFetches:
         """Epoch and end offset at which the follower's log diverges (KIP-595), or None."""
         if position.last_fetched_epoch < 0:
             return None
-        epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(position.last_fetched_epoch))
+        epoch, end_offset = partition.log.epochs.end_offset(
+            LeaderEpoch(position.last_fetched_epoch), partition.log.log_end_offset
+        )
         if epoch < position.last_fetched_epoch or end_offset < position.fetch_offset:
             return int(epoch), int(end_offset)
         return None

@@ -21,6 +21,7 @@ from cluster.model.ids import (
 )
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.checked_batch import Produced
+from cluster.records.produced import validate_produced
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1
@@ -78,7 +79,7 @@ class Partition:
                 self.leader.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
             return False
         if state.leader == self._local_id:
-            self.log.begin_epoch(state.leader_epoch, self.log.log_end_offset)
+            self.log.epochs.announce(state.leader_epoch, self.log.log_end_offset)
         self._high_watermark = self.high_watermark
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
@@ -165,9 +166,8 @@ class Partition:
         if room is not None and room.is_full and (room.is_used_up or not self._may_use_reserve):
             raise room.failure()
         if produced is None:
-            appended = log.append_as_leader(records, self.leader_epoch, wall_ms, at_once=at_once)
-        else:
-            appended = log.append_produced(produced, self.leader_epoch, wall_ms)
+            produced = validate_produced(records, log.limits, wall_ms, at_once=at_once)
+        appended = log.append(produced, self.leader_epoch, wall_ms)
         leader.on_appended(log.log_end_offset, len(records), now_ms)
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()

@@ -68,7 +68,7 @@ class Checkpoints:
     def add(self, partition: Partition) -> None:
         """A replica of the directory, as it is now."""
         self.high_watermarks[partition.id] = partition.high_watermark
-        self.recovery_points[partition.id] = partition.log.recovery_point
+        self.recovery_points[partition.id] = partition.log.durability.recovery_point
         self.log_starts[partition.id] = partition.log.log_start_offset
         if partition.log.cleaned_to:
             self.cleaned[partition.id] = partition.log.cleaned_to
@@ -525,7 +525,7 @@ class PartitionTable:
 
 
 def _extent(found: PartitionLog) -> tuple[LeaderEpoch, Offset]:
-    return found.latest_epoch, found.log_end_offset
+    return found.epochs.latest, found.log_end_offset
 
 
 def _made_ns(directory: Path) -> int:

@@ -189,7 +189,7 @@ class LogCleaner:
         except StorageFailed as failure:
             self._hold_up(partition, str(failure), is_passing=True)
             return None
-        return None if cleanable is None else _Run(partition, own, cleanable, own.cuts)
+        return None if cleanable is None else _Run(partition, own, cleanable, own.durability.cuts)
 
     def is_busy(self, partition: Partition) -> bool:
         """Whether a helper is cleaning this one."""
@@ -274,7 +274,7 @@ class LogCleaner:
             self._table.find(partition.id) is partition
             and partition.log is run.log
             and run.log.options.is_compacted
-            and run.log.cuts == run.cuts
+            and run.log.durability.cuts == run.cuts
         )
 
     def _swap(self, worker: _Worker, run: _Run, base_offsets: Sequence[int]) -> None:

@@ -55,7 +55,7 @@ class LogFlusher:
 
     def _look(self, now_ms: MonotonicMs) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
-            if partition.id not in self._under_way and partition.log.needs_flush(now_ms):
+            if partition.id not in self._under_way and _needs_flush(partition.log, now_ms):
                 self._begin(partition)
             if count % _LOGS_PER_STEP == 0:
                 yield
@@ -96,4 +96,8 @@ class LogFlusher:
         self.flush_us += took_us
         self._under_way.discard(partition.id)
         if partition.log is own:  # not moved to another directory meanwhile
-            own.on_flushed(target)
+            own.durability.on_synced(target)
+
+
+def _needs_flush(own: PartitionLog, now_ms: MonotonicMs) -> bool:
+    return own.durability.is_due(own.log_end_offset, own.files.active.base_offset, now_ms)

@@ -59,7 +59,7 @@ class _Job:
     def __init__(self, partition: Partition, segment: Segment, check: SegmentCheck) -> None:
         self.partition = partition
         self.log = partition.log
-        self.cuts = partition.log.cuts
+        self.cuts = partition.log.durability.cuts
         self.segment = segment
         self.check = check
         self.steps = check.steps()
@@ -68,7 +68,7 @@ class _Job:
     def is_current(self) -> bool:
         """Whether the segment is still what it was when the check began."""
         own = self.partition.log
-        return own is self.log and own.cuts == self.cuts and _has(own, self.segment)
+        return own is self.log and own.durability.cuts == self.cuts and _has(own, self.segment)
 
 
 class LogScrubber:
@@ -126,7 +126,7 @@ class LogScrubber:
 
     def _age(self) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
-            partition.log.age()
+            partition.log.files.age()
             if count % _PARTITIONS_PER_STEP == 0:
                 yield
 

@@ -56,7 +56,7 @@ class _Repair:
     def __init__(self, partition: Partition, segment: Segment) -> None:
         self.partition = partition
         self.log = partition.log
-        self.cuts = partition.log.cuts
+        self.cuts = partition.log.durability.cuts
         self.segment = segment
         self.patch: SegmentPatch | None = None
         self.sources: list[BrokerId] = []
@@ -70,7 +70,9 @@ class _Repair:
         """Whether the segment is still what it was."""
         own, segment = self.partition.log, self.segment
         slot = segment_slot(own.segments, segment.base_offset)
-        return own is self.log and own.cuts == self.cuts and own.segments[slot] is segment
+        return (
+            own is self.log and own.durability.cuts == self.cuts and own.segments[slot] is segment
+        )
 
 
 Answer = Batches | Refusal | None
@@ -245,7 +247,7 @@ class ReplicaRepairs:
 
     def _finish(self, repair: _Repair, check: SegmentCheck) -> None:
         try:
-            repair.log.on_repaired(repair.segment)
+            repair.log.files.on_repaired(repair.segment)
             take_findings(repair.log, repair.segment, check)
         except (OSError, StorageFailed) as failure:
             log.error("%s: %s", repair.partition.id, failure)  # noqa: TRY400 - one line

@@ -90,5 +90,5 @@ def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
     gone = closed[slot : slot + len(base_offsets)]
     if [one.base_offset for one in gone] != list(base_offsets):
         return []
-    log.replace_segments(gone)
+    log.files.replace(gone)
     return list(gone)

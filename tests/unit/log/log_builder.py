@@ -1,13 +1,16 @@
-"""Batches and logs for the tests of `brokers/log`."""
+"""Batches and logs for the tests of `cluster/log`."""
 
 import shutil
 from pathlib import Path
 
+from cluster.log.batch_search import TimestampOffset
 from cluster.log.options import LogOptions
 from cluster.log.partition_log import Appended, PartitionLog
-from cluster.model.clocks import WallMs
+from cluster.log.time_search import search_max_timestamp, search_now, search_timestamp
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.produced import validate_produced
 from cluster.records.reader import Record, read_records
 
 NOW_MS = WallMs(1_700_000_000_000)
@@ -60,7 +63,26 @@ def append(
     log: PartitionLog, batch: memoryview, epoch: int = 0, wall_ms: WallMs = NOW_MS
 ) -> Appended:
     """Append as the leader of an epoch."""
-    return log.append_as_leader(batch, LeaderEpoch(epoch), wall_ms)
+    produced = validate_produced(batch, log.limits, wall_ms)
+    return log.append(produced, LeaderEpoch(epoch), wall_ms)
+
+
+def needs_flush(log: PartitionLog, now_ms: MonotonicMs) -> bool:
+    """Whether a sync of the log is due."""
+    return log.durability.is_due(log.log_end_offset, log.files.active.base_offset, now_ms)
+
+
+def offset_for_timestamp(
+    log: PartitionLog, timestamp_ms: int, *, upper_offset: Offset
+) -> TimestampOffset | None:
+    """The first record below `upper_offset` at or after a timestamp."""
+    bounds = (log.log_start_offset, upper_offset)
+    return search_now(search_timestamp(log.segments, timestamp_ms, bounds))
+
+
+def max_timestamp_offset(log: PartitionLog, *, upper_offset: Offset) -> TimestampOffset | None:
+    """The newest record below `upper_offset` by timestamp."""
+    return search_now(search_max_timestamp(log.segments, (log.log_start_offset, upper_offset)))
 
 
 def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:

@@ -14,7 +14,15 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
 from cluster.records.batch import read_header
 from cluster.records.reader import read_records
-from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch, append, open_log, read_all
+from tests.unit.log.log_builder import (
+    NOW_MS,
+    SMALL,
+    a_batch,
+    append,
+    offset_for_timestamp,
+    open_log,
+    read_all,
+)
 
 OPTIONS = replace(SMALL, segment_bytes=1_000)
 BATCHES = 40
@@ -121,7 +129,7 @@ def test_a_closed_segment_whose_file_was_cut_is_refused(tmp_path: Path, *, is_op
     with pytest.raises(DamagedBatch):
         values(log, segment.base_offset + 3)
     with pytest.raises(DamagedBatch):
-        log.offset_for_timestamp(NOW_MS + segment.base_offset + 3, upper_offset=log.log_end_offset)
+        offset_for_timestamp(log, NOW_MS + segment.base_offset + 3, upper_offset=log.log_end_offset)
     assert values(log, log.segments[2].base_offset)
 
 
@@ -162,9 +170,9 @@ def test_a_segment_is_checked_when_it_is_read_some_time_after_it_was_closed(
     # As where a disk returns other bytes: nobody has written to the file.
     os.utime(segment.file.path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert size_read(log)
-    log.age()
+    log.files.age()
     assert size_read(log)
-    log.age()
+    log.files.age()
     with pytest.raises(DamagedBatch):
         values(log, 0)
 

@@ -22,7 +22,14 @@ from cluster.model.ids import Offset
 from cluster.records.batch import read_header
 from cluster.records.builder import ProducerIdentity
 from cluster.records.reader import read_records
-from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch, append, open_log
+from tests.unit.log.log_builder import (
+    NOW_MS,
+    SMALL,
+    a_batch,
+    append,
+    offset_for_timestamp,
+    open_log,
+)
 
 BATCHES: Final = 36
 OPTIONS: Final = replace(SMALL, segment_bytes=600)
@@ -95,7 +102,7 @@ def check(home: Path, opening: Opening, before: Values, first_damaged: int) -> P
     assert [one.value for one in read_records(part.view())] == [b"new"]
     for timestamp in (NOW_MS - 1, NOW_MS + 60, NOW_MS + 10**6):
         with suppress(DamagedBatch):
-            log.offset_for_timestamp(timestamp, upper_offset=log.log_end_offset)
+            offset_for_timestamp(log, timestamp, upper_offset=log.log_end_offset)
     log.close(flush=False)
     again = open_log(home, OPTIONS)
     found_again, _ = served(again)
@@ -241,7 +248,7 @@ def test_damage_beside_the_batches_costs_no_record(
     if what == "time indexes of other segments":
         return  # as in Kafka, they are looked at where they contradict the segments' offsets
     for step in range(1, BATCHES):  # the second record of a batch has the time of the next batch
-        found = log.offset_for_timestamp(NOW_MS + step, upper_offset=log.log_end_offset)
+        found = offset_for_timestamp(log, NOW_MS + step, upper_offset=log.log_end_offset)
         assert found == (NOW_MS + step, 2 * step - 1)
 
 
@@ -281,4 +288,4 @@ def test_checkpoints_of_nonsense_values(tmp_path: Path, value: int, clean: bool)
     _, before = make(tmp_path)
     log = open_log(tmp_path, OPTIONS, clean=clean, recovery_point=value)
     assert served(log) == (before, None)
-    assert 0 <= log.recovery_point <= log.log_end_offset
+    assert 0 <= log.durability.recovery_point <= log.log_end_offset

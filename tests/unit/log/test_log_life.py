@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cluster.log import log_copy
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.partition_log import PartitionLog
-from cluster.model.ids import LeaderEpoch, Offset
+from cluster.model.ids import Offset
 from cluster.records.builder import NewRecord, build_batch
 from tests.unit.log.cleaner.cleaned_log import COMPACTED, clean
-from tests.unit.log.log_builder import NOW_MS, PARTITION, read_all
+from tests.unit.log.log_builder import NOW_MS, PARTITION, append, read_all
 
 KEYS = [b"a", b"b", b"c", b"d"]
 PIECE_BYTES = 700
@@ -62,7 +62,7 @@ class LogAgainstDictionary(RuleBasedStateMachine):
         values = [b"%d:" % (self.end + at) + bytes(size) for at in range(len(keys))]
         pairs = list(zip(keys, values, strict=True))
         batch = build_batch([NewRecord(value, key, NOW_MS) for key, value in pairs])
-        appended = self.log.append_as_leader(memoryview(batch), LeaderEpoch(0), NOW_MS)
+        appended = append(self.log, memoryview(batch))
         assert appended.base_offset == self.end
         for pair in pairs:
             self.written[self.end] = pair

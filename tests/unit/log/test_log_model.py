@@ -141,7 +141,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def elect(self) -> None:
         self.epoch += 1
-        self.log.begin_epoch(LeaderEpoch(self.epoch), Offset(self.end))
+        self.log.epochs.announce(LeaderEpoch(self.epoch), Offset(self.end))
 
     @precondition(lambda self: self.end > self.start)
     @rule(data=st.data())
@@ -167,7 +167,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         self.log.flush()
-        assert self.log.recovery_point == self.end
+        assert self.log.durability.recovery_point == self.end
 
     # What ends
 
@@ -237,7 +237,7 @@ class LogAgainstList(RuleBasedStateMachine):
         home = self.root / str(self.crashes)
         shutil.copytree(self.home, home)
         self.home = home
-        self.recovery_point = self.log.recovery_point
+        self.recovery_point = self.log.durability.recovery_point
         self.real_size = self.log.segments[-1].file.size_bytes
         name = self.log.segments[-1].file.path.name
         return home / str(PARTITION) / name

@@ -11,7 +11,15 @@ from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression
 from cluster.records.reader import Record
 from tests.support.old_messages import old_compressed, old_message
-from tests.unit.log.log_builder import SMALL, a_batch, all_bytes, append, open_log, read_all
+from tests.unit.log.log_builder import (
+    SMALL,
+    a_batch,
+    all_bytes,
+    append,
+    offset_for_timestamp,
+    open_log,
+    read_all,
+)
 
 STAMP = 1_600_000_000_000
 
@@ -57,7 +65,7 @@ def test_a_log_of_an_old_format_is_converted_and_goes_on(
     assert read_all(log) == records
     assert append(log, a_batch(2)).base_offset == 60
     if magic:
-        found = log.offset_for_timestamp(STAMP + 25, upper_offset=log.log_end_offset)
+        found = offset_for_timestamp(log, STAMP + 25, upper_offset=log.log_end_offset)
         assert found is not None
         assert found.offset == 25
     log.close(flush=True)

@@ -110,8 +110,8 @@ def test_a_sync_goes_on_when_its_segments_are_released(tmp_path: Path, few: None
     for segment in log.segments[:-1]:
         segment.release()
     target.sync()
-    log.on_flushed(target)
-    assert log.recovery_point == log.log_end_offset
+    log.durability.on_synced(target)
+    assert log.durability.recovery_point == log.log_end_offset
 
 
 def test_a_closed_segment_that_is_cut_is_written_again(tmp_path: Path, few: None) -> None:

@@ -24,6 +24,9 @@ from tests.unit.log.log_builder import (
     all_bytes,
     append,
     crashed_copy,
+    max_timestamp_offset,
+    needs_flush,
+    offset_for_timestamp,
     open_log,
     read_all,
 )
@@ -132,7 +135,7 @@ def test_log_append_time(tmp_path: Path) -> None:
     appended = append(log, a_batch(2, timestamp_ms=5), wall_ms=WallMs(NOW_MS + 3))
     assert appended.log_append_time_ms == NOW_MS + 3
     assert [record.timestamp_ms for record in read_all(log)] == [NOW_MS + 3] * 2
-    found = log.offset_for_timestamp(NOW_MS, upper_offset=log.log_end_offset)
+    found = offset_for_timestamp(log, NOW_MS, upper_offset=log.log_end_offset)
     assert found == TimestampOffset(NOW_MS + 3, ZERO)
 
 
@@ -266,13 +269,13 @@ def test_timestamps_find_their_first_record(tmp_path: Path) -> None:
     for clean in (True, False, True):
         for wanted in range(NOW_MS - 40, NOW_MS + 600, 3):
             first = next((o for o, stamp in enumerate(stamps) if stamp >= wanted), None)
-            found = log.offset_for_timestamp(wanted, upper_offset=end)
+            found = offset_for_timestamp(log, wanted, upper_offset=end)
             assert found == (
                 None if first is None else TimestampOffset(stamps[first], Offset(first))
             )
         newest = max(stamps)
-        assert log.max_timestamp_offset(upper_offset=end) == (newest, stamps.index(newest))
-        assert log.max_timestamp_offset(upper_offset=Offset(20)) == (
+        assert max_timestamp_offset(log, upper_offset=end) == (newest, stamps.index(newest))
+        assert max_timestamp_offset(log, upper_offset=Offset(20)) == (
             max(stamps[:20]),
             stamps.index(max(stamps[:20])),
         )
@@ -290,7 +293,7 @@ def test_for_the_newest_committed_record_older_segments_are_not_read(tmp_path: P
     for segment in log.segments[:-1]:
         segment.file.path.write_bytes(bytes(segment.file.size_bytes))
         segment.release()
-    found = log.max_timestamp_offset(upper_offset=Offset(end - 1))
+    found = max_timestamp_offset(log, upper_offset=Offset(end - 1))
     assert found == TimestampOffset(NOW_MS + 58, Offset(58))
 
 
@@ -301,14 +304,14 @@ def test_of_several_newest_records_the_first_is_found(tmp_path: Path, *, upper_o
         append(log, a_batch(timestamp_ms=NOW_MS + min(step, 5)))
     append(log, a_batch(timestamp_ms=NOW_MS + 9))
     assert len(log.segments) > 2
-    found = log.max_timestamp_offset(upper_offset=Offset(upper_offset))
+    found = max_timestamp_offset(log, upper_offset=Offset(upper_offset))
     assert found == TimestampOffset(NOW_MS + 5, Offset(5))
 
 
 def test_timestamps_of_an_empty_log(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.offset_for_timestamp(0, upper_offset=ZERO) is None
-    assert log.max_timestamp_offset(upper_offset=ZERO) is None
+    assert offset_for_timestamp(log, 0, upper_offset=ZERO) is None
+    assert max_timestamp_offset(log, upper_offset=ZERO) is None
 
 
 # Follower
@@ -366,7 +369,7 @@ def test_a_follower_accepts_gaps_but_not_overlaps(tmp_path: Path) -> None:
     log.append_as_follower(
         memoryview(build_batch([NewRecord(b"v")], base_offset=7, leader_epoch=2)), NOW_MS
     )
-    assert (log.log_end_offset, log.latest_epoch) == (8, 2)
+    assert (log.log_end_offset, log.epochs.latest) == (8, 2)
     part = log.read(ZERO, 100, upper_offset=Offset(8), at_least_one_batch=True)
     assert next(read_records(part.view())).offset == 7
     with pytest.raises(Refused):
@@ -401,7 +404,7 @@ def test_truncation_within_and_across_segments(tmp_path: Path) -> None:
         (0, 0, -1),
     ):
         log.truncate_to(Offset(offset))
-        assert (log.log_end_offset, log.latest_epoch) == (end, epoch)
+        assert (log.log_end_offset, log.epochs.latest) == (end, epoch)
         assert read_all(log) == whole[:end]
         assert log.size_bytes == len(all_bytes(log))
         crashed = open_log(crashed_copy(log, tmp_path / f"crash-{offset}"), clean=False)
@@ -423,11 +426,11 @@ def test_positions_of_truncated_batches_are_forgotten(tmp_path: Path) -> None:
 def test_truncation_to_the_end_forgets_an_epoch_without_records(tmp_path: Path) -> None:
     # A deposed leader that appended nothing: its epoch is unknown to the next one.
     log = open_log(tmp_path)
-    log.begin_epoch(LeaderEpoch(0), Offset(0))
+    log.epochs.announce(LeaderEpoch(0), Offset(0))
     append(log, a_batch(2), epoch=0)
-    log.begin_epoch(LeaderEpoch(5), log.log_end_offset)
+    log.epochs.announce(LeaderEpoch(5), log.log_end_offset)
     log.truncate_to(log.log_end_offset)
-    assert log.latest_epoch == 0
+    assert log.epochs.latest == 0
 
 
 def test_truncation_above_the_end_does_nothing(tmp_path: Path) -> None:
@@ -444,7 +447,7 @@ def test_starting_anew_elsewhere(tmp_path: Path) -> None:
         append(log, a_batch(2, producer=None), epoch=3)
     log.truncate_fully_and_start_at(Offset(1000))
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1000, 1000, 0)
-    assert log.latest_epoch == -1
+    assert log.epochs.latest == -1
     assert append(log, a_batch(1)).base_offset == 1000
     log.close(flush=True)
     again = open_log(tmp_path)
@@ -520,15 +523,15 @@ def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for _ in range(60):
         append(log, a_batch(1))
-    assert log.needs_flush(BEGIN), "a rolled segment is not on disk yet"
+    assert needs_flush(log, BEGIN), "a rolled segment is not on disk yet"
     target = log.flush_target()
     append(log, a_batch(1))
     target.sync()
-    log.on_flushed(target)
-    assert log.recovery_point == 60
-    assert not log.needs_flush(BEGIN)
+    log.durability.on_synced(target)
+    assert log.durability.recovery_point == 60
+    assert not needs_flush(log, BEGIN)
     log.flush()
-    assert log.recovery_point == 61
+    assert log.durability.recovery_point == 61
 
 
 @pytest.mark.parametrize(
@@ -543,11 +546,11 @@ def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
 )
 def test_flush_policy(tmp_path: Path, options: LogOptions, waited_ms: int, expected: bool) -> None:
     log = open_log(tmp_path, options)
-    assert not log.needs_flush(BEGIN)
+    assert not needs_flush(log, BEGIN)
     append(log, a_batch(3))
-    assert log.needs_flush(MonotonicMs(BEGIN + waited_ms)) is expected
+    assert needs_flush(log, MonotonicMs(BEGIN + waited_ms)) is expected
     log.flush()
-    assert not log.needs_flush(MonotonicMs(BEGIN + waited_ms))
+    assert not needs_flush(log, MonotonicMs(BEGIN + waited_ms))
 
 
 def test_replicated_records_are_synced_when_there_are_enough(tmp_path: Path) -> None:
@@ -560,7 +563,7 @@ def test_replicated_records_are_synced_when_there_are_enough(tmp_path: Path) -> 
             log.log_end_offset, 1 << 20, upper_offset=Offset(6), at_least_one_batch=True
         )
         log.append_as_follower(new.view(), NOW_MS)
-        synced.append(log.recovery_point)
+        synced.append(log.durability.recovery_point)
     assert synced == [0, 0, 6]
 
 
@@ -571,8 +574,8 @@ def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
     target = log.flush_target()
     log.truncate_to(Offset(10))
     target.sync()
-    log.on_flushed(target)
-    assert log.recovery_point == 10
+    log.durability.on_synced(target)
+    assert log.durability.recovery_point == 10
 
 
 # Full disk
@@ -697,13 +700,13 @@ def test_without_posix_fallocate_zeros_are_written(
 
 def test_epochs_begin_with_leadership_or_the_first_batch(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.begin_epoch(LeaderEpoch(2), ZERO)
+    log.epochs.announce(LeaderEpoch(2), ZERO)
     append(log, a_batch(4), epoch=2)
     append(log, a_batch(4), epoch=5)
-    assert log.epoch_end_offset(LeaderEpoch(2)) == (2, 4)
-    assert log.epoch_end_offset(LeaderEpoch(4)) == (2, 4)
-    assert log.epoch_end_offset(LeaderEpoch(5)) == (5, 8)
-    assert log.epoch_end_offset(LeaderEpoch(6)) == (-1, -1)
+    assert log.epochs.end_offset(LeaderEpoch(2), log.log_end_offset) == (2, 4)
+    assert log.epochs.end_offset(LeaderEpoch(4), log.log_end_offset) == (2, 4)
+    assert log.epochs.end_offset(LeaderEpoch(5), log.log_end_offset) == (5, 8)
+    assert log.epochs.end_offset(LeaderEpoch(6), log.log_end_offset) == (-1, -1)
 
 
 def test_an_announced_epoch_is_on_disk_before_its_first_replicated_record(tmp_path: Path) -> None:
@@ -711,7 +714,7 @@ def test_an_announced_epoch_is_on_disk_before_its_first_replicated_record(tmp_pa
     leader = open_log(tmp_path / "leader")
     append(leader, a_batch(3), epoch=1)
     log = open_log(tmp_path / "follower")
-    log.begin_epoch(LeaderEpoch(1), ZERO)
+    log.epochs.announce(LeaderEpoch(1), ZERO)
     log.append_as_follower(memoryview(all_bytes(leader)), NOW_MS)
     copied = crashed_copy(log, tmp_path / "copy")
     again = open_log(copied, clean=False, recovery_point=3)

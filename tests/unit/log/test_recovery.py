@@ -16,6 +16,7 @@ from tests.unit.log.log_builder import (
     a_batch,
     append,
     crashed_copy,
+    offset_for_timestamp,
     open_log,
     read_all,
 )
@@ -149,7 +150,7 @@ def test_the_log_start_hides_records(tmp_path: Path) -> None:
     _, records = a_closed_log(tmp_path)
     log = open_log(tmp_path, log_start_offset=30)
     assert read_all(log) == records[30:]
-    assert log.recovery_point == 30
+    assert log.durability.recovery_point == 30
 
 
 def test_an_old_message_after_batches_is_left_alone(tmp_path: Path) -> None:
@@ -219,9 +220,9 @@ def test_truncation_leaves_the_indexes_a_rebuild_would(tmp_path: Path) -> None:
         )
     for found in (log, open_log(tmp_path)):
         for wanted in range(1000, 1050):
-            at = found.offset_for_timestamp(wanted, upper_offset=Offset(170))
+            at = offset_for_timestamp(found, wanted, upper_offset=Offset(170))
             assert at == (wanted, wanted - 1000)
-        assert found.offset_for_timestamp(1050, upper_offset=Offset(170)) is None
+        assert offset_for_timestamp(found, 1050, upper_offset=Offset(170)) is None
 
 
 def test_epochs_that_contradict_the_batches_are_removed_at_an_unclean_start(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_nothing_is_served_where_the_index_is_damaged(
 ) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))
     segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX).write_bytes(b"\0" * 33)
-    log.transactions.on_segments_changed()
+    log.files.changes += 1  # what was read of the index before is out of date
     with caplog.at_level(logging.WARNING):
         assert (read(fetch(stage)), fetch(stage).last_stable_offset) == ([], 0)
     assert len(caplog.records) == 1

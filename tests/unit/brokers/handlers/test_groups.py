@@ -43,6 +43,7 @@ from tests.support.group_requests import (
 from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
+from tests.unit.log.log_builder import append
 
 T0 = ("t", 0)
 NOT_COORDINATOR = ErrorCode.not_coordinator
@@ -632,8 +633,11 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
         client.call(commit_offsets(f"g{number}", {T0: number}, version=9))
     partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
     damaged = [NewRecord(b"v", offset_key("g9", "t", 0), 1), NewRecord(b"", b"\x00\x01\x00", 1)]
-    partition.log.append_as_leader(
-        memoryview(build_batch(damaged)), partition.leader_epoch, stage.clock.wall_ms()
+    append(
+        partition.log,
+        memoryview(build_batch(damaged)),
+        partition.leader_epoch,
+        stage.clock.wall_ms(),
     )
     path = partition.log.segments[0].file.path
     content = path.read_bytes()

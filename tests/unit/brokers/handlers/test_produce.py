@@ -182,7 +182,7 @@ def test_enough_records_are_on_disk_before_the_last_is_acknowledged(stage: Handl
     synced = []
     for _ in range(7):
         assert codes(client.call(produce_to(("t", 0, a_batch())))) == [0]
-        synced.append(stage.partition("t").log.recovery_point)
+        synced.append(stage.partition("t").log.durability.recovery_point)
     assert synced == [0, 0, 3, 3, 3, 6, 6]
 
 
@@ -201,9 +201,9 @@ def test_records_that_cannot_be_synced_are_not_acknowledged(
         patched.setattr(os, "fsync", refuse)
         answer = client.call(produce_to(("t", 0, a_batch())))
     assert codes(answer) == [ErrorCode.kafka_storage_error]
-    assert stage.partition("t").log.recovery_point == 0
+    assert stage.partition("t").log.durability.recovery_point == 0
     assert codes(client.call(produce_to(("t", 0, a_batch())))) == [0]
-    assert stage.partition("t").log.recovery_point == 3
+    assert stage.partition("t").log.durability.recovery_point == 3
 
 
 # -- acks=0 ----------------------------------------------------------------------------------------

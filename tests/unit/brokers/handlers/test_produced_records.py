@@ -16,6 +16,7 @@ from tests.support.handler_requests import WALL_MS, list_offsets_of, offsets_in,
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
 from tests.support.stored_batches import with_header
+from tests.unit.log.log_builder import offset_for_timestamp
 
 MAX_TIMESTAMP = -3
 DAY = 24 * 3_600_000
@@ -135,7 +136,7 @@ def test_a_follower_gets_what_the_leader_has_stored(
         other.update(a_topic("t", a_partition([BROKER, OTHER])))
         follower = other.partition("t").log
         follower.append_as_follower(stored_in(log), WALL_MS)
-        assert follower.offset_for_timestamp(WALL_MS - 6_000, upper_offset=2).offset == 1  # type: ignore[arg-type]
+        assert offset_for_timestamp(follower, WALL_MS - 6_000, upper_offset=2).offset == 1  # type: ignore[arg-type]
 
 
 # -- records that would block every reader ---------------------------------------------------------

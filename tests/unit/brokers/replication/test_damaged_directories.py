@@ -12,9 +12,9 @@ from cluster.log.log_directory import LogDirectory
 from cluster.log.options import LogOptions
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
-from cluster.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 from tests.support.cluster_states import a_partition
-from tests.unit.log.log_builder import NOW_MS, a_batch, read_all
+from tests.unit.log.log_builder import NOW_MS, a_batch, append, read_all
 
 NAMES: Final = [TopicPartition("orders", number) for number in range(3)]
 TOPIC_ID: Final = uuid.UUID(int=7)
@@ -57,7 +57,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
         partition = table.find_or_create(name, TOPIC_ID, {}, NOW_MS)
         partition.become(a_partition([BrokerId(1)]), MonotonicMs(0))
         for _ in range(RECORDS):
-            partition.log.append_as_leader(a_batch(), LeaderEpoch(0), NOW_MS)
+            append(partition.log, a_batch())
     table.close()
     yield made
     made.let_go()
@@ -140,7 +140,7 @@ def test_a_clock_set_back_changes_nothing(home: Home) -> None:
     table = home.open(WallMs(5))
     for partition in table:
         assert len(read_all(partition.log)) == RECORDS
-        partition.log.append_as_leader(a_batch(timestamp_ms=5), LeaderEpoch(1), WallMs(6))
+        append(partition.log, a_batch(timestamp_ms=5), 1, WallMs(6))
         assert len(read_all(partition.log)) == RECORDS + 1
 
 
@@ -155,7 +155,7 @@ def test_a_disk_that_is_full_when_checkpoints_are_written_leaves_the_old_ones(
         raise OSError(28, "No space left on device")
 
     for partition in table:
-        partition.log.append_as_leader(a_batch(), LeaderEpoch(1), NOW_MS)
+        append(partition.log, a_batch(), 1)
     monkeypatch.setattr(Path, "write_bytes", refuse)
     with pytest.raises(StorageFailed, match="No space left"):
         table.write_checkpoints()

@@ -59,8 +59,8 @@ def test_what_is_due_is_synced(flushing: Flushing) -> None:
     flushing.flusher.on_tick(BEGIN)
     flushing.take_result()
 
-    assert flushing.stage.partition("t", 0).log.recovery_point == 2
-    assert flushing.stage.partition("t", 1).log.recovery_point == 0
+    assert flushing.stage.partition("t", 0).log.durability.recovery_point == 2
+    assert flushing.stage.partition("t", 1).log.durability.recovery_point == 0
     flushing.flusher.on_tick(BEGIN)
     assert not flushing.has_result()
 
@@ -72,7 +72,7 @@ def test_one_sync_of_a_partition_at_a_time(flushing: Flushing) -> None:
     flushing.flusher.on_tick(BEGIN)
 
     flushing.take_result()
-    assert flushing.stage.partition("t").log.recovery_point == 1
+    assert flushing.stage.partition("t").log.durability.recovery_point == 1
     flushing.thread.close()
     assert not flushing.has_result()
 
@@ -86,7 +86,10 @@ def test_a_close_finishes_what_is_under_way(flushing: Flushing) -> None:
     flushing.take_result()
     flushing.take_result()
 
-    assert [flushing.stage.partition("t", n).log.recovery_point for n in (0, 1)] == [1, 1]
+    assert [flushing.stage.partition("t", n).log.durability.recovery_point for n in (0, 1)] == [
+        1,
+        1,
+    ]
 
 
 def test_a_partition_that_is_deleted_meanwhile(flushing: Flushing) -> None:
@@ -100,7 +103,7 @@ def test_a_partition_that_is_deleted_meanwhile(flushing: Flushing) -> None:
     flushing.flusher.on_tick(BEGIN)
     flushing.take_result()
 
-    assert flushing.stage.partition("t").log.recovery_point == 1
+    assert flushing.stage.partition("t").log.durability.recovery_point == 1
 
 
 def test_a_log_that_is_cut_and_written_anew_during_a_sync(flushing: Flushing) -> None:
@@ -114,11 +117,11 @@ def test_a_log_that_is_cut_and_written_anew_during_a_sync(flushing: Flushing) ->
     for _ in range(5):
         flushing.append()
 
-    partition.log.on_flushed(target)
+    partition.log.durability.on_synced(target)
 
-    assert partition.log.recovery_point == 0
+    assert partition.log.durability.recovery_point == 0
     partition.log.flush()
-    assert partition.log.recovery_point == 5
+    assert partition.log.durability.recovery_point == 5
 
 
 def test_a_sync_that_failed_is_due_again(tmp_path: Path) -> None:
@@ -135,13 +138,13 @@ def test_a_sync_that_failed_is_due_again(tmp_path: Path) -> None:
         assert not flushing.has_result()
         flushing.flusher.on_tick(MonotonicMs(BEGIN + 50))
         flushing.take_result()
-        assert log.recovery_point == 0
+        assert log.durability.recovery_point == 0
 
         log.epochs.path.unlink()
         log.epochs.path.write_bytes(epochs)
         flushing.flusher.on_tick(MonotonicMs(BEGIN + 100))
         flushing.take_result()
-        assert log.recovery_point == 1
+        assert log.durability.recovery_point == 1
         flushing.thread.close()
 
 
@@ -173,5 +176,5 @@ def test_a_disk_that_fails_costs_its_partition_only(tmp_path: Path, lost: str) -
         flushing.flusher.on_tick(BEGIN)
         flushing.thread.close()
 
-        assert log.recovery_point == 0
-        assert stage.partition("t", 1).log.recovery_point == 5
+        assert log.durability.recovery_point == 0
+        assert stage.partition("t", 1).log.durability.recovery_point == 5

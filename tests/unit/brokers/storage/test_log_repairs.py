@@ -14,7 +14,7 @@ from cluster.brokers.storage.log_repairs import REPORT_EVERY_MS, Extent, Loading
 from cluster.log.log_directory import LogDirectory
 from cluster.log.options import LogOptions
 from cluster.log.partition_log import PartitionLog
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import BrokerId, Offset, TopicPartition
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.helper_process import (
@@ -28,7 +28,7 @@ from cluster.runtime.helper_process import (
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 from tests.support.inline_helper import InlineHelper, inline_helpers
-from tests.unit.log.log_builder import NOW_MS, a_batch, read_all
+from tests.unit.log.log_builder import NOW_MS, a_batch, append, read_all
 
 OPTIONS = LogOptions(segment_bytes=2000, index_interval_bytes=100, preallocate_step_bytes=8192)
 ALL = Extent(helpers_per_directory=2, from_bytes=0, log_from_bytes=0)
@@ -57,9 +57,7 @@ class Disk:
             log_start_offset=Offset(0),
         )
         for step in range(batches):
-            log.append_as_leader(
-                a_batch(1, timestamp_ms=NOW_MS + step), LeaderEpoch(step // 10), NOW_MS
-            )
+            append(log, a_batch(1, timestamp_ms=NOW_MS + step), step // 10)
         return log.directory
 
     def repair(self, start_of: StartOf, extent: Extent = ALL) -> None:
@@ -131,7 +129,7 @@ def test_helper_processes_leave_what_a_clean_stop_leaves_and_their_lines_are_the
     for partition in table:
         assert len(read_all(partition.log)) == partition.log.log_end_offset
         assert partition.log.epochs.latest == (partition.log.log_end_offset - 1) // 10
-        assert partition.log.recovery_point == 0, "repaired is not synced"
+        assert partition.log.durability.recovery_point == 0, "repaired is not synced"
     table.close()
     assert [one.read_recovery_points() for one in disk.directories] == [
         {name: end for name, end in ends(table).items() if name in NAMES[0::2]},

@@ -25,6 +25,7 @@ from tests.support.fake_control_link import over_the_wire
 from tests.support.handler_requests import WALL_MS, a_batch, codes_of, fetched_in, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage, StageConnection
 from tests.support.kafka_wire import fetch_from, produce_to, wanted
+from tests.unit.log.log_builder import append
 
 CONFIGS = {"segment.bytes": "1000", "file.delete.delay.ms": "0"}
 BOTH = [BROKER, OTHER]
@@ -300,7 +301,7 @@ def test_a_file_that_was_cut_is_completed(replicas: Replicas) -> None:
 def test_only_committed_batches_of_the_same_topic_are_given(replicas: Replicas) -> None:
     answers: list[Batches] = []
     led = replicas.led
-    led.log.append_as_leader(memoryview(bytearray(a_batch(b"new"))), led.leader_epoch, WALL_MS)
+    append(led.log, memoryview(bytearray(a_batch(b"new"))), led.leader_epoch, WALL_MS)
     end = led.high_watermark
     assert end == RECORDS
     request = AskBatches("t", led.topic_id, 0, end - 1, end + 1)
@@ -405,7 +406,7 @@ def test_a_file_that_was_cut_before_the_start_is_completed(
     path = segment.file.path
     before, size_bytes = path.read_bytes(), led.log.size_bytes
     path.write_bytes(before[:kept_bytes])
-    led.log.on_repaired(segment)  # its size is that of the file, as after a start
+    led.log.files.on_repaired(segment)  # its size is that of the file, as after a start
     lost = Offset(led.log.segments[2].base_offset - 1)
     position = 0
     while position + read_header(before, position).size_bytes <= kept_bytes:

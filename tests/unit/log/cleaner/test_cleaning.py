@@ -29,7 +29,7 @@ from tests.unit.log.cleaner.cleaned_log import (
     records,
     roll,
 )
-from tests.unit.log.log_builder import NOW_MS, open_log
+from tests.unit.log.log_builder import NOW_MS, max_timestamp_offset, open_log
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_the_newest_timestamp_is_found_where_its_batch_was_emptied(log):
     put(log, [(b"active", bytes(800))], timestamp_ms=NOW_MS)
     clean(log)
     assert [header.record_count for header in headers(log)] == [0, 1, 1]
-    found = log.max_timestamp_offset(upper_offset=log.log_end_offset)
+    found = max_timestamp_offset(log, upper_offset=log.log_end_offset)
     assert found is not None
     assert found.timestamp_ms == NOW_MS
 

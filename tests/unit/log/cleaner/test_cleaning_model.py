@@ -27,7 +27,7 @@ from tests.unit.log.cleaner.cleaned_log import (
     put,
     records,
 )
-from tests.unit.log.log_builder import NOW_MS, open_log
+from tests.unit.log.log_builder import NOW_MS, max_timestamp_offset, offset_for_timestamp, open_log
 
 KEYS = [b"a", b"b", b"c", b"a-longer-key" * 8, None]
 VALUES = st.one_of(st.none(), st.binary(max_size=200))
@@ -166,13 +166,13 @@ def check_reads(log: PartitionLog, kept: dict[int, Record]) -> None:
             at = part.next_offset
         assert found == following
     every = records(log, with_control=True)  # a search by timestamp finds markers as well
-    newest = log.max_timestamp_offset(upper_offset=end)
+    newest = max_timestamp_offset(log, upper_offset=end)
     assert (newest.timestamp_ms if newest else None) == max(
         (one.timestamp_ms for one in every), default=None
     )
     for stamp in {one.timestamp_ms for one in every}:
         first = min(one.offset for one in every if one.timestamp_ms >= stamp)
-        answer = log.offset_for_timestamp(stamp, upper_offset=end)
+        answer = offset_for_timestamp(log, stamp, upper_offset=end)
         assert answer is not None
         assert answer.offset == first
 

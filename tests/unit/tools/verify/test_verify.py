@@ -10,10 +10,10 @@ import pytest
 from cluster.datadir.state_file import write_state
 from cluster.log.partition_log import PartitionLog
 from cluster.model.clocks import WallMs
-from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import Offset, TopicPartition
 from cluster.tools.main import main
 from cluster.tools.verify.log_checks import check_log
-from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch
+from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch, append
 
 OPTIONS = replace(SMALL, segment_bytes=1_000)
 ORDERS = TopicPartition("orders", 0)
@@ -31,7 +31,7 @@ def a_log(directory: Path, partition: TopicPartition = ORDERS, batches: int = 30
     )
     for step in range(batches):
         batch = a_batch(value=b"value %d" % step, timestamp_ms=NOW_MS + step)
-        log.append_as_leader(batch, LeaderEpoch(0), WallMs(NOW_MS + step))
+        append(log, batch, 0, WallMs(NOW_MS + step))
     return log
 
 
