@@ -14,7 +14,7 @@ import pytest
 BUDGETS: Final = {
     "tests/unit": 500,
     "tests/wire": 15,
-    "tests/tidy": 15,
+    "tests/tidy": 30,
     "tests/simulation": 110,
     "tests/fuzz": 50,
     "tests/integration": 1_500,

@@ -1,52 +1,59 @@
-"""Every folder of `cluster/` has its place in the layers that import-linter checks."""
+"""Every module has its place in the layers that import-linter checks, and imports go one way."""
 
-import tomllib
-from pathlib import Path
+import graphlib
+import subprocess
+import sys
+from importlib.util import find_spec
 
+import grimp
 import pytest
 
-ROOT = Path(__file__).parents[2]
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
-    "contracts"
-]
+from tests.support.layers import ROOT, contracts, lowest_first
+from tests.support.lone_imports import OPTIONAL, modules_of
 
 
-def placed(contract_name: str) -> set[str]:
-    """The last part of every module that the contract names."""
-    (layers,) = [each["layers"] for each in CONTRACTS if each["name"] == contract_name]
-    return {
-        name.strip().strip("()").removeprefix("cluster.")
-        for layer in layers
-        for name in layer.split("|")
+def packages_of(module: str) -> set[str]:
+    """`a` and `a.b` for `a.b.c`."""
+    parts = module.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts))}
+
+
+def loaded_by(module: str, graph: grimp.ImportGraph) -> set[str]:
+    """What Python loads before it has loaded the module: its imports, and the packages of these."""
+    imported = graph.find_modules_directly_imported_by(module)
+    return imported.union(*map(packages_of, imported)) - {module, *packages_of(module)}
+
+
+def test_every_contract_of_layers_fails_for_a_module_in_no_layer():
+    assert [each["name"] for each in contracts() if not each.get("exhaustive")] == []
+
+
+def test_every_module_is_in_a_layer():
+    present = {
+        str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+        for path in (ROOT / "cluster").rglob("*.py")
+        if path.name not in ("__init__.py", "__main__.py")
     }
+    assert present - {name for layer in lowest_first() for name in modules_of(layer)} == set()
 
 
-def packages(folder: Path) -> set[str]:
-    """The packages directly below a folder."""
-    return {entry.name for entry in folder.iterdir() if (entry / "__init__.py").exists()}
+def test_no_modules_import_each_other_in_a_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    graph = grimp.build_graph("cluster", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: loaded_by(module, graph) for module in graph.modules}
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as circle:
+        pytest.fail(" -> ".join(reversed(circle.args[1])))
 
 
-def modules(folder: Path) -> set[str]:
-    """The modules directly in a folder."""
-    return {entry.stem for entry in folder.glob("*.py") if entry.stem != "__init__"}
-
-
-@pytest.mark.parametrize(
-    ("folder", "contract_name"),
-    [
-        ("cluster", "A folder imports only what stands below it here"),
-        ("cluster/analytics", "Inside the analytics"),
-        ("cluster/brokers", "Inside one broker"),
-        ("cluster/coordinator", "Inside the coordinators"),
-    ],
-)
-def test_a_new_folder_must_be_placed(folder, contract_name):
-    assert packages(ROOT / folder) - placed(contract_name) == set()
-
-
-def test_a_module_at_the_top_must_be_placed():
-    contract_name = "A folder imports only what stands below it here"
-    assert modules(ROOT / "cluster") - placed(contract_name) == set()
+def test_each_module_can_be_imported_by_itself():
+    command = [sys.executable, "-m", "tests.support.lone_imports"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
+    missing = [name for name in sorted(OPTIONAL) if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"modules that need {missing} were left out")
 
 
 def test_every_folder_says_what_it_is_for():
