@@ -5,7 +5,7 @@ from typing import Final
 
 from cluster.client.quota_requests import Caller
 from cluster.client.socket_client import SocketClient
-from cluster.coordinator.groups.explanation import ExplainAnswer, pack_question, read_answer
+from cluster.coordinator.groups.history.explanation import ExplainAnswer, pack_question, read_answer
 from cluster.model.errors import ErrorCode, PeerError, Refused, UserError
 from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.messages import (

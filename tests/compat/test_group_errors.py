@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.requests import LeavingMember
+from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.model.error_codes import ErrorCode
 from tests.compat.kafka_process import KafkaProcess, require_kafka
 from tests.compat.zookeeper_server import HOST, free_port

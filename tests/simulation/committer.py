@@ -1,7 +1,7 @@
 """A group whose consumer commits higher and higher offsets, with no regard to who dies."""
 
-from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.requests import FetchOffsets, TopicPartitions
+from cluster.coordinator.groups.shared.partitioner import partition_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC

@@ -8,15 +8,13 @@ from collections.abc import Callable
 from uuid import UUID
 
 from cluster.brokers.groups.group_partition import GroupPartition
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.consumer.requests import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerGroupDescription,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
-    Partitions,
 )
-from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     CommitReply,
@@ -24,6 +22,8 @@ from cluster.coordinator.groups.requests import (
     OffsetToCommit,
     TopicPartitions,
 )
+from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.groups.shared.topics import Partitions
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
 from cluster.brokers.handlers import access
-from cluster.coordinator.groups.explanation import pack_question, read_answer
+from cluster.coordinator.groups.history.explanation import pack_question, read_answer
 from cluster.model.acls import CLUSTER_NAME, AclOperation, ResourceType, Right
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey, OwnApiKey

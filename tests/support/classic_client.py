@@ -4,7 +4,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cluster.coordinator.groups.embedded_protocol import (
+from cluster.coordinator.groups.bridge.embedded_protocol import (
     assignment_bytes,
     read_assignment,
     read_subscription,

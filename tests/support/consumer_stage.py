@@ -4,14 +4,13 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.consumer.requests import (
     ConsumerGroupDescription,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
-    Partitions,
 )
-from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.topics import TopicId, TopicShape
+from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.shared.topics import Partitions, TopicId, TopicShape
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import GROUP, REBALANCE_MS, GroupStage
 

@@ -5,10 +5,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.effects import Append, Effects, GroupRecord
-from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     DeleteGroups,
@@ -27,8 +24,10 @@ from cluster.coordinator.groups.requests import (
     TopicPartitions,
 )
 from cluster.coordinator.groups.shard import GroupShard
-from cluster.coordinator.groups.topics import Topics
-from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.coordinator.groups.shared.counts import GroupCounts
+from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.shared.topics import Topics
+from cluster.model.clocks import Moment, MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 
 GROUP = "orders-readers"

@@ -13,7 +13,7 @@ from cluster.config import broker, topic
 from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings
 from cluster.coordinator.controller.leader_returns import ReturnOptions
-from cluster.coordinator.groups.options import MINUTE_MS, GroupOptions
+from cluster.coordinator.groups.shared.options import MINUTE_MS, GroupOptions
 from cluster.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import Refused

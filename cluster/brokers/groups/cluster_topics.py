@@ -4,7 +4,7 @@ from collections.abc import Iterable, Set
 from typing import Final
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
-from cluster.coordinator.groups.topics import TopicId, TopicShape
+from cluster.coordinator.groups.shared.topics import TopicId, TopicShape
 from cluster.protocol.peer.control import ClusterUpdate
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.coordinator.groups.explanation import FormerStint, KeptHistory
+from cluster.coordinator.groups.history.explanation import FormerStint, KeptHistory
 
 REBALANCES_MAX: Final = 5_000
 """Of all groups, some kilobytes each at the most."""

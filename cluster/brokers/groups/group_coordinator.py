@@ -14,14 +14,14 @@ from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
-from cluster.coordinator.groups.consumer_requests import ConsumerTimings
-from cluster.coordinator.groups.counts import GroupCounts
-from cluster.coordinator.groups.history import Rebalance
-from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.partitioner import partition_of
-from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
+from cluster.coordinator.groups.consumer.requests import ConsumerTimings
+from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.coordinator.groups.shard import GroupShard
-from cluster.coordinator.groups.topics import Topics
+from cluster.coordinator.groups.shared.counts import GroupCounts
+from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.groups.shared.records import TEXT_MAX_BYTES, is_storable
+from cluster.coordinator.groups.shared.topics import Topics
 from cluster.metrics.events import EventLog
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused

@@ -7,7 +7,7 @@ from typing import Final
 
 from cluster.brokers.groups.log_ends import Ends
 from cluster.brokers.metrics.records import GroupFigures, PartitionLag
-from cluster.coordinator.groups.progress import GroupProgress
+from cluster.coordinator.groups.views.progress import GroupProgress
 
 OFFSETS_PER_STEP: Final = 100
 """Partitions looked at in a step of long work: some 0.2 ms."""

@@ -21,9 +21,9 @@ from cluster.brokers.groups.log_ends import Ends, LeaderLogEnds
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import MetricRecord, group_record, lag_records
 from cluster.brokers.metrics.topic import MetricTopic
-from cluster.coordinator.groups.consumer_group import ConsumerState
-from cluster.coordinator.groups.progress import CLASSIC, GroupProgress
-from cluster.coordinator.groups.states import GroupState
+from cluster.coordinator.groups.state.classic_states import GroupState
+from cluster.coordinator.groups.state.consumer_group import ConsumerState
+from cluster.coordinator.groups.views.progress import CLASSIC, GroupProgress
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
 from cluster.runtime.slices import Slices

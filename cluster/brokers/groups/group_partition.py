@@ -8,16 +8,14 @@ from cluster.brokers.groups.shard_appends import ShardAppends
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.consumer.requests import (
     ConsumerGroupDescription,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
 )
 from cluster.coordinator.groups.effects import Effects
-from cluster.coordinator.groups.explanation import GroupExplanation
-from cluster.coordinator.groups.history import Rebalance
-from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.progress import GroupProgress
+from cluster.coordinator.groups.history.explanation import GroupExplanation
+from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     CommitReply,
@@ -38,7 +36,8 @@ from cluster.coordinator.groups.requests import (
     SyncGroupReply,
 )
 from cluster.coordinator.groups.shard import GroupShard
-from cluster.model.clocks import WallMs
+from cluster.coordinator.groups.views.progress import GroupProgress
+from cluster.model.clocks import Moment, WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression

@@ -10,9 +10,9 @@ from typing import Final
 from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.coordinator.controller.control_link import ControlLink, Reply
-from cluster.coordinator.groups.explanation import FormerStint, pack_kept, read_kept
-from cluster.coordinator.groups.history import Rebalance
-from cluster.coordinator.groups.partitioner import partition_of
+from cluster.coordinator.groups.history.explanation import FormerStint, pack_kept, read_kept
+from cluster.coordinator.groups.history.rebalances import Rebalance
+from cluster.coordinator.groups.shared.partitioner import partition_of
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from cluster.brokers.metrics.records import GroupFigures, PartitionLag
-from cluster.coordinator.groups.progress import GroupProgress
+from cluster.coordinator.groups.views.progress import GroupProgress
 from cluster.model.clocks import MonotonicMs, WallMs
 
 UNCHANGED_MS: Final = 50_000

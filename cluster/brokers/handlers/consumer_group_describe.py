@@ -14,7 +14,7 @@ from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, author
 from cluster.brokers.handlers.group_requests import NO_TIME, check_consumer_protocol, find_group
 from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import RequestContext, adapted
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.consumer.requests import (
     AssignedTopic,
     ConsumerGroupDescription,
     DescribedConsumer,

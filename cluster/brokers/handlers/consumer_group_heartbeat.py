@@ -19,12 +19,11 @@ from cluster.brokers.handlers.group_requests import (
 )
 from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.consumer.requests import (
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
-    Partitions,
 )
-from cluster.coordinator.groups.topics import TopicId
+from cluster.coordinator.groups.shared.topics import Partitions, TopicId
 from cluster.model.errors import Refused
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (

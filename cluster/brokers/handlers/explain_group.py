@@ -2,8 +2,9 @@
 
 Kafka has no such request: it is not in ApiVersions, and a broker of Kafka closes the connection.
 Request and answer have Kafka's frames and the older headers; their bodies are in
-`coordinator/groups/explanation.py`. Every broker answers it for any group: its coordinator with
-what it knows, former ones with what they have kept, each with an error code besides.
+`coordinator/groups/history/explanation.py`. Every broker answers it for any group: the group's
+coordinator with what it knows, former coordinators with the history they kept; each answer has an
+error code too.
 """
 
 import struct
@@ -13,7 +14,7 @@ from cluster.brokers.handlers.access import DESCRIBE_GROUP, may
 from cluster.brokers.handlers.ports import CanWait, HasBrokerId, HasGroups
 from cluster.brokers.handlers.request import Handler, RequestContext
 from cluster.brokers.network.connection import Outgoing
-from cluster.coordinator.groups.explanation import (
+from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     pack_answer,
     read_question,

@@ -32,7 +32,7 @@ from cluster.brokers.storage.log_flusher import LogFlusher
 from cluster.brokers.storage.log_scrubber import ScrubCounts
 from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.coordinator.controller.election_counts import ElectionCounts
-from cluster.coordinator.groups.counts import GroupCounts
+from cluster.coordinator.groups.shared.counts import GroupCounts
 from cluster.log.directory_room import common_space
 from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.events import EventLog

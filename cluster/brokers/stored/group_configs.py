@@ -13,7 +13,7 @@ from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import group_settings
 from cluster.config.snapshot import Settings
 from cluster.coordinator.cluster_store import StoreSession
-from cluster.coordinator.groups.consumer_requests import ConsumerTimings
+from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome

@@ -8,16 +8,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from cluster.coordinator.groups.classic_group import ClassicGroup
-from cluster.coordinator.groups.consumer_loading import ConsumerLoading
-from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS, read_consumer_key
-from cluster.coordinator.groups.history import Cause, CauseKind
-from cluster.coordinator.groups.member import Member
-from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.offset_commits import OffsetCommits
-from cluster.coordinator.groups.parts import ShardParts
-from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.records import (
+from cluster.coordinator.groups.classic.rebalancing import Rebalancing
+from cluster.coordinator.groups.consumer.loading import ConsumerLoading
+from cluster.coordinator.groups.consumer.records import CONSUMER_KEYS, read_consumer_key
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
+from cluster.coordinator.groups.offsets.commits import OffsetCommits
+from cluster.coordinator.groups.requests import GroupProtocol
+from cluster.coordinator.groups.shared.records import (
     CorruptRecord,
     StoredMember,
     UnknownRecord,
@@ -25,7 +22,10 @@ from cluster.coordinator.groups.records import (
     read_key,
     read_offset_value,
 )
-from cluster.coordinator.groups.requests import GroupProtocol
+from cluster.coordinator.groups.state.classic_group import ClassicGroup
+from cluster.coordinator.groups.state.classic_member import Member
+from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.model.clocks import Moment
 from cluster.model.ids import NO_PRODUCER_ID
 
 KINDS_MAX: Final = 100

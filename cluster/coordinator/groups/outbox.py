@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cluster.coordinator.groups.effects import NOTHING, Answer, Append, Effects, GroupRecord
-from cluster.coordinator.groups.moment import Moment
+from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 

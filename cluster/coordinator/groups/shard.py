@@ -7,35 +7,27 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from cluster.coordinator.groups.consumer_explaining import explain_consumers
-from cluster.coordinator.groups.consumer_group import ConsumerGroup
-from cluster.coordinator.groups.consumer_groups import ConsumerGroups
-from cluster.coordinator.groups.consumer_loading import ConsumerLoading
-from cluster.coordinator.groups.consumer_requests import (
+from cluster.coordinator.groups.bridge.conversions import Conversions
+from cluster.coordinator.groups.bridge.router import ClassicRequests
+from cluster.coordinator.groups.classic.joining import Joining
+from cluster.coordinator.groups.classic.membership import Membership
+from cluster.coordinator.groups.classic.rebalancing import Rebalancing
+from cluster.coordinator.groups.classic.syncing import Syncing
+from cluster.coordinator.groups.consumer.groups import ConsumerGroups
+from cluster.coordinator.groups.consumer.loading import ConsumerLoading
+from cluster.coordinator.groups.consumer.requests import (
     ConsumerGroupDescription,
     ConsumerHeartbeat,
     ConsumerTimings,
 )
-from cluster.coordinator.groups.consumer_views import described
-from cluster.coordinator.groups.counts import GroupCounts
-from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
-from cluster.coordinator.groups.expiry import ExpiryCheck
-from cluster.coordinator.groups.explaining import explain
-from cluster.coordinator.groups.explanation import GroupExplanation
-from cluster.coordinator.groups.history import Rebalance
-from cluster.coordinator.groups.joining import Joining
+from cluster.coordinator.groups.history.explanation import GroupExplanation
+from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.coordinator.groups.loading import Loading, LoadReport
-from cluster.coordinator.groups.membership import Membership
-from cluster.coordinator.groups.migration import ClassicRequests
-from cluster.coordinator.groups.migration_conversions import Conversions
-from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.offset_commits import OffsetCommits
-from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.parts import AnyGroup, ShardParts
-from cluster.coordinator.groups.progress import CLASSIC, GroupProgress, progress_of
-from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.removals import Removals
+from cluster.coordinator.groups.offsets.commits import OffsetCommits
+from cluster.coordinator.groups.offsets.deleted_topics import DeletedTopics
+from cluster.coordinator.groups.offsets.expiry import ExpiryCheck
+from cluster.coordinator.groups.offsets.removals import Removals
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     DeleteGroups,
@@ -50,10 +42,17 @@ from cluster.coordinator.groups.requests import (
     SyncGroup,
     TransactionalCommit,
 )
-from cluster.coordinator.groups.subscription import CONSUMER
-from cluster.coordinator.groups.syncing import Syncing
-from cluster.coordinator.groups.topics import NoTopics, Topics
-from cluster.model.clocks import MonotonicMs
+from cluster.coordinator.groups.shared.counts import GroupCounts
+from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.shared.subscription import CONSUMER
+from cluster.coordinator.groups.shared.topics import NoTopics, Topics
+from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
+from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
+from cluster.coordinator.groups.views.classic_explanation import explain
+from cluster.coordinator.groups.views.consumer_description import described
+from cluster.coordinator.groups.views.consumer_explanation import explain_consumers
+from cluster.coordinator.groups.views.progress import CLASSIC, GroupProgress, progress_of
+from cluster.model.clocks import Moment, MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
 ALARMS_PER_TICK: Final = 100

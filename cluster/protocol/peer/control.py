@@ -224,7 +224,7 @@ class ProduceMetrics(Request[Acknowledged]):
 class KeepHistories(Request[Acknowledged]):
     """What a broker knows of groups' rebalances, for who coordinates these groups from now on.
 
-    Each is one group, as `coordinator/groups/explanation.py` packs it.
+    Each is one group, as `coordinator/groups/history/explanation.py` packs it.
     """
 
     histories: tuple[bytes, ...]

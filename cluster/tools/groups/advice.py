@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from cluster.coordinator.groups.explanation import ExplainedMember
-from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.history.explanation import ExplainedMember
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.model.printable import one_line
 from cluster.tools.groups.known_rebalances import (
     NOTICED_MS,

@@ -11,7 +11,7 @@ from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import explain_group
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
-from cluster.coordinator.groups.explanation import ExplainAnswer
+from cluster.coordinator.groups.history.explanation import ExplainAnswer
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.printable import one_line
 from cluster.tools.arguments import add_parser_of, running_state, stated_servers

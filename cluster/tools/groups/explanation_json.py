@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cluster.coordinator.groups.history import Cause, Rebalance, WhoseMember
+from cluster.coordinator.groups.history.rebalances import Cause, Rebalance, WhoseMember
 from cluster.tools.groups.advice import advice
 from cluster.tools.groups.known_rebalances import KnownGroup, costs, duration_ms
 

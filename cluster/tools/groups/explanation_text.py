@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.coordinator.groups.explanation import ExplainedMember
-from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.history.explanation import ExplainedMember
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text

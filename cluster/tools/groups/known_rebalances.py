@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from cluster.coordinator.groups.explanation import (
+from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     ExplainedMember,
     GroupExplanation,
 )
-from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
-from cluster.coordinator.groups.subscription import CONSUMER
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
 from cluster.tools.groups.outages import Outage
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from cluster.coordinator.registry.server.server import Connection, Moment, RegistryServer
+from cluster.coordinator.registry.server.server import Connection, RegistryServer
 from cluster.coordinator.registry.wire.codes import Operation
+from cluster.model.clocks import Moment
 
 SESSIONLESS_TIMEOUT_MS: Final = 10_000
 """How long a connection may stay without a session."""

@@ -24,8 +24,9 @@ from cluster.coordinator.registry.server.logins import Logins
 from cluster.coordinator.registry.server.options import RegistryOptions
 from cluster.coordinator.registry.server.replies import PASSWORD_BYTES
 from cluster.coordinator.registry.server.room import Room, reserve_bytes, stage
-from cluster.coordinator.registry.server.server import Moment, RegistryServer
+from cluster.coordinator.registry.server.server import RegistryServer
 from cluster.coordinator.registry.server.state import RegistryState
+from cluster.model.clocks import Moment
 from cluster.model.errors import PeerError
 from cluster.model.sizes import size_text
 from cluster.runtime.acceptor import Accepted, Acceptor

@@ -6,7 +6,7 @@ behaviour: ZooKeeper 3.8, `ZooKeeperServer` and its request processors.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cluster.coordinator.registry.server.acl import Identity, digest_identity
 from cluster.coordinator.registry.server.audience import notifications_of
@@ -67,7 +67,7 @@ from cluster.coordinator.registry.wire.codes import (
 )
 from cluster.coordinator.registry.wire.digest_md5 import DigestExchange
 from cluster.coordinator.registry.wire.jute import MalformedRecord, RecordReader, encode_buffer
-from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.clocks import Moment
 from cluster.model.errors import PeerError
 
 CONTAINER_CHECK_INTERVAL_MS: Final = 60_000
@@ -81,13 +81,6 @@ _WITHOUT_ZXID: Final = frozenset(
     }
 )
 """What answers a write without a zxid of its own: it has one already, or it was not looked at."""
-
-
-class Moment(NamedTuple):
-    """Now, on both clocks."""
-
-    monotonic_ms: MonotonicMs
-    wall_ms: WallMs
 
 
 class Outbox:

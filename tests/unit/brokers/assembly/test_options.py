@@ -11,7 +11,7 @@ from cluster.brokers.assembly.options import (
 )
 from cluster.brokers.groups.group_coordinator import CoordinatorOptions
 from cluster.config.settings import broker_settings
-from cluster.coordinator.groups.options import GroupOptions
+from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import UserError
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from cluster.brokers.groups.cluster_topics import ClusterTopics
-from cluster.coordinator.groups.topics import TopicShape
+from cluster.coordinator.groups.shared.topics import TopicShape
 from cluster.protocol.peer.control import ClusterUpdate
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import HandlerStage

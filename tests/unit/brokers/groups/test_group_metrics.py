@@ -20,7 +20,7 @@ from cluster.brokers.groups.lag_changes import (
 )
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import GroupFigures, PartitionLag
-from cluster.coordinator.groups.progress import GroupProgress
+from cluster.coordinator.groups.views.progress import GroupProgress
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from cluster.brokers.groups import shard_loading
 from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
-from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.log.log_reads import LogSlice
 from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset, TopicPartition

@@ -8,14 +8,14 @@ import pytest
 
 from cluster.brokers.groups.former_histories import STINTS_MAX, FormerHistories
 from cluster.brokers.groups.history_handover import BYTES_MAX
-from cluster.coordinator.groups.explanation import (
+from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     FormerStint,
     pack_question,
     read_answer,
     read_kept,
 )
-from cluster.coordinator.groups.history import Rebalance
+from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import LeaderEpoch

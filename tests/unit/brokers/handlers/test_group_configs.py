@@ -8,7 +8,7 @@ import pytest
 
 from cluster.brokers.handlers.config_alterations import APPEND, DELETE, SET
 from cluster.config.snapshot import Source
-from cluster.coordinator.groups.consumer_requests import ConsumerTimings
+from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.cluster_states import a_partition, a_topic

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.handlers.find_coordinator import NO_TRANSACTIONS
-from cluster.coordinator.groups.records import offset_key
+from cluster.coordinator.groups.shared.records import offset_key
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.kept_names import kept_name

@@ -9,7 +9,7 @@ import pytest
 from cluster.brokers.stored.group_configs import GroupConfigs
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import broker_settings
-from cluster.coordinator.groups.consumer_requests import ConsumerTimings
+from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode

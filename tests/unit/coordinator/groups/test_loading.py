@@ -1,7 +1,7 @@
 """The records of a partition become the groups again, whatever is among them."""
 
 from cluster.coordinator.groups.effects import GroupRecord
-from cluster.coordinator.groups.records import (
+from cluster.coordinator.groups.shared.records import (
     CommittedOffset,
     StoredGroup,
     StoredMember,

@@ -19,9 +19,9 @@ from hypothesis.stateful import (
 )
 
 from cluster.coordinator.groups.effects import GroupRecord
-from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.records import OffsetKey, read_key
 from cluster.coordinator.groups.requests import JoinGroupReply, LeavingMember, SyncGroupReply
+from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.shared.records import OffsetKey, read_key
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import GROUP, GroupStage, protocols
 

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from cluster.coordinator.groups.explanation import (
+from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     FormerStint,
     pack_answer,
     read_answer,
 )
-from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, SlowMember, WhoseMember
+from cluster.coordinator.groups.history.rebalances import (
+    Cause,
+    CauseKind,
+    Rebalance,
+    SlowMember,
+    WhoseMember,
+)
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.tools.groups.advice import advice
@@ -32,7 +38,9 @@ def answer(stage: GroupStage, *former: FormerStint) -> ExplainAnswer:
     group = stage.shard.explain(GROUP, stage.now)
     assert group is not None
     now = stage.now
-    return ExplainAnswer(ErrorCode.none, 1, now.now_ms, now.wall_ms, WALL_MS + 1_000, group, former)
+    return ExplainAnswer(
+        ErrorCode.none, 1, now.monotonic_ms, now.wall_ms, WALL_MS + 1_000, group, former
+    )
 
 
 def known(stage: GroupStage, *former: FormerStint) -> KnownGroup:

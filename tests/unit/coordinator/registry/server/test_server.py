@@ -10,7 +10,7 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
 
 from cluster.coordinator.registry.server.logins import Logins
 from cluster.coordinator.registry.server.options import LoginOptions
-from cluster.coordinator.registry.server.server import Moment, RegistryServer
+from cluster.coordinator.registry.server.server import RegistryServer
 from cluster.coordinator.registry.server.state import RegistryState
 from cluster.coordinator.registry.server.transactions import decode_transaction
 from cluster.coordinator.registry.wire.codes import Operation, RegistryError
@@ -22,7 +22,7 @@ from cluster.coordinator.registry.wire.jute import (
     encode_string,
     encode_strings,
 )
-from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.clocks import Moment, MonotonicMs, WallMs
 from cluster.model.errors import PeerError
 
 TICK_MS = 2_000

@@ -1,0 +1,1 @@
+"""Groups with members of both protocols, and groups that change their protocol."""

@@ -1,0 +1,255 @@
+"""JoinGroup and LeaveGroup of members of the classic protocol in a group of the newer one. Pure.
+
+Kafka: `classicGroupJoinToConsumerGroup`, `classicGroupLeaveToConsumerGroup`.
+"""
+
+import logging
+from collections.abc import Callable
+
+from cluster.coordinator.groups.bridge.conversions import by_id
+from cluster.coordinator.groups.bridge.embedded_protocol import (
+    MalformedProtocol,
+    Subscription,
+    read_subscription,
+)
+from cluster.coordinator.groups.consumer.checks import Refusal, unknown_member
+from cluster.coordinator.groups.consumer.heartbeat_batch import Burst, Visit
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
+from cluster.coordinator.groups.requests import (
+    NO_MEMBER_ID,
+    JoinGroup,
+    JoinGroupReply,
+    LeaveGroup,
+    LeaveGroupReply,
+    LeavingMember,
+    LeftMember,
+)
+from cluster.coordinator.groups.shared.subscription import CONSUMER
+from cluster.coordinator.groups.shared.topics import Partitions
+from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, ConsumerMember
+from cluster.coordinator.groups.state.consumer_values import (
+    NO_METADATA,
+    NO_PARTITIONS,
+    ClassicMetadata,
+    MemberMetadata,
+)
+from cluster.model.clocks import Moment
+from cluster.model.error_codes import ErrorCode
+
+log = logging.getLogger(__name__)
+
+
+class ClassicJoin(Visit):
+    """A JoinGroup. It is answered as soon as it is stored: nobody waits for the others, and the
+    member gets its part of the assignment by SyncGroup."""
+
+    may_make_group: bool
+
+    def __init__(
+        self,
+        request: JoinGroup,
+        token: object,
+        pass_on: Callable[[JoinGroup, object, Moment], None],
+    ) -> None:
+        """`pass_on` takes the request if the group is of the classic protocol by then."""
+        self._request = request
+        self.token = token
+        self._pass_on = pass_on
+        self.may_make_group = request.member_id == NO_MEMBER_ID
+        # another may take the place of a static member, whose own events would find it gone
+        self.member_id = "" if request.group_instance_id is not None else request.member_id
+        self._joined = ""
+        self._owned: Partitions = NO_PARTITIONS
+
+    def refused(self, error: ErrorCode) -> JoinGroupReply:
+        """See Visit."""
+        return JoinGroupReply(error, member_id=self._request.member_id)
+
+    def pass_on(self, now: Moment) -> None:
+        """See Visit."""
+        self._pass_on(self._request, self.token, now)
+
+    def take(self, burst: Burst) -> None:
+        """See Visit."""
+        request, group = self._request, burst.group
+        is_unknown = request.member_id == NO_MEMBER_ID
+        member_id = request.member_id
+        if is_unknown:
+            prefix = request.group_instance_id or request.client_id
+            member_id = f"{prefix}-{burst.around.new_uuid()}"
+        burst.check_room(member_id)
+        subscription = _check_protocols(group, request)
+        if is_unknown and request.requires_known_member_id and request.group_instance_id is None:
+            reply = JoinGroupReply(ErrorCode.member_id_required, member_id=member_id)
+            burst.replies.append((self.token, reply))
+            return
+        known = self._known(burst, member_id)
+        before = None if known is None else known.metadata
+        if known is None or known.member_id != member_id:
+            log.info(
+                "[GroupId %s] Member %s joins the consumer group using the classic protocol.",
+                group.group_id,
+                member_id,
+            )
+        if known is not None and known.member_id != member_id:
+            if known.metadata.classic is None:
+                burst.may_be_last = True
+            burst.replace(known, member_id, "classic")
+        burst.put(member_id, before, _metadata(request, subscription, before or NO_METADATA))
+        self._joined = member_id
+        self._owned = by_id(subscription.owned, burst.around.topics)
+        self.goes_on = True
+
+    def _known(self, burst: Burst, member_id: str) -> ConsumerMember | None:
+        """The member whose request it is, or whose place it takes; None for a new one."""
+        request, group = self._request, burst.group
+        if request.group_instance_id is None:
+            return group.members.get(member_id)
+        static = burst.static(request.group_instance_id)
+        if request.member_id == NO_MEMBER_ID:
+            return static
+        return _check_static(static, request.group_instance_id, request.member_id)
+
+    def finish(self, burst: Burst) -> None:
+        """See Visit."""
+        if not self.goes_on:
+            return
+        group, request = burst.group, self._request
+        member = group.members[self._joined]
+        try:
+            current = burst.reconciled(member, self._owned)
+        except Refusal as refusal:
+            burst.replies.append((self.token, self.refused(refusal.error)))
+            return
+        reply = JoinGroupReply(
+            ErrorCode.none,
+            member_id=self._joined,
+            generation_id=current.member_epoch,
+            protocol_type=CONSUMER,
+            protocol_name=request.protocols[0].name,
+        )
+        burst.replies.append((self.token, reply))
+        burst.journal.when_stored.append(lambda now: self._expect_sync(group, now))
+
+    def _expect_sync(self, group: ConsumerGroup, now: Moment) -> None:
+        member = group.members.get(self._joined)
+        if member is None:
+            return
+        member.session.set_after(now, self._request.session_timeout_ms)
+        member.awaits = CauseKind.SYNC_TIMEOUT
+        member.rebalance.set_after(now, self._request.rebalance_timeout_ms)
+
+
+class ClassicLeave(Visit):
+    """A LeaveGroup, of members of either protocol: an administrator may name any."""
+
+    def __init__(
+        self,
+        request: LeaveGroup,
+        token: object,
+        pass_on: Callable[[LeaveGroup, object, Moment], None],
+    ) -> None:
+        """`pass_on` takes the request if the group is of the classic protocol by then."""
+        self._request = request
+        self.token = token
+        self._pass_on = pass_on
+
+    def refused(self, error: ErrorCode) -> LeaveGroupReply:
+        """See Visit."""
+        if error is ErrorCode.unknown_member_id:
+            left = (LeftMember(each[0], each[1], error) for each in self._request.members)
+            return LeaveGroupReply(ErrorCode.none, tuple(left))
+        return LeaveGroupReply(error)
+
+    def pass_on(self, now: Moment) -> None:
+        """See Visit."""
+        self._pass_on(self._request, self.token, now)
+
+    def take(self, burst: Burst) -> None:
+        """See Visit."""
+        left = []
+        for leaving in self._request.members:
+            error = ErrorCode.none
+            try:
+                member = self._member(burst, leaving)
+                log.info(
+                    "[GroupId %s] Member %s has left group through explicit `LeaveGroup` request;"
+                    " client reason: %s",
+                    burst.group.group_id,
+                    member.member_id,
+                    leaving.reason or "not provided",
+                )
+                cause = Cause(CauseKind.MEMBER_LEFT, member.who, detail=leaving.reason)
+                burst.remove(member, cause)
+            except Refusal as refusal:
+                error = refusal.error
+            left.append(LeftMember(leaving.member_id, leaving.group_instance_id, error))
+        burst.replies.append((self.token, LeaveGroupReply(ErrorCode.none, tuple(left))))
+
+    def _member(self, burst: Burst, leaving: LeavingMember) -> ConsumerMember:
+        instance_id = leaving.group_instance_id
+        if instance_id is None:
+            member = burst.group.members.get(leaving.member_id)
+            if member is None:
+                raise unknown_member(leaving.member_id, burst.group.group_id)
+            return member
+        static = burst.static(instance_id)
+        expected = leaving.member_id
+        if expected == NO_MEMBER_ID and static is not None:
+            expected = static.member_id
+        return _check_static(static, instance_id, expected)
+
+    def finish(self, burst: Burst) -> None:
+        """See Visit."""
+
+
+def _check_static(
+    static: ConsumerMember | None, instance_id: str, member_id: str
+) -> ConsumerMember:
+    if static is None:
+        raise Refusal(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+    if static.member_id != member_id:
+        raise Refusal(
+            ErrorCode.fenced_instance_id,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member"
+            f" {static.member_id}.",
+        )
+    return static
+
+
+def _check_protocols(group: ConsumerGroup, request: JoinGroup) -> Subscription:
+    """All members of the classic protocol have a protocol in common, so that they can go on
+    without the others. Raises Refusal."""
+    refusal = Refusal(
+        ErrorCode.inconsistent_group_protocol,
+        f"Member {request.member_id}'s protocols are not supported.",
+    )
+    if request.protocol_type != CONSUMER or not any(
+        group.classic_protocols[each.name] == group.classic_count for each in request.protocols
+    ):
+        raise refusal
+    try:
+        return read_subscription(request.protocols[0].metadata)
+    except MalformedProtocol as malformed:
+        log.warning(
+            "[GroupId %s] Member %s has a malformed subscription: %s.",
+            group.group_id,
+            request.member_id,
+            malformed,
+        )
+        raise refusal from None
+
+
+def _metadata(
+    request: JoinGroup, subscription: Subscription, before: MemberMetadata
+) -> MemberMetadata:
+    return MemberMetadata(
+        instance_id=request.group_instance_id or before.instance_id,
+        rack_id=subscription.rack_id or before.rack_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        subscribed_topic_names=subscription.topics,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        server_assignor=before.server_assignor,
+        classic=ClassicMetadata(request.session_timeout_ms, request.protocols),
+    )

@@ -1,0 +1,1 @@
+"""The newer consumer protocol (KIP-848)."""

@@ -1,0 +1,426 @@
+"""The groups of the newer consumer protocol in one shard: heartbeats in, records and replies out.
+
+Pure. KIP-848; Kafka: `GroupMetadataManager`, `CoordinatorRuntime`. A change is made in memory at
+once, so that a reply can be computed, and taken back if its append fails. While it is on its way
+nothing else touches the group: heartbeats that come meanwhile wait, and are taken together then.
+So memory is never further ahead of the log than by one append, and what has to be taken back is
+always the last change.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from cluster.coordinator.groups.consumer.checks import Refusal, check_request
+from cluster.coordinator.groups.consumer.deadlines import rearm
+from cluster.coordinator.groups.consumer.heartbeat_batch import (
+    Beat,
+    Burst,
+    Fence,
+    Surroundings,
+    Visit,
+)
+from cluster.coordinator.groups.consumer.journal import Journal
+from cluster.coordinator.groups.consumer.protocol_changes import ProtocolChanges
+from cluster.coordinator.groups.consumer.requests import (
+    JOIN_EPOCH,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    ConsumerTimings,
+)
+from cluster.coordinator.groups.consumer.turns import Action, Event, Turns
+from cluster.coordinator.groups.effects import GroupRecord
+from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
+from cluster.coordinator.groups.requests import JoinGroupReply, LeaveGroupReply
+from cluster.coordinator.groups.shared.alarms import Alarm
+from cluster.coordinator.groups.shared.append_errors import group_error
+from cluster.coordinator.groups.shared.records import group_key
+from cluster.coordinator.groups.shared.topics import Topics
+from cluster.coordinator.groups.state.classic_group import ClassicGroup
+from cluster.coordinator.groups.state.classic_states import GroupState
+from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, MemberAlarms
+from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.model.clocks import Moment
+from cluster.model.error_codes import ErrorCode
+
+log = logging.getLogger(__name__)
+
+EVENTS_PER_BURST: Final = 100
+"""That are taken together: one append, and some milliseconds."""
+CHARACTERS_PER_BURST: Final = 100_000
+"""Of the subscriptions that are taken together: an append has to fit into a message."""
+EXPRESSIONS_PER_BURST: Final = 5
+"""Different ones: each may be new, and is matched with all topics."""
+PUT_OFF_MIN_MS: Final = 1_000
+"""Clients choose their timeouts, which may be nothing."""
+TOPICS_LOOKED_AT: Final = 100
+"""If more have changed every group looks at its own, instead of all of them at all topics."""
+
+Replies = list[tuple[object, object]]
+
+
+class ConsumerGroups(MemberAlarms):
+    """Owns the groups' course; the groups themselves are in the shard's parts."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        topics: Topics,
+        timings: Callable[[str], ConsumerTimings],
+        conversions: ProtocolChanges,
+    ) -> None:
+        self._parts = parts
+        self._conversions = conversions
+        self._topics = topics
+        self._timings = timings
+        self.turns = Turns()
+
+    # ------------------------------------------------------------------ events
+
+    def heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> None:
+        """A member joins, goes on or leaves; answered when what that changes is stored."""
+        beat = Beat(request, token)
+        try:
+            check_request(request, self._parts.options.consumer_assignors)
+        except Refusal as refusal:
+            self._refuse(beat, refusal)
+            return
+        group = self._parts.consumer_groups.get(request.group_id)
+        if group is not None and request.member_epoch >= JOIN_EPOCH:
+            member = group.members.get(request.member_id)
+            if member is not None and self.turns.is_taken(request.group_id):
+                # it may have to wait: that it has come counts
+                self._restart_session(group, member.session, now)
+        self.offer(request.group_id, beat, now)
+
+    def offer(self, group_id: str, event: Event, now: Moment) -> None:
+        """Take an event as soon as nothing of the group is on its way; refuse it if that takes too
+        long."""
+        if not self.turns.is_taken(group_id):
+            self._work(group_id, deque([event]), now)
+        elif self.turns.is_late(group_id):
+            self._refuse_event(group_id, event, ErrorCode.coordinator_not_available, now)
+        else:
+            self.turns.wait(group_id, event)
+
+    def on_topics_changed(self, topics: Collection[str]) -> None:
+        """The next heartbeat of each group that they concern looks at them."""
+        if len(topics) > TOPICS_LOOKED_AT:
+            for group in self._parts.consumer_groups.values():
+                group.is_metadata_due = True
+                group.stray_topics = None
+                group.refreshed_ms = None
+            return
+        for group in self._parts.consumer_groups.values():
+            if not group.is_metadata_due and group.subscribes_to_any(topics):
+                group.is_metadata_due = True
+            if group.stray_topics is not None and group.subscribed_expressions():
+                group.stray_topics.update(topics)
+
+    def abandon_all(self, now: Moment) -> None:
+        """This broker does not coordinate the groups any more: whoever waits is told so."""
+        for group_id, event in self.turns.all_waiting():
+            self._refuse_event(group_id, event, ErrorCode.not_coordinator, now)
+        for group in self._parts.consumer_groups.values():
+            group.history.abandon()
+
+    # ------------------------------------------------------------------ deadlines
+
+    def session(self, group: ConsumerGroup, member_id: str) -> Alarm:
+        """See MemberAlarms."""
+        return self._parts.alarms.alarm(partial(self._on_session_over, group, member_id))
+
+    def rebalance(self, group: ConsumerGroup, member_id: str) -> Alarm:
+        """See MemberAlarms."""
+        return self._parts.alarms.alarm(partial(self._on_rebalance_over, group, member_id))
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Of the group's members, as of now."""
+        return self._timings(group_id).session_timeout_ms
+
+    def _restart_session(self, group: ConsumerGroup, session: Alarm, now: Moment) -> None:
+        session.set_after(now, self.session_timeout_ms(group.group_id))
+
+    def _on_session_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
+        timeout_ms = group.members[member_id].session_ms(self.session_timeout_ms(group.group_id))
+        self._fence(group, Fence(member_id, CauseKind.SESSION_TIMEOUT, 0, timeout_ms), now)
+
+    def _on_rebalance_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
+        member = group.members[member_id]
+        is_classic = member.metadata.classic is not None
+        fence = Fence(
+            member_id,
+            member.awaits if is_classic else CauseKind.REVOCATION_TIMEOUT,
+            member.current.member_epoch,
+            member.metadata.rebalance_timeout_ms,
+        )
+        self._fence(group, fence, now)
+
+    def _fence(self, group: ConsumerGroup, fence: Fence, now: Moment) -> None:
+        self.offer(group.group_id, fence, now)
+
+    def _put_off(self, group_id: str, fence: Fence, now: Moment) -> None:
+        """The log is stuck: nobody is put out for what nobody could have said."""
+        group = self._parts.consumer_groups.get(group_id)
+        member = None if group is None else group.members.get(fence.member_id)
+        if member is None:
+            return
+        timeout_ms = max(fence.timeout_ms, PUT_OFF_MIN_MS)
+        if fence.cause is CauseKind.SESSION_TIMEOUT:
+            member.session.set_after(now, timeout_ms)
+        else:
+            member.rebalance.set_after(now, timeout_ms)
+
+    # ------------------------------------------------------------------ the course of events
+
+    def _work(self, group_id: str, events: deque[Event], now: Moment) -> None:
+        while events and not self.turns.is_taken(group_id):
+            event = events[0]
+            if isinstance(event, Action):
+                events.popleft()
+                event.run(now)
+                continue
+            journal = self._journal(group_id, event, now)
+            if journal is None:
+                events.popleft()
+                continue
+            if isinstance(event, Visit) and not journal.group.members:
+                self._dissolve(journal, event, events)
+                continue
+            self._burst(journal, _cut(events), now)
+        if events:
+            self.turns.wait_first(group_id, events)
+
+    def _dissolve(self, journal: Journal, visit: Visit, events: deque[Event]) -> None:
+        """The group has no members, and one of the classic protocol comes: its group is to be one
+        of that protocol. Kafka: `maybeDeleteEmptyConsumerGroup`."""
+        if visit.has_waited or not visit.may_make_group:
+            events.popleft()
+            error = ErrorCode.unknown_member_id
+            if visit.has_waited:  # that could not be stored
+                error = ErrorCode.coordinator_not_available
+            self._parts.outbox.answer(visit.token, visit.refused(error))
+            return
+        visit.has_waited = True
+        journal.remove_group()
+        journal.is_of_use = lambda: True
+        journal.when_stored.append(partial(self._parts.forget_consumer_group, journal.group))
+        group_id = journal.group.group_id
+        log.info("[GroupId %s] Converted the empty consumer group to a classic group.", group_id)
+        self.store(journal, [])
+
+    def _journal(self, group_id: str, event: Beat | Fence | Visit, now: Moment) -> Journal | None:
+        """Of the group, which is made for a member that joins; None if the event is refused."""
+        group = self._parts.consumer_groups.get(group_id)
+        if group is not None:
+            return Journal(group)
+        if isinstance(event, Fence):
+            return None
+        if isinstance(event, Visit):
+            event.pass_on(now)
+            return None
+        classic = self._parts.groups.get(group_id)
+        complaint = ""
+        if event.request.member_epoch < JOIN_EPOCH:
+            complaint = f"Group {group_id} not found."
+        elif event.request.member_epoch > JOIN_EPOCH:
+            complaint = f"Consumer group {group_id} not found."
+        if classic is not None and complaint:
+            complaint = f"Group {group_id} is not a consumer group."
+        if complaint:
+            self._refuse(event, Refusal(ErrorCode.group_id_not_found, complaint))
+            return None
+        if classic is not None and classic.state is not GroupState.EMPTY:
+            try:
+                return self._conversions.upgrade(classic, self, now)
+            except Refusal as refusal:
+                self._refuse(event, refusal)
+                return None
+        return self._new_group(group_id, classic, now)
+
+    def _new_group(self, group_id: str, classic: ClassicGroup | None, now: Moment) -> Journal:
+        """A group with the offsets of the one without members that there is, if there is one."""
+        parts = self._parts
+        group = parts.new_consumer_group(group_id, self)
+        journal = Journal(group)
+        group.enter(group.current_state, now)
+        if classic is None:
+            journal.also_undo(partial(parts.forget_consumer_group, group, now))
+        else:
+            group.offsets = classic.offsets
+            journal.also_undo(partial(self._take_back_conversion, group, classic, now))
+            journal.before_append.append(partial(_expect_nobody, classic))
+            del parts.groups[group_id]
+            if classic.generation_id:
+                log.info(
+                    "[GroupId %s] Converted the empty classic group to a consumer group.", group_id
+                )
+                journal.records.append(GroupRecord(group_key(group_id), None))
+        parts.consumer_groups[group_id] = group
+        return journal
+
+    def _take_back_conversion(
+        self, group: ConsumerGroup, classic: ClassicGroup, now: Moment
+    ) -> None:
+        if classic.state is GroupState.DEAD:  # what it was there for could not be stored
+            self._parts.forget_consumer_group(group, now)
+        else:
+            del self._parts.consumer_groups[group.group_id]
+            self._parts.groups[group.group_id] = classic
+
+    def _burst(self, journal: Journal, events: list[Beat | Fence | Visit], now: Moment) -> None:
+        group = journal.group
+        options = self._parts.options
+        surroundings = Surroundings(
+            options,
+            self._parts.counts,
+            self._topics,
+            self._timings(group.group_id),
+            self._parts.new_uuid,
+            self._conversions.may_downgrade,
+        )
+        burst = Burst(journal, surroundings, now)
+        try:
+            burst.run(events)
+            if burst.is_downgrade:
+                self._conversions.downgrade(journal, burst.causes, now)
+        except Exception:
+            log.exception("[GroupId %s] Failed to compute a new target assignment.", group.group_id)
+            self._take_back(journal, now)
+            for event in events:
+                self._refuse_event(group.group_id, event, ErrorCode.unknown_server_error, now)
+            return
+        if not journal.is_of_use():  # nobody was let in
+            self._take_back(journal, now)
+            journal.records.clear()
+            journal.before_append.clear()
+            journal.when_stored.clear()
+        if not journal.records:
+            for action in journal.when_stored:
+                action(now)
+        self.store(journal, burst.replies)
+
+    def store(self, journal: Journal, replies: Replies) -> None:
+        """Append what has been changed, and give the replies when it is stored."""
+        if not journal.records:
+            for token, reply in replies:
+                self._parts.outbox.answer(token, reply)
+            return
+        for prepare in journal.before_append:
+            prepare()
+        self.turns.take(journal.group.group_id)
+        self._parts.outbox.append(journal.records, _Stored(self, journal, replies))
+
+    # ------------------------------------------------------------------ outcomes
+
+    def on_settled(self, journal: Journal, now: Moment, *, is_stored: bool) -> None:
+        """An append's outcome is known: who waited for it goes on."""
+        if is_stored:
+            for action in journal.when_stored:
+                action(now)
+        else:
+            self._take_back(journal, now)
+        self.go_on(journal.group.group_id, now)
+
+    def go_on(self, group_id: str, now: Moment) -> None:
+        """The group's turn is over: the next one."""
+        self._work(group_id, self.turns.release(group_id), now)
+
+    def _take_back(self, journal: Journal, now: Moment) -> None:
+        group = journal.group
+        journal.undo()
+        rearm(group, self.session_timeout_ms(group.group_id), now)
+        if group.history.current is not None:
+            group.history.note(Cause(CauseKind.ASSIGNMENT_NOT_STORED), now)
+        group.note_state(now, self._parts.options.consumer_assignors[0])
+
+    def on_late(self, group_id: str, error: ErrorCode, now: Moment) -> None:
+        """An append takes too long, or its outcome will not be told: nobody waits for it."""
+        for event in self.turns.late(group_id):
+            self._refuse_event(group_id, event, error, now)
+
+    def answer(self, replies: Replies, error: ErrorCode) -> None:
+        """Answer with what was computed, or with an append's error."""
+        for token, reply in replies:
+            self._parts.outbox.answer(token, _with_error(reply, group_error(error)))
+
+    def _refuse(self, beat: Beat, refusal: Refusal) -> None:
+        reply = ConsumerHeartbeatReply(refusal.error, refusal.message)
+        self._parts.outbox.answer(beat.token, reply)
+
+    def _refuse_event(self, group_id: str, event: Event, error: ErrorCode, now: Moment) -> None:
+        if isinstance(event, Beat):
+            self._parts.outbox.answer(event.token, ConsumerHeartbeatReply(error))
+        elif isinstance(event, Action):
+            event.refuse(error, now)
+        elif isinstance(event, Visit):
+            self._parts.outbox.answer(event.token, event.refused(error))
+        else:
+            self._put_off(group_id, event, now)
+
+
+def _expect_nobody(classic: ClassicGroup) -> None:
+    """Member ids that it has given out are no more good: it is of the newer protocol now."""
+    while classic.pending_join:
+        classic.pending_join.popitem()[1].drop()
+
+
+def _with_error(reply: object, error: ErrorCode) -> object:
+    """The reply that was computed, or the same kind with the error of its append."""
+    if error is ErrorCode.none:
+        return reply
+    if isinstance(reply, JoinGroupReply):
+        return JoinGroupReply(error)
+    if isinstance(reply, LeaveGroupReply):
+        return LeaveGroupReply(error)
+    return ConsumerHeartbeatReply(error)
+
+
+def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
+    """Take the events from the front that can be taken together: at most one of each member."""
+    taken: list[Beat | Fence | Visit] = []
+    members: set[str] = set()
+    expressions: set[str] = set()
+    left = CHARACTERS_PER_BURST
+    for event in islice(events, EVENTS_PER_BURST):
+        if isinstance(event, Action) or event.member_id in members or left < 0:
+            break
+        if isinstance(event, Beat):
+            left -= event.request.subscription_size
+            if event.request.subscribed_topic_regex:
+                expressions.add(event.request.subscribed_topic_regex)
+        if len(expressions) > EXPRESSIONS_PER_BURST:
+            break
+        if isinstance(event, Visit) and not event.member_id:  # it goes alone
+            if not taken:
+                taken.append(event)
+            break
+        if event.member_id:  # a new member may have none yet
+            members.add(event.member_id)
+        taken.append(event)
+    for _ in taken:
+        events.popleft()
+    return taken
+
+
+@dataclass(slots=True)
+class _Stored:
+    """The append of a burst."""
+
+    groups: ConsumerGroups
+    journal: Journal
+    replies: Replies
+    is_settled: bool = field(default=False)
+
+    def settle(self, now: Moment, *, is_stored: bool) -> None:
+        self.is_settled = True
+        self.groups.on_settled(self.journal, now, is_stored=is_stored)
+
+    def answer(self, error: ErrorCode, now: Moment) -> None:
+        self.groups.answer(self.replies, error)
+        if not self.is_settled:
+            self.groups.on_late(self.journal.group.group_id, group_error(error), now)

@@ -1,0 +1,170 @@
+"""Changes of one group of the newer consumer protocol: made, written down, and taken back. Pure.
+
+Kafka makes a change by replaying its records at once and keeps snapshots to go back to. Here every
+change is one stored value for another, so going back is putting the old ones in place.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from cluster.coordinator.groups.consumer.records import (
+    ConsumerKey,
+    assignment_epoch_value,
+    consumer_key,
+    current_value,
+    epoch_value,
+    expression_value,
+    member_value,
+    target_value,
+    tombstone,
+)
+from cluster.coordinator.groups.effects import GroupRecord
+from cluster.coordinator.groups.shared.topics import Partitions
+from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
+from cluster.coordinator.groups.state.consumer_values import (
+    NEW_MEMBER,
+    NO_EPOCH,
+    NO_METADATA,
+    NO_PARTITIONS,
+    CurrentAssignment,
+    GroupEpoch,
+    MemberMetadata,
+    ResolvedExpression,
+)
+from cluster.model.clocks import Moment
+
+
+class Journal:
+    """What an event changes: `records` for the log in the order that Kafka's replay needs. Each
+    method makes its change in the group at once; `undo` takes all of them back."""
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self.group = group
+        self.records: list[GroupRecord] = []
+        self.is_of_use: Callable[[], bool] = lambda: group.is_written
+        """Whether the changes are worth keeping; if not they are taken back, not stored."""
+        self.before_append: list[Callable[[], None]] = []
+        """What to do once it is certain that they are."""
+        self.when_stored: list[Callable[[Moment], None]] = []
+        """What to do when they are, before anybody is answered."""
+        self._undo: list[Callable[[], None]] = []
+
+    def undo(self) -> None:
+        """The group is as it was before the first change, but for deadlines."""
+        while self._undo:
+            self._undo.pop()()
+
+    def add(self, record: GroupRecord, undo: Callable[[], None]) -> None:
+        """A change that the caller has made: its record, and how to take it back."""
+        self.records.append(record)
+        self._undo.append(undo)
+
+    def also_undo(self, undo: Callable[[], None]) -> None:
+        """A change without a record, that the caller has made."""
+        self._undo.append(undo)
+
+    # ------------------------------------------------------------------ the group
+
+    def epoch(self, epoch: GroupEpoch) -> None:
+        """The group is in another epoch."""
+        group = self.group
+        key = consumer_key(ConsumerKey.EPOCH, group.group_id)
+        record = GroupRecord(key, epoch_value(epoch))
+        self.add(record, partial(setattr, group, "epoch", group.epoch))
+        group.epoch = epoch
+
+    def assignment_epoch(self, epoch: int) -> None:
+        """The target assignment is of this epoch."""
+        group = self.group
+        key = consumer_key(ConsumerKey.ASSIGNMENT_EPOCH, group.group_id)
+        record = GroupRecord(key, assignment_epoch_value(epoch))
+        self.add(record, partial(setattr, group, "assignment_epoch", group.assignment_epoch))
+        group.assignment_epoch = epoch
+
+    def no_partition_metadata(self) -> None:
+        """What Kafka 4.0 wrote about topics is of no use any more."""
+        group = self.group
+        record = tombstone(ConsumerKey.PARTITION_METADATA, group.group_id)
+        self.add(record, partial(setattr, group, "has_partition_metadata", True))
+        group.has_partition_metadata = False
+
+    def expression(self, text: str, resolved: ResolvedExpression | None) -> None:
+        """An expression stands for these topics; None: nobody has it any more."""
+        group = self.group
+        value = None if resolved is None else expression_value(resolved)
+        key = consumer_key(ConsumerKey.EXPRESSION, group.group_id, text)
+        undo = partial(group.set_expression, text, group.expressions.get(text))
+        self.add(GroupRecord(key, value), undo)
+        group.set_expression(text, resolved)
+
+    # ------------------------------------------------------------------ members
+
+    def metadata(self, member_id: str, metadata: MemberMetadata | None) -> None:
+        """A member is new, or another; None: it is gone."""
+        group = self.group
+        member = group.members.get(member_id)
+        old = None if member is None or member.metadata is NO_METADATA else member.metadata
+        value = None if metadata is None else member_value(metadata)
+        key = consumer_key(ConsumerKey.MEMBER, group.group_id, member_id)
+        self.add(GroupRecord(key, value), partial(group.set_metadata, member_id, old))
+        group.set_metadata(member_id, metadata)
+
+    def target(self, member_id: str, partitions: Partitions | None) -> None:
+        """What a member is to have; None: it is gone."""
+        group = self.group
+        value = None if partitions is None else target_value(partitions)
+        key = consumer_key(ConsumerKey.TARGET, group.group_id, member_id)
+        undo = partial(group.set_target, member_id, group.target.get(member_id))
+        self.add(GroupRecord(key, value), undo)
+        group.set_target(member_id, partitions)
+
+    def current(self, member_id: str, current: CurrentAssignment | None) -> None:
+        """What a member has; None: it is gone."""
+        group = self.group
+        member = group.members.get(member_id)
+        old = None if member is None or member.current is NEW_MEMBER else member.current
+        value = None if current is None else current_value(current)
+        key = consumer_key(ConsumerKey.CURRENT, group.group_id, member_id)
+        self.add(GroupRecord(key, value), partial(group.set_current, member_id, old))
+        group.set_current(member_id, current)
+
+    def remove_member(self, member_id: str) -> None:
+        """A member is gone. The order is what Kafka's replay asks for."""
+        self.current(member_id, None)
+        self.target(member_id, None)
+        self.metadata(member_id, None)
+
+    def replace_member(
+        self, old_id: str, new_id: str, metadata: MemberMetadata, current: CurrentAssignment
+    ) -> None:
+        """A static member has another member id, or is there again with its own."""
+        target = self.group.target.get(old_id, NO_PARTITIONS)
+        self.remove_member(old_id)
+        self.metadata(new_id, metadata)
+        self.target(new_id, target)
+        self.current(new_id, current)
+
+    # ------------------------------------------------------------------ the end
+
+    def remove_group(self) -> None:
+        """Nothing is stored of the group any more. Kafka: `createGroupTombstoneRecords`."""
+        group = self.group
+        members = sorted(group.members)
+        for member_id in members:
+            self.current(member_id, None)
+        for member_id in sorted(group.target.keys() | set(members)):
+            self.target(member_id, None)
+        record = tombstone(ConsumerKey.ASSIGNMENT_EPOCH, group.group_id)
+        self.add(record, partial(setattr, group, "assignment_epoch", group.assignment_epoch))
+        group.assignment_epoch = NO_EPOCH
+        for member_id in members:
+            self.metadata(member_id, None)
+        for text in sorted(group.expressions):
+            self.expression(text, None)
+        record = tombstone(ConsumerKey.PARTITION_METADATA, group.group_id)
+        was_there = group.has_partition_metadata
+        self.add(record, partial(setattr, group, "has_partition_metadata", was_there))
+        group.has_partition_metadata = False
+        record = tombstone(ConsumerKey.EPOCH, group.group_id)
+        self.add(record, partial(setattr, group, "epoch", group.epoch))
+        group.epoch = GroupEpoch(0, 0)

@@ -1,0 +1,275 @@
+"""What a coordinator knows of a group and of its rebalances, as `groups explain` gets it. Pure.
+
+Bytes are msgpack, fields in the order of the classes, each checked where they are read: the body
+of a request of our own, which Kafka does not have (docs/decisions/024-why-groups-rebalance.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from cluster.coordinator.groups.history.rebalances import (
+    Cause,
+    CauseKind,
+    Rebalance,
+    SlowMember,
+    WhoseMember,
+)
+from cluster.coordinator.groups.requests import TopicPartitions
+from cluster.model.error_codes import ErrorCode
+from cluster.model.errors import PeerError
+from cluster.protocol.peer.field_types import (
+    BOOLEAN,
+    EPOCH,
+    ERROR_CODE,
+    INT32,
+    LONG,
+    NUMBER,
+    FieldType,
+    Malformed,
+    integer,
+    listed,
+    mapped,
+    optional,
+    record,
+    text,
+)
+
+MEMBERS_MAX: Final = 1_000
+"""Of one group: a larger one is shown in part."""
+_TEXT: Final = text(40_000)
+_MANY: Final = 1_000_000
+_NUMBER_OR_NOT: Final = optional(NUMBER)
+_MILLISECONDS: Final = integer(-(2**62), 2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedMember:
+    """A member as it is now."""
+
+    who: WhoseMember
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    quiet_ms: int | None
+    """Since it was last heard of; None where its requests wait for us, or that is not known."""
+    has_joined: bool
+    """Its JoinGroup waits for the others; in the newer protocol, nobody waits for it."""
+    has_synced: bool
+    """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
+    assigned: tuple[TopicPartitions, ...] | None
+    """None where the assignment is not a consumer's."""
+    epoch: int | None = None
+    """Of the newer consumer protocol, as what follows."""
+    revoking: tuple[TopicPartitions, ...] = ()
+    """It has been told to give these up."""
+    revoke_left_ms: int | None = None
+    """How much longer it may take for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """A group as its coordinator knows it."""
+
+    group_type: str
+    """`classic` or `consumer`, as ListGroups has it."""
+    state: str
+    protocol_type: str
+    protocol_name: str
+    generation_id: int
+    """Of a group of the newer protocol its epoch."""
+    leader: WhoseMember | None
+    members: tuple[ExplainedMember, ...]
+    members_left_off: int
+    state_times_ms: dict[str, int]
+    """Since this broker loaded or made the group."""
+    in_state_ms: int
+    waits_at_most_ms: int | None
+    """How much longer the phase of the rebalance that runs may take; None if none runs."""
+    rebalances: tuple[Rebalance, ...]
+    """Oldest first, the one that runs last."""
+    assignment_epoch: int | None = None
+    """Of the newer consumer protocol: the epoch of the target assignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerStint:
+    """What a broker kept of a group that it coordinated before."""
+
+    broker: int
+    since_wall_ms: int
+    until_wall_ms: int
+    rebalances: tuple[Rebalance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHistory:
+    """What a broker hands on to who coordinates a group after it."""
+
+    group_id: str
+    stints: tuple[FormerStint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainAnswer:
+    """What one broker says of one group."""
+
+    code: ErrorCode
+    """GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS: `group` is None."""
+    broker: int
+    now_ms: int
+    """By the monotonic clock that the starts of its rebalances are told by."""
+    now_wall_ms: int
+    since_wall_ms: int
+    """When it had loaded the group's partition; -1 unless it coordinates the group."""
+    group: GroupExplanation | None
+    former: tuple[FormerStint, ...]
+
+
+def _as_list(item: FieldType) -> FieldType:
+    """What is a list while the rebalance runs."""
+    items = listed(item, _MANY)
+    return FieldType(items.what, items.test, f"list({items.value})", items.packed, items.names)
+
+
+_CAUSE_KIND: Final = FieldType(
+    "the name of a cause",
+    "type({v}) is str and {v} in cause_kinds",
+    "cause_kinds[{v}]",
+    "{v}.name",
+    {"cause_kinds": dict(CauseKind.__members__)},
+)
+_WHO: Final = record(
+    WhoseMember,
+    member_id=_TEXT,
+    client_id=_TEXT,
+    client_host=_TEXT,
+    group_instance_id=optional(_TEXT),
+)
+_CAUSE: Final = record(
+    Cause,
+    kind=_CAUSE_KIND,
+    member=optional(_WHO),
+    timeout_ms=_NUMBER_OR_NOT,
+    detail=_TEXT,
+    after_ms=LONG,
+)
+_SLOW: Final = record(
+    SlowMember, member=_WHO, waited_ms=LONG, has_joined=BOOLEAN, is_expected=BOOLEAN
+)
+_REBALANCE: Final = record(
+    Rebalance,
+    started_ms=_MILLISECONDS,
+    started_wall_ms=_MILLISECONDS,
+    from_generation=NUMBER,
+    members_before=NUMBER,
+    initial_delay_ms=LONG,
+    causes=_as_list(_CAUSE),
+    causes_left_off=NUMBER,
+    joining_ms=optional(LONG),
+    assigning_ms=optional(LONG),
+    generation_id=_NUMBER_OR_NOT,
+    members_after=_NUMBER_OR_NOT,
+    leader=optional(_WHO),
+    protocol_name=optional(_TEXT),
+    rebalance_timeout_ms=INT32,
+    slowest=_as_list(_SLOW),
+    is_over=BOOLEAN,
+    is_abandoned=BOOLEAN,
+)
+_TOPIC: Final = record(TopicPartitions, topic=_TEXT, partitions=listed(INT32, _MANY))
+_MEMBER: Final = record(
+    ExplainedMember,
+    who=_WHO,
+    session_timeout_ms=INT32,
+    rebalance_timeout_ms=INT32,
+    quiet_ms=optional(LONG),
+    has_joined=BOOLEAN,
+    has_synced=BOOLEAN,
+    assigned=optional(listed(_TOPIC, _MANY)),
+    epoch=optional(INT32),
+    revoking=listed(_TOPIC, _MANY),
+    revoke_left_ms=optional(LONG),
+)
+_GROUP: Final = record(
+    GroupExplanation,
+    group_type=_TEXT,
+    state=_TEXT,
+    protocol_type=_TEXT,
+    protocol_name=_TEXT,
+    generation_id=EPOCH,
+    leader=optional(_WHO),
+    members=listed(_MEMBER, MEMBERS_MAX),
+    members_left_off=NUMBER,
+    state_times_ms=mapped(_TEXT, LONG, 100),
+    in_state_ms=LONG,
+    waits_at_most_ms=optional(LONG),
+    rebalances=listed(_REBALANCE, _MANY),
+    assignment_epoch=optional(INT32),
+)
+_FORMER: Final = record(
+    FormerStint,
+    broker=INT32,
+    since_wall_ms=_MILLISECONDS,
+    until_wall_ms=_MILLISECONDS,
+    rebalances=listed(_REBALANCE, _MANY),
+)
+_KEPT: Final = record(KeptHistory, group_id=_TEXT, stints=listed(_FORMER, _MANY))
+_ANSWER: Final = record(
+    ExplainAnswer,
+    code=ERROR_CODE,
+    broker=INT32,
+    now_ms=_MILLISECONDS,
+    now_wall_ms=_MILLISECONDS,
+    since_wall_ms=_MILLISECONDS,
+    group=optional(_GROUP),
+    former=listed(_FORMER, _MANY),
+)
+_read_question: Final = _TEXT.reader()
+_read_answer: Final = _ANSWER.reader()
+_pack_answer: Final = _ANSWER.packer()
+_read_kept: Final = _KEPT.reader()
+_pack_kept: Final = _KEPT.packer()
+
+
+def pack_question(group_id: str) -> bytes:
+    """The body of a request."""
+    return bytes(msgpack.packb(group_id))
+
+
+def read_question(body: bytes) -> str:
+    """The group id. Raises PeerError."""
+    group_id: str = _checked(body, _read_question)
+    return group_id
+
+
+def pack_answer(answer: ExplainAnswer) -> bytes:
+    """The body of an answer."""
+    return bytes(msgpack.packb(_pack_answer(answer)))
+
+
+def read_answer(body: bytes) -> ExplainAnswer:
+    """The answer. Raises PeerError, which names the field that is wrong."""
+    answer: ExplainAnswer = _checked(body, _read_answer)
+    return answer
+
+
+def pack_kept(history: KeptHistory) -> bytes:
+    """One group's history, for another broker."""
+    return bytes(msgpack.packb(_pack_kept(history)))
+
+
+def read_kept(content: bytes) -> KeptHistory:
+    """One group's history. Raises PeerError, which names the field that is wrong."""
+    history: KeptHistory = _checked(content, _read_kept)
+    return history
+
+
+def _checked(body: bytes, read: Callable[[Any], Any]) -> Any:
+    try:
+        return read(msgpack.unpackb(body))
+    except Malformed as error:
+        raise PeerError(f"malformed: {error}") from error
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
+        raise PeerError(f"not msgpack: {type(error).__name__}") from error

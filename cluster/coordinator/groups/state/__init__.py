@@ -1,0 +1,1 @@
+"""A shard's groups, members and offsets in memory."""

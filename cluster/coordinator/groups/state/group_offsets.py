@@ -1,0 +1,138 @@
+"""The committed offsets of one group, and those on their way. Pure.
+
+Kafka: the offset half of `GroupMetadata`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cluster.coordinator.groups.shared.records import CommittedOffset
+
+Partition = tuple[str, int]
+
+
+class _InTransaction(NamedTuple):
+    order: int
+    committed: CommittedOffset
+
+
+class GroupOffsets:
+    """Committed offsets by topic and partition; changes come in the order of the log.
+
+    A transactional commit counts when its transaction ends, unless the partition has been committed
+    by a record further down the log since.
+    """
+
+    __slots__ = ("_order", "_pending", "_transactional", "topics")
+
+    def __init__(self) -> None:
+        self.topics: dict[str, dict[int, CommittedOffset]] = {}
+        """What is committed; to be read only."""
+        self._pending: dict[Partition, int] = {}
+        """Appends on their way that will commit or remove it."""
+        self._transactional: dict[int, dict[Partition, _InTransaction | None]] = {}
+        """By producer; None where a later record of the log counts."""
+        self._order = 0
+        """Of the last transactional commit in the log."""
+
+    def get(self, topic: str, partition: int) -> CommittedOffset | None:
+        """What is committed for one partition."""
+        partitions = self.topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def __iter__(self) -> Iterator[tuple[str, int, CommittedOffset]]:
+        for topic, partitions in self.topics.items():
+            for partition, committed in partitions.items():
+                yield topic, partition, committed
+
+    def __len__(self) -> int:
+        return sum(map(len, self.topics.values()))
+
+    @property
+    def is_unused(self) -> bool:
+        """Nothing is committed, and nothing is on its way."""
+        return not self.topics and not self._pending and not self._transactional
+
+    def partitions(self) -> list[Partition]:
+        """All that are committed, or whose commit is on its way."""
+        keys = {(topic, partition) for topic, partition, _ in self}
+        return sorted(keys | self._pending.keys())
+
+    def set(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+        """A commit is in the log."""
+        self._put(topic, partition, committed)
+        if self._transactional:
+            self._supersede((topic, partition), before=self._order + 1)
+
+    def remove(self, topic: str, partition: int) -> None:
+        """A tombstone is in the log."""
+        partitions = self.topics.get(topic)
+        if partitions is not None:
+            partitions.pop(partition, None)
+            if not partitions:
+                del self.topics[topic]
+        if self._transactional:
+            self._supersede((topic, partition), before=self._order + 1)
+
+    def forget(self) -> Iterator[None]:
+        """Free what is committed, a topic in each step."""
+        while self.topics:
+            self.topics.popitem()
+            yield
+
+    # ------------------------------------------------------------------ on their way
+
+    def begin(self, key: Partition) -> None:
+        """A change of this partition goes to the log."""
+        self._pending[key] = self._pending.get(key, 0) + 1
+
+    def end(self, key: Partition) -> None:
+        """Its outcome is known."""
+        left = self._pending[key] - 1
+        if left:
+            self._pending[key] = left
+        else:
+            del self._pending[key]
+
+    def is_changing(self, key: Partition) -> bool:
+        """Whether a commit is on its way, or in a transaction that has not ended."""
+        return key in self._pending or any(key in each for each in self._transactional.values())
+
+    def has_pending(self, key: Partition) -> bool:
+        """Whether a commit is on its way to the log."""
+        return key in self._pending
+
+    # ------------------------------------------------------------------ transactions
+
+    def set_transactional(
+        self, producer_id: int, topic: str, partition: int, committed: CommittedOffset
+    ) -> None:
+        """A commit is in the log as part of a transaction."""
+        self._order += 1
+        commits = self._transactional.setdefault(producer_id, {})
+        commits[topic, partition] = _InTransaction(self._order, committed)
+
+    def has_transaction(self, producer_id: int) -> bool:
+        """Whether the producer has committed in a transaction that has not ended."""
+        return producer_id in self._transactional
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """The transaction's marker is in the log."""
+        for key, commit in self._transactional.pop(producer_id, {}).items():
+            if is_commit and commit is not None:
+                self._supersede(key, before=commit.order)
+                self._put(*key, commit.committed)
+
+    def _put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+        partitions = self.topics.get(topic)
+        if partitions is None:
+            self.topics[topic] = {partition: committed}
+        else:
+            partitions[partition] = committed
+
+    def _supersede(self, key: Partition, before: int) -> None:
+        """Commits of this partition that are further up the log do not count any more."""
+        for commits in self._transactional.values():
+            commit = commits.get(key)
+            if commit is not None and commit.order < before:
+                commits[key] = None

@@ -1,0 +1,1 @@
+"""Descriptions of groups for requests and metrics."""

@@ -1,0 +1,94 @@
+"""Makes what `groups explain` is told of one group of the newer consumer protocol. Pure."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from cluster.coordinator.groups.history.explanation import (
+    MEMBERS_MAX,
+    ExplainedMember,
+    GroupExplanation,
+)
+from cluster.coordinator.groups.requests import TopicPartitions
+from cluster.coordinator.groups.shared.subscription import CONSUMER
+from cluster.coordinator.groups.shared.topics import Partitions, Topics
+from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, ConsumerMember
+from cluster.model.clocks import Moment, MonotonicMs
+
+
+def explain_consumers(
+    group: ConsumerGroup,
+    assignor: str,
+    session_timeout_ms: int,
+    topics: Topics,
+    now: Moment,
+) -> GroupExplanation:
+    """The group as it is now, and its last rebalances, oldest first.
+
+    `assignor` is the one that counts if no member prefers one; `session_timeout_ms` that of members
+    which use the newer protocol. Takes some microseconds for each member and rebalance.
+    """
+    members = tuple(_explained(group, session_timeout_ms, topics, now))
+    since_ms = group.entered_ms
+    return GroupExplanation(
+        CONSUMER,
+        group.state().value,
+        CONSUMER,
+        group.assignor(assignor),
+        max(0, group.epoch.epoch),
+        None,
+        members,
+        len(group.members) - len(members),
+        group.state_times_ms(now),
+        0 if since_ms is None else now.monotonic_ms - since_ms,
+        _waits_at_most_ms(group, now),
+        group.rebalances(now),
+        group.assignment_epoch,
+    )
+
+
+def _explained(
+    group: ConsumerGroup, session_timeout_ms: int, topics: Topics, now: Moment
+) -> Iterator[ExplainedMember]:
+    for member in islice(group.members.values(), MEMBERS_MAX):
+        timeout_ms = member.session_ms(session_timeout_ms)
+        yield ExplainedMember(
+            member.who,
+            timeout_ms,
+            max(0, member.metadata.rebalance_timeout_ms),
+            _quiet_ms(member, timeout_ms, now),
+            group.has_done_its_part(member),
+            member.current.is_reconciled_to(group.epoch.epoch),
+            _named(member.current.assigned, topics),
+            member.current.member_epoch,
+            _named(member.current.revoking, topics),
+            _left_ms(member.rebalance.deadline_ms, now),
+        )
+
+
+def _quiet_ms(member: ConsumerMember, timeout_ms: int, now: Moment) -> int | None:
+    """From its session timeout, which each heartbeat begins again."""
+    ends_ms = member.session.deadline_ms
+    return None if ends_ms is None else max(0, timeout_ms - (ends_ms - now.monotonic_ms))
+
+
+def _left_ms(deadline_ms: MonotonicMs | None, now: Moment) -> int | None:
+    return None if deadline_ms is None else max(0, deadline_ms - now.monotonic_ms)
+
+
+def _named(partitions: Partitions, topics: Topics) -> tuple[TopicPartitions, ...]:
+    named = [
+        TopicPartitions(name, tuple(sorted(numbers)))
+        for topic_id, numbers in partitions.items()
+        if (name := topics.name(topic_id)) is not None
+    ]
+    return tuple(sorted(named))
+
+
+def _waits_at_most_ms(group: ConsumerGroup, now: Moment) -> int | None:
+    """Until the last of those who have to give up partitions is put out."""
+    ends = [
+        each.rebalance.deadline_ms
+        for each in group.members.values()
+        if each.rebalance.deadline_ms is not None
+    ]
+    return max(0, max(ends) - now.monotonic_ms) if ends else None

@@ -1,0 +1,39 @@
+"""Groups are where Kafka looks for them. Hashes are those of Java's `String.hashCode`."""
+
+import pytest
+
+from cluster.coordinator.groups.shared.java_text import java_hash, java_length
+from cluster.coordinator.groups.shared.partitioner import partition_of
+
+SMALLEST = "polygenelubricants"
+"""A text whose hash is the smallest number, of which there is no positive one."""
+
+
+@pytest.mark.parametrize(
+    ("text", "hash_code"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("console-consumer-12345", 158455506),
+        ("orders-readers", -879800024),
+        (SMALLEST, -(2**31)),
+        ("é", 233),
+        ("日本", 26085 * 31 + 26412),
+        ("群组", 1045408),
+        ("😀", 0xD83D * 31 + 0xDE00),  # two units
+    ],
+)
+def test_a_hash_is_javas(text, hash_code):
+    assert java_hash(text) == hash_code % 2**32
+    assert partition_of(text, 50) == (0 if hash_code == -(2**31) else abs(hash_code) % 50)
+
+
+def test_a_group_is_in_one_of_the_partitions():
+    assert {partition_of(f"group-{number}", 7) for number in range(500)} == set(range(7))
+    assert partition_of(SMALLEST, 7) == 0
+
+
+@pytest.mark.parametrize(("text", "length"), [("", 0), ("abc", 3), ("é", 1), ("😀", 2)])
+def test_a_length_is_javas(text, length):
+    assert java_length(text) == length
