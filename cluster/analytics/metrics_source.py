@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from cluster.analytics.source.options import columns_wanted, parsed_options
-from cluster.analytics.source.rows import Wanted, as_sql, columns
+from cluster.analytics.source.rows import Wanted, columns
+from cluster.analytics.windows.spark_types import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,7 +35,7 @@ class MetricsSource(DataSource):
 
     def schema(self) -> str:
         """The columns, as SQL declares them."""
-        return as_sql(columns(Wanted(*columns_wanted(self.options))))
+        return ddl(columns(Wanted(*columns_wanted(self.options))))
 
     def reader(self, schema: "StructType") -> "MetricsReader":  # noqa: ARG002  # named by Spark
         """Called in a planner process."""

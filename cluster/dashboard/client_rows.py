@@ -27,7 +27,7 @@ def client_row(key: Key, states: Sequence[ClientState]) -> Json:
 
 def _of_broker(state: ClientState) -> dict[str, Any]:
     row = state.row
-    utilisation = row.utilisation
+    utilization = row.utilization
     return {
         "broker": state.source.broker,
         "state": state.source.state,
@@ -35,7 +35,7 @@ def _of_broker(state: ClientState) -> dict[str, Any]:
         "limit": row.limit,
         "rate": round(row.rate, 3),
         # A limit of 0 that is exceeded: null, as JSON has no infinity.
-        "utilisation": None if utilisation is None or utilisation == math.inf else utilisation,
+        "utilisation": None if utilization is None or utilization == math.inf else utilization,
         "delay_ms": row.delay_ms,
         "muted_left_ms": state.muted_left_ms,
         "muted_channels": row.muted_channels if state.muted_left_ms else 0,
@@ -52,6 +52,6 @@ def _badness(states: Sequence[ClientState]) -> tuple[bool, float, float]:
     live = [state.row for state in states if not state.source.is_dead]
     return (
         bool(live),
-        max((row.utilisation or 0.0 for row in live), default=0.0),
+        max((row.utilization or 0.0 for row in live), default=0.0),
         max((row.rate for row in live), default=0.0),
     )

@@ -4,9 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cluster.dashboard.exposition_text import label_text
-from cluster.dashboard.families import Families
+from cluster.dashboard.families import (
+    USAGE_FAMILIES,
+    Families,
+    rate_family,
+    throttle_time_family,
+)
 from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.quota_usage import KAFKA_SENSORS, USAGE_FIELDS
+from cluster.model.units import Unit
 from cluster.views.client_states import BrokerStats, ClientState, client_states
 
 CLIENTS_MAX: Final = 1_000
@@ -14,16 +21,10 @@ CLIENTS_MAX: Final = 1_000
 OTHER: Final = "_other"
 """User and client id of the sum of all others."""
 
-_RATES: Final = {
-    "produce": ("kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time"),
-    "fetch": ("kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time"),
-    "request": ("kafka_server_request_request_time", "kafka_server_request_throttle_time"),
-    "mutation": (
-        "kafka_server_controllermutation_mutation_rate",
-        "kafka_server_controllermutation_throttle_time",
-    ),
+_FAMILIES: Final = {
+    str(kind): (rate_family(kind), throttle_time_family(kind)) for kind in KAFKA_SENSORS
 }
-"""Names of Kafka's attributes of a client, by kind of quota: its rate, and its throttle time."""
+"""By kind of quota: the families of a client's rate and of its throttle time."""
 
 _Client = tuple[str, str]
 
@@ -35,7 +36,7 @@ def add_clients(
 
     Of the others no counter is exported: their sum would fall whenever a client leaves them.
     """
-    states = [state for state in client_states(brokers) if state.row.quota in _RATES]
+    states = [state for state in client_states(brokers) if state.row.quota in _FAMILIES]
     own = _with_own_series(states)
     clients: dict[int, set[_Client]] = {broker.broker: set() for broker in brokers}
     means = {each.broker: throttles.means(each.broker, each.stats) for each in brokers}
@@ -47,7 +48,7 @@ def add_clients(
         number = state.source.broker
         clients[number].add(client)
         broker = ("broker", str(number))
-        rate, delay = _RATES[row.quota]
+        rate, delay = _FAMILIES[row.quota]
         if client in own:
             labels = label_text([broker, ("user", row.user), ("client_id", row.client_id)])
             _add_counters(families, labels, row)
@@ -74,20 +75,19 @@ def add_clients(
 
 def _add_counters(families: Families, labels: str, row: QuotaRow) -> None:
     labels = f'{labels},quota="{row.quota}"'
-    families.add("milena_quota_usage", labels, row.usage)
-    families.add("milena_quota_requests", labels, row.requests)
-    families.add("milena_quota_throttled_requests", labels, row.throttled)
-    families.add("milena_quota_throttle_seconds", labels, row.throttle_ms / 1_000)
-    families.add("milena_quota_muted_seconds", labels, row.muted_ms / 1_000)
+    for name, family in USAGE_FAMILIES.items():
+        value = getattr(row, name)
+        is_ms = USAGE_FIELDS[name].unit is Unit.MILLISECONDS
+        families.add(family, labels, value / 1_000 if is_ms else value)
 
 
 def _add_limit(families: Families, labels: str, state: ClientState) -> None:
     row = state.row
     families.add("milena_quota_muted", labels, int(state.muted_left_ms > 0))
-    if row.limit is not None and row.utilisation is not None:
+    if row.limit is not None and row.utilization is not None:
         rule = label_text([("rule", row.rule or "")])
         families.add("milena_quota_limit", f"{labels},{rule}", row.limit)
-        families.add("milena_quota_utilisation_ratio", labels, row.utilisation)
+        families.add("milena_quota_utilisation_ratio", labels, row.utilization)
 
 
 def _with_own_series(states: Iterable[ClientState]) -> set[_Client]:

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from cluster.dashboard.exposition_text import Family, Type
-from cluster.metrics.declarations import RequestPart, Unit
+from cluster.metrics.declarations import RequestPart
+from cluster.model.quota_usage import KAFKA_SENSORS, USAGE_FIELDS
+from cluster.model.quotas import QuotaKind
+from cluster.model.units import Unit
 
 _C: Final = Type.COUNTER
 _G: Final = Type.GAUGE
@@ -23,6 +26,48 @@ class Own(NamedTuple):
 _CLIENT: Final = "user, client_id"
 _QUOTA: Final = "user, client_id, quota"
 _PARTITION: Final = "consumergroup, topic, partition"
+
+
+def rate_family(kind: QuotaKind) -> str:
+    """The family of Kafka's attribute with the rate of a client."""
+    sensor = KAFKA_SENSORS[kind]
+    return f"kafka_server_{sensor.type.lower()}_{sensor.rate.replace('-', '_')}"
+
+
+def throttle_time_family(kind: QuotaKind) -> str:
+    """The family of Kafka's attribute with the throttle time of a client."""
+    return f"kafka_server_{KAFKA_SENSORS[kind].type.lower()}_throttle_time"
+
+
+def _sensor_families() -> Iterator[Own]:
+    for kind, sensor in KAFKA_SENSORS.items():
+        yield Own(rate_family(kind), _G, _CLIENT, sensor.unit, sensor.doc)
+        yield Own(
+            throttle_time_family(kind),
+            _G,
+            _CLIENT,
+            Unit.MILLISECONDS,
+            "mean throttle time of the requests that were throttled in the last 10 s, in ms",
+        )
+
+
+USAGE_FAMILIES: Final = {
+    "usage": "milena_quota_usage",
+    "requests": "milena_quota_requests",
+    "throttled": "milena_quota_throttled_requests",
+    "throttle_ms": "milena_quota_throttle_seconds",
+    "muted_ms": "milena_quota_muted_seconds",
+}
+"""The counter of each field of a client's usage that is summed up."""
+
+
+def _usage_families() -> Iterator[Own]:
+    for name, family in USAGE_FAMILIES.items():
+        field = USAGE_FIELDS[name]
+        assert field.unit is not None
+        unit = Unit.SECONDS if field.unit is Unit.MILLISECONDS else field.unit
+        yield Own(family, _C, _QUOTA, unit, field.doc)
+
 
 OWN_FAMILIES: Final = (
     Own(
@@ -71,62 +116,7 @@ OWN_FAMILIES: Final = (
     Own("process_open_fds", _G, "", Unit.FILES, "open files and sockets of the process"),
     Own("process_max_fds", _G, "", Unit.FILES, "how many it may have open"),
     Own("process_start_time_seconds", _G, "", Unit.SECONDS, "when it began, since 1970"),
-    Own(
-        "kafka_server_produce_byte_rate",
-        _G,
-        _CLIENT,
-        Unit.BYTES_PER_SECOND,
-        "bytes per second, as the quota sees it",
-    ),
-    Own(
-        "kafka_server_produce_throttle_time",
-        _G,
-        _CLIENT,
-        Unit.MILLISECONDS,
-        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
-    ),
-    Own(
-        "kafka_server_fetch_byte_rate",
-        _G,
-        _CLIENT,
-        Unit.BYTES_PER_SECOND,
-        "bytes per second, as the quota sees it",
-    ),
-    Own(
-        "kafka_server_fetch_throttle_time",
-        _G,
-        _CLIENT,
-        Unit.MILLISECONDS,
-        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
-    ),
-    Own(
-        "kafka_server_request_request_time",
-        _G,
-        _CLIENT,
-        Unit.PERCENT,
-        "percent of the broker's thread",
-    ),
-    Own(
-        "kafka_server_request_throttle_time",
-        _G,
-        _CLIENT,
-        Unit.MILLISECONDS,
-        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
-    ),
-    Own(
-        "kafka_server_controllermutation_mutation_rate",
-        _G,
-        _CLIENT,
-        Unit.PARTITIONS_PER_SECOND,
-        "partitions created and deleted per second",
-    ),
-    Own(
-        "kafka_server_controllermutation_throttle_time",
-        _G,
-        _CLIENT,
-        Unit.MILLISECONDS,
-        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
-    ),
+    *_sensor_families(),
     Own(
         "milena_quota_limit",
         _G,
@@ -142,25 +132,7 @@ OWN_FAMILIES: Final = (
         Unit.STATE,
         "1 while the client's connections are not read",
     ),
-    Own(
-        "milena_quota_usage",
-        _C,
-        _QUOTA,
-        Unit.VARIES,
-        "bytes, percent of a thread x seconds, or partitions",
-    ),
-    Own("milena_quota_requests", _C, _QUOTA, Unit.REQUESTS, "requests that were charged"),
-    Own(
-        "milena_quota_throttled_requests",
-        _C,
-        _QUOTA,
-        Unit.REQUESTS,
-        "of these: with a throttle time",
-    ),
-    Own("milena_quota_throttle_seconds", _C, _QUOTA, Unit.SECONDS, "throttle time handed out"),
-    Own(
-        "milena_quota_muted_seconds", _C, _QUOTA, Unit.SECONDS, "how long connections were not read"
-    ),
+    *_usage_families(),
     Own(
         "milena_client_connections",
         _G,

@@ -61,7 +61,7 @@ def matches(key: Key, text: str) -> bool:
 
 def _use(row: QuotaRow) -> tuple[float, float]:
     """How much of the limit is used, -1 without one; then the rate."""
-    used = row.utilisation
+    used = row.utilization
     return -1.0 if used is None else used, row.rate
 
 

@@ -12,8 +12,8 @@ from cluster.dashboard.prometheus_names import spelled
 from cluster.dashboard.recent_throttles import SPAN_MS
 from cluster.dashboard.request_times import QUANTILES
 from cluster.metrics.broker_metrics import BROKER_METRICS
-from cluster.metrics.declarations import Unit
 from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
+from cluster.model.units import Unit
 
 _TIMED: Final = {part.name: part for part in REQUEST_PARTS}
 

@@ -6,8 +6,9 @@ reader derives the rate from two readings. Names that begin with `milena.` are n
 
 from typing import Final
 
-from cluster.metrics.declarations import Metric, Unit
+from cluster.metrics.declarations import Metric
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.units import Unit
 
 _COUNTER: Final = MetricKind.COUNTER
 _GAUGE: Final = MetricKind.GAUGE

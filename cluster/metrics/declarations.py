@@ -1,51 +1,12 @@
-"""What is declared of a metric: short key, Kafka's JMX name, kind, unit, meaning. Pure."""
+"""The declaration of a metric: short key, Kafka's JMX name, kind, unit and meaning. Pure."""
 
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.units import Unit
 
 OTHER: Final = "_other"
 """Stands for the topics that have no place of their own, and for errors beyond the bound."""
-
-
-class Unit(StrEnum):
-    """What a value, or what a counter counts, is a number of."""
-
-    BROKERS = "brokers"
-    BYTES = "bytes"
-    BYTES_PER_SECOND = "bytes/s"
-    CHANGES = "changes"
-    CLIENTS = "clients"
-    CONNECTIONS = "connections"
-    DIRECTORIES = "directories"
-    ERRORS = "errors"
-    FILES = "files"
-    GROUPS = "groups"
-    LOGINS = "logins"
-    LOGS = "logs"
-    MEMBERS = "members"
-    MICROSECONDS = "us"
-    MILLISECONDS = "ms"
-    OFFSETS = "offsets"
-    PARTITIONS = "partitions"
-    PARTITIONS_PER_SECOND = "partitions/s"
-    PERCENT = "percent"
-    PLACES = "places"
-    RATIO = "ratio"
-    """0 to 1 is nothing to everything."""
-    REBALANCES = "rebalances"
-    RECORDS = "records"
-    REPLICAS = "replicas"
-    REQUESTS = "requests"
-    ROWS = "rows"
-    SECONDS = "s"
-    SEGMENTS = "segments"
-    STATE = "state"
-    """A number that stands for a state, or 1 for the one that holds."""
-    TOPICS = "topics"
-    VARIES = "varies"
-    """With the label `quota`: the unit of that quota."""
 
 
 class Metric(NamedTuple):

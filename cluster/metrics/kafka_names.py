@@ -3,8 +3,9 @@
 from typing import Final
 
 from cluster.metrics.broker_metrics import BROKER_METRICS
-from cluster.metrics.declarations import Metric, RequestPart, Unit, without_labels
+from cluster.metrics.declarations import Metric, RequestPart, without_labels
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.units import Unit
 
 _COUNTER: Final = MetricKind.COUNTER
 _GAUGE: Final = MetricKind.GAUGE

@@ -36,7 +36,7 @@ import math
 import struct
 from enum import IntEnum
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_type_hints
 
 from cluster.metrics.histogram import BUCKETS
 from cluster.model.clocks import MonotonicMs
@@ -91,30 +91,8 @@ SOFTWARE_MAX_BYTES: Final = 64
 SAMPLES_MAX: Final = 12
 """The newest ones; Kafka's default is 11 windows, and a rate may look at one more."""
 
-#   8 quota, rule, length of user, length of client id: 4 x int16
-#  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
-# 104 present delay in ms, requests, throttled requests: 3 x int64
-# 128 usage, throttle ms, muted ms, each since the row began: 3 x float64
-# 152 muted until (monotonic ms), last active (monotonic ms), written (wall ms): 3 x int64
-# 176 the longest delay in ms (0: any), open connections, the longest throttle time in ms, mutes in
-#     which nothing came, mutes in which something did, connections that were muted, those on which
-#     something came, mutes in which nothing came but something waited: 8 x int64
-# 240 length of software, number of samples, channels that are muted now (32,767 for more), nothing:
-#     4 x int16
-# 248 software (name, a space, version), zero-padded ASCII
-# 312 12 samples, oldest first: begin (monotonic ms) int64, value float64
-# 504 user, client id, zero-padded UTF-8, cut when longer
-_ROW: Final = struct.Struct(
-    f"<4h11d3q3d3q8q4h{SOFTWARE_MAX_BYTES}s{'qd' * SAMPLES_MAX}"
-    f"{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s"
-)
-_PAUSES_AT: Final = 9 + 14
-"""After the limits come 14 fields of `QuotaRow` in its order, `rate` to `throttle_ms_max`."""
-_LENGTHS_AT: Final = _PAUSES_AT + len(NO_PAUSES)
-_SAMPLES_AT: Final = _LENGTHS_AT + 5
 ROW_AT: Final = 8
 """The offset of a row's content, after its sequence number."""
-ROW_BYTES: Final = 8 + _ROW.size
 
 _MUTED_MAX: Final = 0x7FFF
 _NO_SAMPLES: Final[tuple[float, ...]] = (0, 0.0) * SAMPLES_MAX
@@ -186,13 +164,6 @@ class Header(NamedTuple):
         """How long the file is."""
         capacity = self.groups_capacity
         return self.groups_at + (GROUPS_TEXT_AT + capacity if capacity else 0)
-
-
-DEFAULT_SIZE_BYTES: Final = Header(
-    *(MAGIC, 0, 0, 0, 0, 0, DEFAULT_SLOTS, DEFAULT_ROWS, 0, b""),
-    *(DEFAULT_GROUPS_BYTES, DEFAULT_REQUESTS, DEFAULT_TOPICS),
-).size_bytes
-"""How long a broker's file is."""
 
 
 class OtherLayout(ValueError):
@@ -268,7 +239,7 @@ class QuotaRow(NamedTuple):
     """Of the open connections those that are not read now, for this quota."""
 
     @property
-    def utilisation(self) -> float | None:
+    def utilization(self) -> float | None:
         """Rate over limit; None without a limit, infinite where the limit is 0."""
         if self.limit is None:
             return None
@@ -293,20 +264,7 @@ class QuotaRow(NamedTuple):
             len(client_id),
             _NOT_SET if self.limit is None else self.limit,
             *(_NOT_SET if limit is None else limit for limit in self.limits),
-            self.rate,
-            self.window_seconds,
-            self.delay_ms,
-            self.requests,
-            self.throttled,
-            self.usage,
-            self.throttle_ms,
-            self.muted_ms,
-            self.muted_until_ms,
-            self.active_ms,
-            self.written_wall_ms,
-            self.delay_max_ms,
-            self.connections,
-            self.throttle_ms_max,
+            *self[_FIRST_NUMBER:_AFTER_NUMBERS],
             *self.pauses,
             len(software),
             len(samples),
@@ -320,6 +278,39 @@ class QuotaRow(NamedTuple):
         )
 
 
+_FIRST_NUMBER: Final = QuotaRow._fields.index("rate")
+_AFTER_NUMBERS: Final = QuotaRow._fields.index("throttle_ms_max") + 1
+_CODES: Final = {int: "q", float: "d"}
+_HINTS: Final = get_type_hints(QuotaRow)
+_NUMBERS: Final = "".join(
+    _CODES[_HINTS[name]] for name in QuotaRow._fields[_FIRST_NUMBER:_AFTER_NUMBERS]
+)
+"""The fields of `QuotaRow` that are stored as they are, in its order."""
+#   8 quota, rule, length of user, length of client id: 4 x int16
+#  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
+# 104 present delay in ms, requests, throttled requests: 3 x int64
+# 128 usage, throttle ms, muted ms, each since the row began: 3 x float64
+# 152 muted until (monotonic ms), last active (monotonic ms), written (wall ms): 3 x int64
+# 176 the longest delay in ms (0: any), open connections, the longest throttle time in ms, mutes in
+#     which nothing came, mutes in which something did, connections that were muted, those on which
+#     something came, mutes in which nothing came but something waited: 8 x int64
+# 240 length of software, number of samples, channels that are muted now (32,767 for more), nothing:
+#     4 x int16
+# 248 software (name, a space, version), zero-padded ASCII
+# 312 12 samples, oldest first: begin (monotonic ms) int64, value float64
+# 504 user, client id, zero-padded UTF-8, cut when longer
+_ROW: Final = struct.Struct(
+    f"<4h{1 + len(RULES)}d{_NUMBERS}{len(NO_PAUSES)}q4h{SOFTWARE_MAX_BYTES}s{'qd' * SAMPLES_MAX}"
+    f"{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s"
+)
+ROW_BYTES: Final = 8 + _ROW.size
+_NUMBERS_AT: Final = 1 + len(RULES)
+_PAUSES_AT: Final = _NUMBERS_AT + len(_NUMBERS)
+"""Positions after the four numbers at the beginning."""
+_LENGTHS_AT: Final = _PAUSES_AT + len(NO_PAUSES)
+_SAMPLES_AT: Final = _LENGTHS_AT + 5
+
+
 def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> QuotaRow | None:
     """Read a row, given without its sequence number; None if free. Raises ValueError if invalid.
 
@@ -331,7 +322,7 @@ def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> Quot
     if not (0 < quota < len(QUOTAS) and 0 <= rule <= len(RULES)):
         raise ValueError(f"quota {quota}, rule {rule}")
     # What is not set is NaN, which is not equal to itself.
-    limit, *limits = [each if each == each else None for each in numbers[:9]]
+    limit, *limits = [each if each == each else None for each in numbers[:_NUMBERS_AT]]
     user, client_id = numbers[-2:]
     software_size, sample_count, muted_channels, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
     pairs = iter(numbers[_SAMPLES_AT:-2][: 2 * max(0, sample_count)] if with_samples else ())
@@ -343,7 +334,7 @@ def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> Quot
             None if rule == 0 else RULES[rule - 1],
             limit,
             tuple(limits),
-            *numbers[9:_PAUSES_AT],
+            *numbers[_NUMBERS_AT:_PAUSES_AT],
             software[:software_size].decode("utf-8", "replace"),
             Pauses(*numbers[_PAUSES_AT:_LENGTHS_AT]),
             tuple(zip(pairs, pairs, strict=True)),
@@ -358,3 +349,10 @@ def cut(text: str, size_bytes: int) -> bytes:
     if len(encoded) <= size_bytes:
         return encoded
     return encoded[:size_bytes].decode("utf-8", "ignore").encode()
+
+
+DEFAULT_SIZE_BYTES: Final = Header(
+    *(MAGIC, 0, 0, 0, 0, 0, DEFAULT_SLOTS, DEFAULT_ROWS, 0, b""),
+    *(DEFAULT_GROUPS_BYTES, DEFAULT_REQUESTS, DEFAULT_TOPICS),
+).size_bytes
+"""How long a broker's file is."""

@@ -1,7 +1,7 @@
-"""What a quota can be set for, and which quotas there are, in Kafka's words (KIP-13, KIP-55).
+"""The kinds of quotas, the entities that have them, and which entity applies to a client.
 
-An entity names a user, a client id, both, or the default of either; its `rule` is the level of
-precedence that it stands for. Or it names an address, or the default of those (KIP-612).
+An entity names a user, a client id, both, or the default of either (KIP-13, KIP-55); its `rule` is
+its level of precedence. Or it names an IP address, or the default for addresses (KIP-612).
 """
 
 import enum
@@ -18,6 +18,10 @@ class QuotaKind(enum.StrEnum):
     REQUEST = "request"
     MUTATION = "mutation"
     CONNECTION = "connection"
+
+
+CLIENT_KINDS: Final = tuple(kind for kind in QuotaKind if kind is not QuotaKind.CONNECTION)
+"""The quotas of users and client ids; metric records are written for these."""
 
 
 class DefaultName(enum.Enum):
@@ -89,17 +93,22 @@ class QuotaClient(NamedTuple):
         return str(QuotaEntity(*self))
 
 
-RULES: Final = (
-    "user+client",
-    "user+default-client",
-    "user",
-    "default-user+client",
-    "default-user+default-client",
-    "default-user",
-    "client",
-    "default-client",
-)
-"""Of clients, most specific first (KIP-55)."""
+def entities_for(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
+    """Every entity whose quota can apply to this client, the most specific first (KIP-55)."""
+    return (
+        QuotaEntity(user, client_id),
+        QuotaEntity(user, DEFAULT),
+        QuotaEntity(user, None),
+        QuotaEntity(DEFAULT, client_id),
+        QuotaEntity(DEFAULT, DEFAULT),
+        QuotaEntity(DEFAULT, None),
+        QuotaEntity(None, client_id),
+        QuotaEntity(None, DEFAULT),
+    )
+
+
+RULES: Final = tuple(entity.rule for entity in entities_for("", ""))
+"""The levels of precedence of a client's quotas, in the order of `entities_for`."""
 
 ALL_RULES: Final = (*RULES, "ip", "default-ip")
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster.model.kept_names import kept_name
-from cluster.model.quotas import DEFAULT, RULES, Limits, Name, QuotaEntity, QuotaKind
+from cluster.model.quotas import RULES, Limits, Name, QuotaEntity, QuotaKind, entities_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +77,11 @@ class QuotaTable:
         """The most specific limit that is set for this user and client id, as they are kept."""
         limits = self._limits[kind]
         if limits:
-            for rule, (entity, user_tag, client_tag) in zip(
-                RULES,
-                (
-                    (QuotaEntity(user, client_id), user, client_id),
-                    (QuotaEntity(user, DEFAULT), user, client_id),
-                    (QuotaEntity(user, None), user, None),
-                    (QuotaEntity(DEFAULT, client_id), user, client_id),
-                    (QuotaEntity(DEFAULT, DEFAULT), user, client_id),
-                    (QuotaEntity(DEFAULT, None), user, None),
-                    (QuotaEntity(None, client_id), None, client_id),
-                    (QuotaEntity(None, DEFAULT), None, client_id),
-                ),
-                strict=True,
-            ):
+            for rule, entity in zip(RULES, entities_for(user, client_id), strict=True):
                 limit = limits.get(entity)
                 if limit is not None:
+                    user_tag = None if entity.user is None else user
+                    client_tag = None if entity.client_id is None else client_id
                     return Resolved(rule, limit, user_tag, client_tag)
         return Resolved(None, None, user, client_id)
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.broker_metrics import BROKER_METRICS
-from cluster.metrics.declarations import Metric, Unit
+from cluster.metrics.declarations import Metric
 from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 from cluster.metrics.stats_reader import Stats
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+from cluster.model.units import Unit
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, add_command, data_dir
 from cluster.views.api_times import api_times, api_times_table

@@ -17,6 +17,7 @@ from cluster.metrics.stats_layout import QUOTAS, OtherLayout, QuotaRow, unpack_r
 from cluster.metrics.stats_reader import Stats, Unpack, read_stats
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
+from cluster.model.quota_usage import SUMMED
 
 ALIVE: Final = "alive"
 SILENT: Final = "silent"
@@ -65,15 +66,11 @@ class ClientState:
             "rule": row.rule,
             "limit": row.limit,
             "rate": row.rate,
-            "utilisation": row.utilisation,
+            "utilisation": row.utilization,
             "delay_ms": row.delay_ms,
             "muted_left_ms": self.muted_left_ms,
             "muted_channels": row.muted_channels if self.muted_left_ms else 0,
-            "requests": row.requests,
-            "throttled": row.throttled,
-            "usage": row.usage,
-            "throttle_ms": row.throttle_ms,
-            "muted_ms": row.muted_ms,
+            **{name: getattr(row, name) for name in SUMMED},
             "connections": row.connections,
             "software": row.software or None,
             "pauses": {
@@ -160,10 +157,10 @@ def by_client(found: Iterable[ClientState]) -> dict[tuple[str, str, str], list[C
 
 
 def _badness(state: ClientState) -> tuple[bool, float, float]:
-    utilisation = state.row.utilisation
+    utilization = state.row.utilization
     return (
         not state.source.is_dead,
-        -1.0 if utilisation is None else utilisation,
+        -1.0 if utilization is None else utilization,
         state.row.rate,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster.model.quota_delay import explain_delay
+from cluster.model.quota_usage import SUMMED
 from cluster.model.quotas import RULES
 from cluster.views.client_states import ClientState
 
@@ -41,11 +42,7 @@ def totals(group: Sequence[ClientState]) -> dict[str, Any]:
         "utilisation": total / limit if limit else None,
         "delay_ms": max((state.row.delay_ms for state in living), default=0),
         "muted_left_ms": max((state.muted_left_ms for state in living), default=0),
-        "requests": sum(state.row.requests for state in group),
-        "throttled": sum(state.row.throttled for state in group),
-        "usage": sum(state.row.usage for state in group),
-        "throttle_ms": sum(state.row.throttle_ms for state in group),
-        "muted_ms": sum(state.row.muted_ms for state in group),
+        **{name: sum(getattr(state.row, name) for state in group) for name in SUMMED},
         "connections": sum(state.row.connections for state in living),
     }
 

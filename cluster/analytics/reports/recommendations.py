@@ -19,13 +19,15 @@ import pyarrow.parquet as pq
 
 from cluster.analytics.reports.periods import period_of
 from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.windows.kinds import NARROWEST, QUOTA
+from cluster.analytics.windows.kinds import NARROWEST, QUOTA, WINDOW_SCHEMA
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import days_by_width, read_windows, split_windows
+from cluster.analytics.windows.spark_types import ddl
 from cluster.analytics.windows.store import Store
 from cluster.model.errors import UserError
 from cluster.model.own_clients import OWN_PREFIX
 from cluster.model.printable import one_line
+from cluster.model.quota_usage import CLIENT_KEYS
 from cluster.model.quotas import DEFAULT, KEY_OF_KIND, QuotaEntity, QuotaKind
 from cluster.runtime.installation import shown
 
@@ -42,17 +44,12 @@ LEVELS: Final = (
 )
 """The rules for which limits are looked for."""
 
-_COLUMNS: Final = {
-    "window_start": "timestamp",
-    "broker": "int",
-    **dict.fromkeys(("user", "client_id", "quota", "rule"), "string"),
-    **dict.fromkeys(("limit", "usage_sum", "rate_max", "throttle_ms_sum"), "double"),
-    **dict.fromkeys(("throttled", "records"), "bigint"),
-    "histogram": "map<int,bigint>",
-}
-"""What is read of the windows, with Spark's names of types."""
-
-_DDL: Final = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
+_COLUMNS: Final = (
+    *("window_start", "broker", *CLIENT_KEYS, "rule", "limit"),
+    *("usage_sum", "rate_max", "throttle_ms_sum", "throttled", "records", "histogram"),
+)
+"""The columns of windows that are read."""
+_DDL: Final = ddl(WINDOW_SCHEMA.field(name) for name in _COLUMNS)
 _HELD_FROM: Final = 0.95
 """A client that was throttled and came so near to its limit sent what the limit admits."""
 _STEPS_PER_UNIT: Final = 100
@@ -196,8 +193,10 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
 
 
 def window_files(question: Question, folder: Path) -> list[Path]:
-    """Parquet files of all windows that may be asked about: the visible ones where they are, others
-    in `folder`. From another machine's store all are copied, since Spark may have no way there.
+    """Parquet files of all windows that the question may need.
+
+    Visible files are used where they are; other windows are written to `folder`. Those in another
+    machine's store are all copied there, since Spark may be unable to reach it.
     """
     columns = list(_COLUMNS)
     period = (question.first, question.end)

@@ -12,16 +12,17 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster.analytics.windows.kinds import QUOTA_AMOUNTS, QUOTA_COUNTS, QUOTA_MAXIMA
 from cluster.model.own_clients import OWN_PREFIX, is_own
 from cluster.model.printable import one_line
+from cluster.model.quota_usage import CLIENT_KEYS
+from cluster.model.quotas import CLIENT_KINDS
 
-_QUOTA_ORDER: Final = ("produce", "fetch", "request", "mutation")
-_WHOSE: Final = ("user", "client_id", "quota")
-_PARTS: Final = (*_WHOSE, "broker", "rule", "limit")
+_PARTS: Final = (*CLIENT_KEYS, "broker", "rule", "limit")
 """What windows are first added up by: the most that is in memory, beside one piece."""
-_COUNTS: Final = ("requests", "throttled", "seconds_over_limit", "covered_ms")
-_SUMS: Final = ("usage_sum", "throttle_ms_sum", "muted_ms_sum", *_COUNTS)
-_HIGHEST: Final = ("rate_max", "throttle_ms_max")
+_COUNTS: Final = (*QUOTA_COUNTS, "seconds_over_limit", "covered_ms")
+_SUMS: Final = (*(f"{name}_sum" for name in QUOTA_AMOUNTS), *_COUNTS)
+_HIGHEST: Final = tuple(f"{name}_max" for name in QUOTA_MAXIMA)
 _TIMES: Final = (("first_start", "min"), ("last_start", "max"))
 TOTALS_COLUMNS: Final = ("window_start", *_PARTS, *_SUMS, *_HIGHEST)
 """What `totals` reads of the windows."""
@@ -203,7 +204,7 @@ def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _by_client(parts: pa.Table) -> pa.Table:
-    """The rows of each of _WHOSE as one, with the rule and limit of the latest window."""
+    """The rows of each client and quota as one, with the rule and limit of the latest window."""
     limit = parts["limit"]
     is_limited = pc.is_valid(limit)
     seconds = pc.divide(pc.cast(parts["covered_ms"], pa.float64()), 1000.0)
@@ -224,15 +225,15 @@ def _by_client(parts: pa.Table) -> pa.Table:
         ("limits", "count_distinct"),
         ("broker", "distinct"),
     ]
-    found = parts.group_by(list(_WHOSE), use_threads=False).aggregate(how)
-    names = [*_WHOSE, *(f"{each[0]}_{each[1]}" for each in how)]
-    return found.select(names).rename_columns([*_WHOSE, *(each[0] for each in how)])
+    found = parts.group_by(list(CLIENT_KEYS), use_threads=False).aggregate(how)
+    names = [*CLIENT_KEYS, *(f"{each[0]}_{each[1]}" for each in how)]
+    return found.select(names).rename_columns([*CLIENT_KEYS, *(each[0] for each in how)])
 
 
 def _in_order(table: pa.Table) -> pa.Table:
     places = {
         "is_free": pc.is_null(table["limit"]),
-        "place": pc.index_in(table["quota"], pa.array(_QUOTA_ORDER)),
+        "place": pc.index_in(table["quota"], pa.array([kind.value for kind in CLIENT_KINDS])),
     }
     for name, values in places.items():
         table = table.append_column(name, values)

@@ -42,17 +42,6 @@ _OF_NESTED: Final = {
     _STATES: pa.map_(pa.string(), pa.int64()),
     _VALUES: pa.map_(pa.string(), pa.float64()),
 }
-_SQL: Final = {
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    TIMESTAMP: "timestamp",
-    pa.list_(pa.int64()): "array<bigint>",
-    _OF_NESTED[_STATES]: "map<string,bigint>",
-    _OF_NESTED[_VALUES]: "map<string,double>",
-}
 
 
 class Wanted(NamedTuple):
@@ -76,11 +65,6 @@ def columns(wanted: Wanted) -> pa.Schema:
                 if field.name == "ts":
                     fields[_START] = pa.field(_START, TIMESTAMP)
     return pa.schema([*fields.values(), *(_REJECTED if wanted.mode == PERMISSIVE else ())])
-
-
-def as_sql(schema: pa.Schema) -> str:
-    """The columns as Spark's SQL declares them."""
-    return ", ".join(f"`{field.name}` {_SQL[field.type]}" for field in schema)
 
 
 def rows_of(block: Block, partition: int, wanted: Wanted, now_ms: int) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cluster.analytics.windows.widths import NARROWEST as NARROWEST
 from cluster.analytics.windows.widths import WIDTHS_S as WIDTHS_S
+from cluster.model.quota_usage import CLIENT_KEYS, USAGE_FIELDS, Adding
 
 SCHEMA_VERSION: Final = 2
 """Of the columns and their meaning; noted in each file. 1 had a folder per kind, and floats."""
@@ -97,21 +98,28 @@ _RECORDS: Final = Column("records", Rule.total, _COUNT)
 _LAST_AT: Final = Column("last_at", Rule.highest, TIMESTAMP)
 _HISTOGRAM: Final = Column("histogram", Rule.histogram, HISTOGRAM)
 
+_SUMMED: Final = [field for field in USAGE_FIELDS.values() if Adding.SUM in field.in_windows]
+QUOTA_AMOUNTS: Final = tuple(field.name for field in _SUMMED if not field.is_count)
+"""Fields of quota records whose sum is kept exactly."""
+QUOTA_COUNTS: Final = tuple(field.name for field in _SUMMED if field.is_count)
+QUOTA_MAXIMA: Final = tuple(
+    field.name for field in USAGE_FIELDS.values() if Adding.MAX in field.in_windows
+)
 QUOTA: Final = WindowKind(
     "quota",
-    ("broker", "user", "client_id", "quota", "rule", "limit"),
+    ("broker", *CLIENT_KEYS, "rule", "limit"),
     (
-        *_columns(Rule.exact, MILLIONTHS, "usage_exact", "throttle_ms_exact", "muted_ms_exact"),
-        *_columns(Rule.highest, pa.float64(), "rate_max", "throttle_ms_max"),
+        *_columns(Rule.exact, MILLIONTHS, *(f"{name}_exact" for name in QUOTA_AMOUNTS)),
+        *_columns(Rule.highest, pa.float64(), *(f"{name}_max" for name in QUOTA_MAXIMA)),
         *_columns(
             *(Rule.total, _COUNT),
-            *("requests", "throttled", "seconds_over_limit", "seconds_throttled", "covered_ms"),
+            *(*QUOTA_COUNTS, "seconds_over_limit", "seconds_throttled", "covered_ms"),
         ),
         _RECORDS,
         _HISTOGRAM,
     ),
     (
-        *("usage_sum", "throttle_ms_sum", "muted_ms_sum"),
+        *(f"{name}_sum" for name in QUOTA_AMOUNTS),
         *("rate_avg", "rate_p95", "rate_p99", "utilization"),
     ),
 )

@@ -20,7 +20,8 @@ from cluster.analytics.windows.histogram import one_array
 from cluster.analytics.windows.kinds import KIND_OF, STATES, TIMESTAMP
 from cluster.analytics.windows.window_sums import BROKER_VALUES
 from cluster.metrics.histogram import BUCKETS
-from cluster.model.quotas import RULES
+from cluster.model.quota_usage import CLIENT_KEYS, USAGE_FIELDS, UsageField
+from cluster.model.quotas import CLIENT_KINDS, RULES
 
 VALUE_BYTES_MAX: Final = 256 << 10
 """A longer value is rejected unread."""
@@ -64,6 +65,18 @@ def _whole(most: int, *names: str) -> tuple[Field, ...]:
 
 def _numbers(most: float, *names: str, is_needed: bool = True) -> tuple[Field, ...]:
     return tuple(Field(name, pa.float64(), most, is_needed=is_needed) for name in names)
+
+
+def _usage_key(name: str) -> Field:
+    if name == "quota":
+        return Field(name, pa.string(), choices=tuple(kind.value for kind in CLIENT_KINDS))
+    return Field(name, pa.string(), is_needed=False)
+
+
+def _usage_number(field: UsageField) -> Field:
+    if field.is_count:
+        return Field(field.name, pa.int64(), _COUNT_MAX)
+    return Field(field.name, pa.float64(), _AMOUNT_MAX)
 
 
 def _head(interval_ms_max: int) -> tuple[Field, ...]:
@@ -113,13 +126,10 @@ def _object(name: str, *, is_needed: bool) -> Field:
 RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
     "quota": (
         *_head(_HOUR_MS),
-        *_texts("user", "client_id", is_needed=False),
-        Field("quota", pa.string(), choices=("produce", "fetch", "request", "mutation")),
-        Field("rule", pa.string(), choices=tuple(RULES), is_needed=False),
+        *map(_usage_key, CLIENT_KEYS),
+        Field("rule", pa.string(), choices=RULES, is_needed=False),
         *_numbers(LIMIT_MAX, "limit", is_needed=False),
-        *_numbers(_AMOUNT_MAX, "usage", "rate"),
-        *_whole(_COUNT_MAX, "requests", "throttled"),
-        *_numbers(_AMOUNT_MAX, "throttle_ms", "muted_ms"),
+        *(_usage_number(field) for field in USAGE_FIELDS.values() if field.in_windows),
     ),
     "group": (
         *_head(_DAY_MS),

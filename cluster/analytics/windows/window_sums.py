@@ -22,6 +22,9 @@ from cluster.analytics.windows.kinds import (
     MILLIONTHS,
     NARROWEST,
     QUOTA,
+    QUOTA_AMOUNTS,
+    QUOTA_COUNTS,
+    QUOTA_MAXIMA,
     STATES,
     SUMS_SCHEMA,
     TIMESTAMP,
@@ -89,13 +92,9 @@ def first_sums(records: pa.Table, kind: WindowKind) -> pa.Table:
 def _quota(records: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
     over = pc.fill_null(pc.greater(records["rate"], records["limit"]), fill_value=False)
     return {
-        "usage_exact": _millionths(records["usage"]),
-        "throttle_ms_exact": _millionths(records["throttle_ms"]),
-        "muted_ms_exact": _millionths(records["muted_ms"]),
-        "rate_max": records["rate"],
-        "throttle_ms_max": records["throttle_ms"],
-        "requests": records["requests"],
-        "throttled": records["throttled"],
+        **{f"{name}_exact": _millionths(records[name]) for name in QUOTA_AMOUNTS},
+        **{f"{name}_max": records[name] for name in QUOTA_MAXIMA},
+        **{name: records[name] for name in QUOTA_COUNTS},
         "seconds_over_limit": pc.cast(over, pa.int64()),
         "seconds_throttled": pc.cast(pc.greater(records["throttled"], 0), pa.int64()),
         "covered_ms": records["interval_ms"],

@@ -14,7 +14,7 @@ from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_pauses import NO_PAUSES
 from cluster.model.quota_usage import QuotaUsage
-from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.model.quotas import QuotaEntity, QuotaKind, entities_for
 from cluster.quotas.quota_state import QuotaState
 from cluster.quotas.quota_table import kept_entity
 
@@ -28,17 +28,14 @@ Quotas = Mapping[QuotaEntity, Mapping[QuotaKind, float]]
 
 @dataclass(slots=True)
 class _Client:
-    """Totals since the row was taken, and whether the row still shows a rate or a muting."""
+    """The owner of a row."""
 
     index: int
-    requests: int = 0
-    throttled: int = 0
-    usage: float = 0.0
-    throttle_ms: int = 0
-    throttle_ms_max: int = 0
-    muted_ms: int = 0
+    totals: QuotaUsage
+    """Since the row was taken."""
     active_ms: int = 0
     is_settled: bool = True
+    """Whether the row shows neither a rate nor a mute, so that it needs no update."""
     limits: tuple[float | None, ...] | None = NO_LIMITS
     """None: to be looked up, as they have changed."""
 
@@ -84,12 +81,7 @@ class ClientRows:
         else:
             interval.add(usage)
         client = self._clients.get(key) or self._admit(key)
-        client.requests += usage.requests
-        client.throttled += usage.throttled
-        client.usage += usage.usage
-        client.throttle_ms += usage.throttle_ms
-        client.throttle_ms_max = max(client.throttle_ms_max, usage.throttle_ms_max)
-        client.muted_ms += usage.muted_ms
+        client.totals.add(usage)
         if usage.requests or not client.active_ms:
             client.active_ms = now_ms
         self._write(key, client, state, now_ms, wall_ms)
@@ -144,6 +136,7 @@ class ClientRows:
         if client.limits is None:
             client.limits = configured_limits(self._quotas, key)
         quota, user, client_id = key
+        totals = client.totals
         who = self._connected.get(user, client_id)
         self._stats.write_row(
             client.index,
@@ -158,12 +151,12 @@ class ClientRows:
                 window_seconds=state.measured_ms / 1000,
                 delay_ms=state.delay_ms,
                 delay_max_ms=state.delay_max_ms,
-                requests=client.requests,
-                throttled=client.throttled,
-                usage=client.usage,
-                throttle_ms=client.throttle_ms,
-                throttle_ms_max=client.throttle_ms_max,
-                muted_ms=client.muted_ms,
+                requests=totals.requests,
+                throttled=totals.throttled,
+                usage=totals.usage,
+                throttle_ms=totals.throttle_ms,
+                throttle_ms_max=totals.throttle_ms_max,
+                muted_ms=totals.muted_ms,
                 muted_until_ms=now_ms + mute_left_ms if mute_left_ms else 0,
                 active_ms=client.active_ms,
                 written_wall_ms=wall_ms,
@@ -179,7 +172,9 @@ class ClientRows:
         if not self._free:
             self._forget(next(iter(self._clients)))  # written longest ago
             self.lost_count += 1
-        client = _Client(self._free.pop(), limits=configured_limits(self._quotas, key))
+        quota, user, client_id = key
+        totals = QuotaUsage(quota=quota, user=user, client_id=client_id)
+        client = _Client(self._free.pop(), totals, limits=configured_limits(self._quotas, key))
         self._clients[key] = client
         return client
 
@@ -190,18 +185,9 @@ class ClientRows:
 
 
 def configured_limits(quotas: Quotas, key: Key) -> tuple[float | None, ...]:
-    """What each of the eight rules says for this client, most specific first."""
+    """The limit that each of `RULES` sets for this client."""
     kind, user, client_id = key
-    entities = (
-        QuotaEntity(user, client_id),
-        QuotaEntity(user, DEFAULT),
-        QuotaEntity(user, None),
-        QuotaEntity(DEFAULT, client_id),
-        QuotaEntity(DEFAULT, DEFAULT),
-        QuotaEntity(DEFAULT, None),
-        QuotaEntity(None, client_id),
-        QuotaEntity(None, DEFAULT),
-    )
     return tuple(
-        None if (limits := quotas.get(entity)) is None else limits.get(kind) for entity in entities
+        None if (limits := quotas.get(entity)) is None else limits.get(kind)
+        for entity in entities_for(user, client_id)
     )

@@ -5,15 +5,13 @@ Pure. The fields are described in docs/metrics.md, which names this module as th
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from cluster.metrics.events import Event
 from cluster.model.clocks import WallMs
-from cluster.model.quota_usage import QuotaUsage
+from cluster.model.quota_usage import USAGE_FIELDS, QuotaUsage
 
 VERSION: Final = 1
-_USAGE_FIELDS: Final = tuple(field.name for field in fields(QuotaUsage))
 
 
 class MetricRecord(NamedTuple):
@@ -28,7 +26,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> MetricRecord:
     """A record of kind `quota`; `wall_ms` is the end of the interval."""
-    values = {name: getattr(usage, name) for name in _USAGE_FIELDS}
+    values = {name: getattr(usage, name) for name in USAGE_FIELDS}
     for name in ("limit", "usage", "rate"):  # readers take a column's type from any of its values
         if values[name] is not None:
             values[name] = float(values[name])

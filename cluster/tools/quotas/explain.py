@@ -167,7 +167,7 @@ def _broker_table(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
             _label(state.source),
             rate(quota, state.row.rate),
             rate(quota, state.row.limit),
-            percent(_as_percent(state.row.utilisation)),
+            percent(_as_percent(state.row.utilization)),
             duration(state.row.delay_ms),
             duration(state.muted_left_ms),
             str(state.row.requests),
@@ -198,8 +198,8 @@ def _label(broker: BrokerStats) -> str:
     return str(broker.broker) if broker.state == ALIVE else f"{broker.broker} ({broker.state})"
 
 
-def _as_percent(utilisation: float | None) -> float | None:
-    return None if utilisation is None else utilisation * 100
+def _as_percent(utilization: float | None) -> float | None:
+    return None if utilization is None else utilization * 100
 
 
 def _to_json(

@@ -207,22 +207,22 @@ def _health(brokers: Sequence[BrokerStats]) -> str:
 def _live_cells(group: Sequence[ClientState]) -> "list[Text]":
     worst = group[0]
     style = "dim" if worst.source.is_dead else _colour(worst)
-    return [styled(cell, style) for cell in (*_cells(group), _bar(worst.row.utilisation))]
+    return [styled(cell, style) for cell in (*_cells(group), _bar(worst.row.utilization))]
 
 
 def _colour(state: ClientState) -> str:
-    utilisation = state.row.utilisation
-    if state.muted_left_ms or (utilisation is not None and utilisation >= 1):
+    utilization = state.row.utilization
+    if state.muted_left_ms or (utilization is not None and utilization >= 1):
         return "red"
-    if utilisation is not None and utilisation >= _NEAR:
+    if utilization is not None and utilization >= _NEAR:
         return "yellow"
-    return "" if utilisation is None else "green"
+    return "" if utilization is None else "green"
 
 
-def _bar(utilisation: float | None) -> str:
-    if utilisation is None:
+def _bar(utilization: float | None) -> str:
+    if utilization is None:
         return " " * _BAR_CELLS
-    filled = round(min(1.0, max(0.0, utilisation)) * _BAR_CELLS)
+    filled = round(min(1.0, max(0.0, utilization)) * _BAR_CELLS)
     return "█" * filled + "░" * (_BAR_CELLS - filled)
 
 
@@ -264,8 +264,8 @@ def _sorted_groups(brokers: Sequence[BrokerStats], *, everyone: bool) -> list[li
 
 def _fullness(group: Sequence[ClientState]) -> tuple[bool, float, float]:
     worst = group[0]
-    utilisation = worst.row.utilisation
-    return not worst.source.is_dead, -1.0 if utilisation is None else utilisation, worst.row.rate
+    utilization = worst.row.utilization
+    return not worst.source.is_dead, -1.0 if utilization is None else utilization, worst.row.rate
 
 
 def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
         " ".join(_label(state.source) for state in group),
         rate(row.quota, row.rate),
         rate(row.quota, row.limit),
-        percent(None if row.utilisation is None else row.utilisation * 100),
+        percent(None if row.utilization is None else row.utilization * 100),
         f"{row.delay_ms:,}" if row.delay_ms else "-",
         duration(muted_left_ms) if muted_left_ms else "-",
     )

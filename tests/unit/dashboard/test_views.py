@@ -57,7 +57,7 @@ def test_the_worst_client_comes_first_and_the_dead_last() -> None:
 def test_a_row_is_json_even_where_the_limit_is_0() -> None:
     ((key, states),) = ranked(by_client([state(limit=0.0, rate=5.0)]))
     row = client_row(key, states)
-    assert states[0].row.utilisation == math.inf
+    assert states[0].row.utilization == math.inf
     assert row["brokers"][0]["utilisation"] is None
     assert row["brokers"][0]["limit"] == 0.0
     json.dumps(row, allow_nan=False)

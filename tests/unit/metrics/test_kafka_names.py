@@ -4,7 +4,6 @@ from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.dashboard.families import OWN_FAMILIES
 from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY
-from cluster.metrics.declarations import Unit
 from cluster.metrics.kafka_names import (
     REQUEST_METRICS,
     REQUEST_PARTS,
@@ -17,6 +16,7 @@ from cluster.metrics.kafka_names import (
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import PARTS, TOPIC_VALUES, MetricKind
 from cluster.metrics.stats_reader import read_memory
+from cluster.model.units import Unit
 from cluster.protocol.fetch_codec import FetchedPartition
 from tests.support.broker_stats import counted_values, pass_request
 from tests.support.led_partitions import a_leader_with

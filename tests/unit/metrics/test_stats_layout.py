@@ -119,9 +119,9 @@ def test_every_eight_bytes_are_aligned():
     ("limit", "rate", "expected"),
     [(None, 5.0, None), (10.0, 5.0, 0.5), (0.0, 5.0, math.inf), (0.0, 0.0, 0.0)],
 )
-def test_utilisation(limit, rate, expected):
+def test_utilization(limit, rate, expected):
     assert (
-        QuotaRow(quota="fetch", user="u", client_id="c", limit=limit, rate=rate).utilisation
+        QuotaRow(quota="fetch", user="u", client_id="c", limit=limit, rate=rate).utilization
         == expected
     )
 

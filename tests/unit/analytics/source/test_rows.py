@@ -18,12 +18,12 @@ from cluster.analytics.source.options import (  # noqa: E402
 from cluster.analytics.source.rows import (  # noqa: E402
     RENAMED,
     Wanted,
-    as_sql,
     columns,
     rows_of,
 )
 from cluster.analytics.windows.kinds import KIND_OF  # noqa: E402
 from cluster.analytics.windows.record_schema import NESTED, RECORDS  # noqa: E402
+from cluster.analytics.windows.spark_types import ddl  # noqa: E402
 from cluster.model.errors import UserError  # noqa: E402
 from tests.support.metric_records import (  # noqa: E402
     START_MS,
@@ -102,7 +102,7 @@ def test_keys_have_the_types_that_windows_have(kind: str):
 
 
 def test_sql_declares_every_column():
-    declared = as_sql(columns(Wanted(None, PERMISSIVE)))
+    declared = ddl(columns(Wanted(None, PERMISSIVE)))
     assert declared.startswith(
         "`partition` int, `offset` bigint, `timestamp` timestamp, `kind` str"
     )
