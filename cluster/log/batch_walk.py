@@ -32,6 +32,12 @@ def walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int
     return (size, True) if after == size else (position, False)
 
 
+def base_offset_at(mapping: mmap.mmap, position: int) -> int:
+    """Base offset of the batch at a position."""
+    base_offset: int = WALK.unpack_from(mapping, position)[0]
+    return base_offset
+
+
 def next_offset_at(mapping: mmap.mmap, start: int, position: int, base_offset: int) -> int:
     """The offset that a batch at a position should have: after that of the batch before it.
 

@@ -14,8 +14,9 @@ from typing import Final
 from cluster.log.cleaner.cleaned_segment import CleanedSegment
 from cluster.log.partition_log import PartitionLog
 from cluster.log.replicated import check_replicated
-from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, Segment, modified_ms
+from cluster.log.segment import Segment, modified_ms
 from cluster.log.segment_patch import check_epoch
+from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import MAX_INT32, batches_of

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.log.segment import SEGMENT_SUFFIXES, Segment, segment_path
+from cluster.log.segment import Segment
+from cluster.log.segment_paths import SEGMENT_SUFFIXES, segment_path
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import InOrder, Post, run_now
 

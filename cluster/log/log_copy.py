@@ -8,22 +8,25 @@ import errno
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.log.batch_walk import base_offset_at
 from cluster.log.checkpoints import PARTITION_METADATA, sync_path
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path
 from cluster.log.recovery import FilesState, RecoveredLog
-from cluster.log.segment import (
+from cluster.log.segment import Segment
+from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
-    Segment,
     create_segment_file,
     segment_path,
+    segment_paths,
 )
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
@@ -78,7 +81,7 @@ class LogCopy:
                 return Offset(segment.base_offset)
             if copied.size_bytes < segment.file.size_bytes:
                 position = segment.boundary_before(0, copied.size_bytes)
-                return Offset(segment.base_offset_at(position))
+                return Offset(base_offset_at(segment.file.mapping(), position))
         return self.log.log_end_offset
 
     @property
@@ -106,7 +109,7 @@ class LogCopy:
         for base_offset in gone:
             copied = self._copied.pop(base_offset)
             self.size_bytes -= copied.size_bytes
-            files += [self.directory / path.name for path in copied.segment.paths]
+            files += [self.directory / path.name for path in _paths(copied.segment)]
         return files
 
     def next_piece(self, most_bytes: int) -> Piece | None:
@@ -156,7 +159,7 @@ class LogCopy:
         size = min(left, most_bytes)
         beside: tuple[Path, ...] = ()
         if is_closed and size == left:
-            beside = tuple(path for path in segment.paths if path.suffix != LOG_SUFFIX)
+            beside = tuple(path for path in _paths(segment) if path.suffix != LOG_SUFFIX)
         return Piece(
             segment.file.path,
             segment_path(self.directory, segment.base_offset),
@@ -244,10 +247,20 @@ def sync_moved(log: PartitionLog) -> None:
     """
     directory = log.directory
     try:
-        for path in (*log.segments[-1].paths, directory, directory.parent):
+        for path in (*_paths(log.segments[-1]), directory, directory.parent):
             sync_path(path)
     except OSError as error:
         raise StorageFailed(f"cannot sync {directory}: {error.strerror}") from error
+
+
+def _paths(segment: Segment) -> list[Path]:
+    return segment_paths(segment.directory, segment.base_offset)
+
+
+def _relocated(segment: Segment, directory: Path) -> Segment:
+    moved = shallow_copy(segment)
+    moved.place_in(directory)
+    return moved
 
 
 def relocate(
@@ -266,7 +279,7 @@ def relocate(
         if epochs.entries:
             epochs.write()
         copy.directory.rename(directory)
-        segments = tuple(segment.relocated(directory) for segment in old.segments)
+        segments = tuple(_relocated(segment, directory) for segment in old.segments)
     except OSError as error:
         raise StorageFailed(f"cannot complete {copy.directory}: {error.strerror}") from error
     written = epochs.written

@@ -19,7 +19,7 @@ from cluster.log.directories import (
 from cluster.log.directory_mark import DirectoryMark, read_mark
 from cluster.log.directory_room import DirectoryRoom
 from cluster.log.directory_state import concerns_a_name, has_failed
-from cluster.log.segment import (
+from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,

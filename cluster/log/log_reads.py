@@ -4,6 +4,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster.log.batch_walk import base_offset_at
+from cluster.log.damage import Damage, DamagedBatch
 from cluster.log.mmap_segment import MmapSegment
 from cluster.log.segment import Segment
 from cluster.model.ids import Offset
@@ -70,18 +72,18 @@ def read_slice(
         slot = segment_slot(segments, offset)
     segment = segments[slot]
     if segment.unchecked is not None:
-        segment.look_at_file()
+        look_at_file(segment)
     start = segment.locate(offset)
     while start >= segment.file.size_bytes:  # compaction left nothing from here to the next segment
         slot += 1
         if slot == len(segments):
             return LogSlice(segment.file, start, 0, offset)
         segment = segments[slot]
-        segment.look_at_file()
+        look_at_file(segment)
         start = segment.locate(offset)
     size = segment.file.size_bytes
     next_base = segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset
-    end = size if upper_offset >= next_base else segment.end_before(upper_offset)
+    end = size if upper_offset >= next_base else _end_before(segment, upper_offset)
     if end - start > max_bytes:
         limited = segment.boundary_before(start, start + max(0, max_bytes))
         if limited == start and at_least_one_batch:
@@ -95,8 +97,29 @@ def read_slice(
         return LogSlice(
             segment.file, start, end - start, Offset(next_base) if end == size else after
         )
-    next_offset = next_base if end == size else segment.base_offset_at(end)
+    next_offset = next_base if end == size else base_offset_at(segment.file.mapping(), end)
     return LogSlice(segment.file, start, end - start, Offset(next_offset))
+
+
+def _end_before(segment: Segment, upper_offset: int) -> int:
+    """Position up to which every batch is below an offset; ends at a damaged batch, too."""
+    try:
+        return segment.locate(upper_offset)
+    except DamagedBatch as damaged:
+        return damaged.position
+
+
+def look_at_file(segment: Segment) -> None:
+    """To be called before a read. Raises DamagedBatch for a closed segment whose file was cut."""
+    if segment.unchecked is None or segment.is_active:
+        return
+    missing = segment.unchecked.look_at_file(segment.file)
+    if missing:
+        end = segment.file.size_bytes - missing
+        defect = f"the file ends there, {missing} bytes are missing"
+        path, base_offset = segment.file.path, segment.base_offset
+        segment.damage.note(path, Damage(base_offset, end, base_offset, defect))
+        raise DamagedBatch(path, end)
 
 
 def check_range(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int, Offset]:
@@ -109,11 +132,11 @@ def check_range(segment: Segment, offset: Offset, start: int, end: int) -> tuple
     if unchecked is None:
         return end, offset
     # What is before it shows whether its base offset, which no checksum covers, can be true.
-    before = min(start, segment.position_of_entry(offset))
+    before = min(start, segment.indexes.offsets.position_of(max(0, offset - segment.base_offset)))
     ahead = unchecked.check(segment.file, before, start)
     if ahead.defect is not None:
         damaged = segment.note_damage(ahead.end, ahead.defect)
-        if segment.base_offset_at(start) > offset:
+        if base_offset_at(segment.file.mapping(), start) > offset:
             raise damaged  # no gap that compaction has left: a damaged batch was passed over
     checked = unchecked.check(
         segment.file, start, end, offset if start else min(offset, Offset(segment.base_offset))
@@ -127,5 +150,5 @@ def check_range(segment: Segment, offset: Offset, start: int, end: int) -> tuple
     next_offset = checked.next_offset
     if not next_offset and checked.end < segment.file.size_bytes:
         # The range ends within one that was good before, or before what was appended since.
-        next_offset = segment.base_offset_at(checked.end)
+        next_offset = base_offset_at(segment.file.mapping(), checked.end)
     return checked.end, Offset(next_offset)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cluster.log.log_reads import segment_slot
 from cluster.log.producer_state import ProducerState
-from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.segment_list import SegmentList
+from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import (
     AbortedTransaction,
     DamagedTransactionIndex,

@@ -13,12 +13,7 @@ from struct import Struct
 from typing import IO, Final
 
 from cluster.log.checkpoints import sync_path
-from cluster.log.segment import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    segment_path,
-)
+from cluster.log.segment_paths import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_path
 from cluster.log.segment_swap import CLEANED_SUFFIX
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.records.batch import (

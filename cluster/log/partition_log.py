@@ -32,6 +32,7 @@ from cluster.log.recovery import (
 from cluster.log.replicated import check_replicated, first_replicated
 from cluster.log.segment import Segment
 from cluster.log.segment_list import SegmentList
+from cluster.log.segment_paths import segment_paths
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -379,7 +380,7 @@ class PartitionLog:
         one. Raises StorageFailed.
         """
         segments = self.files.since(self.durability.recovery_point)
-        closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
+        closed = [path for segment in segments[:-1] for path in self._paths(segment)[1:]]
         snapshots = [snapshot_path(self.directory, one.base_offset) for one in segments]
         for segment in segments:
             segment.file.fileno()  # opened here, not on the syncing thread
@@ -389,6 +390,9 @@ class PartitionLog:
             (*closed, *snapshots, self.epochs.path, self.directory),
             self.durability.cuts,
         )
+
+    def _paths(self, segment: Segment) -> list[Path]:
+        return segment_paths(self.directory, segment.base_offset)
 
     def flush(self) -> None:
         """Sync everything appended so far and wait for it. Raises StorageFailed."""
@@ -414,5 +418,5 @@ class PartitionLog:
         snapshot = write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
         if flush:
             target = self.flush_target()
-            replace(target, paths=(*active.paths[1:], snapshot, *target.paths)).sync()
+            replace(target, paths=(*self._paths(active)[1:], snapshot, *target.paths)).sync()
             self.durability.on_synced(target)

@@ -32,12 +32,13 @@ from cluster.log.producer_snapshots import (
     snapshot_path,
 )
 from cluster.log.producer_state import ProducerState
-from cluster.log.segment import (
+from cluster.log.segment import Segment
+from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
-    Segment,
     create_segment_file,
+    remove_segment_files,
     segment_path,
 )
 from cluster.log.segment_swap import CLEANED_SUFFIX, finish_interrupted
@@ -149,7 +150,7 @@ def recover(
             "%s ends at offset %d, before its start %d: emptied", directory, log_end, log_start
         )
         for segment in segments:
-            segment.remove_files()
+            remove_segment_files(directory, segment.base_offset)
         segments = [new_segment(directory, log_start, options, wall_ms)]
         log_end = log_start
         are_trusted = False
@@ -254,14 +255,16 @@ def _load_segments(
         limit = _NO_LIMIT if active else segments[slot + 1].base_offset
         if slot < first_scanned and _trust(segment, active=active, offset_limit=limit):
             if active:
-                end = segment.last_offset()
+                end = _last_offset(segment)
                 log_end = Offset(segment.base_offset if end is None else end + 1)
             continue
         are_trusted = False
         segment.unchecked = None
         if not active and not segment.file.size_bytes and not _was_emptied(segment):
             _log.warning("%s is empty: what it held is lost here", segment.file.path)
-            if slot >= first_scanned and segment.can_hold(segments[slot + 1].base_offset):
+            if slot >= first_scanned and (
+                segments[slot + 1].base_offset - segment.base_offset <= MAX_INT32
+            ):
                 # Others have what it held, if anybody has: the log ends before the hole.
                 _remove(segments[slot + 1 :], "follows a lost segment")
                 segment.start_indexing()
@@ -287,9 +290,23 @@ def _was_emptied(segment: Segment) -> bool:
     One that has lost its batches has the entry of its largest timestamp.
     """
     try:
-        return all(path.stat().st_size == 0 for path in segment.paths[1:3])
+        return all(path.stat().st_size == 0 for path in _index_paths(segment))
     except FileNotFoundError:
         return False
+
+
+def _index_paths(segment: Segment) -> list[Path]:
+    suffixes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+    return [segment_path(segment.directory, segment.base_offset, each) for each in suffixes]
+
+
+def _last_offset(segment: Segment) -> int | None:
+    """Offset of the last record; None when the segment is empty."""
+    last = None
+    start = segment.indexes.offsets.position_before(segment.file.size_bytes)
+    for _, header in segment.headers_from(start):
+        last = header.last_offset
+    return last
 
 
 def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
@@ -303,7 +320,7 @@ def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
         return True
     if not size:
         return active
-    if not segment.has_sound_indexes:
+    if not segment.indexes.are_sound:
         _log.warning("%s has no sound index; rebuilding it", segment.file.path)
         return False
     if active and _last_indexed(segment) >= size:
@@ -447,7 +464,7 @@ def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, 
 def _remove(segments: list[Segment], reason: str) -> None:
     for segment in segments:
         _log.warning("%s deleted: %s", segment.file.path, reason)
-        segment.remove_files()
+        remove_segment_files(segment.directory, segment.base_offset)
 
 
 def _cut(segment: Segment, scan: Scan) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from cluster.log.options import LogOptions
 from cluster.log.producer_snapshots import write_snapshot
 from cluster.log.recovery import LastStop, recover
-from cluster.log.segment import LOG_SUFFIX
+from cluster.log.segment_paths import LOG_SUFFIX
 from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset, TopicPartition
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from weakref import WeakSet
 
+from cluster.log.batch_walk import base_offset_at
 from cluster.log.damage import DamageLog
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.log_reads import segment_slot
@@ -16,6 +17,7 @@ from cluster.log.producer_snapshots import (
 from cluster.log.producer_state import ProducerEntry
 from cluster.log.recovery import new_segment
 from cluster.log.segment import Segment
+from cluster.log.segment_paths import remove_segment_files
 from cluster.log.segment_swap import begin_swap, end_swap
 from cluster.log.unchecked import UncheckedBytes
 from cluster.model.clocks import WallMs
@@ -87,13 +89,13 @@ class SegmentList:
         slot = segment_slot(self.segments, offset)
         kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
         for segment in reversed(gone):  # the last one first: a crash leaves no hole
-            segment.remove_files()
+            remove_segment_files(self.directory, segment.base_offset)
             self.damage.forget(segment.base_offset)
         last = kept[-1]
         position = last.locate(offset)
         end = offset
         if position < last.file.size_bytes:
-            end = Offset(min(offset, last.base_offset_at(position)))
+            end = Offset(min(offset, base_offset_at(last.file.mapping(), position)))
         last.take_options(options)
         last.truncate(position, end)
         self.damage.forget(last.base_offset, position)
@@ -106,7 +108,7 @@ class SegmentList:
         options = self.active.options
         self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
         for segment in reversed(self.segments):
-            segment.remove_files()
+            remove_segment_files(self.directory, segment.base_offset)
             self.damage.forget(segment.base_offset)
         for snapshot in snapshot_offsets(self.directory):
             remove_snapshot(self.directory, snapshot)

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final
 
 from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
+from cluster.log.segment_paths import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import LENGTH_OVERHEAD_BYTES
 

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Sequence
 
 from cluster.log.batch_search import BatchSearch, TimestampOffset
-from cluster.log.log_reads import check_range
+from cluster.log.log_reads import check_range, look_at_file
 from cluster.log.segment import Segment
 from cluster.model.ids import Offset
 from cluster.records.batch import NO_TIMESTAMP, BatchHeader
@@ -23,8 +23,8 @@ def search_timestamp(
     for segment in segments:
         if segment.max_timestamp_ms < timestamp_ms:
             continue
-        segment.look_at_file()
-        start = segment.position_before_timestamp(timestamp_ms)
+        look_at_file(segment)
+        start = _position_before(segment, timestamp_ms)
         for position, header in segment.headers_from(start):
             if header.base_offset >= upper_offset:
                 return None
@@ -36,6 +36,16 @@ def search_timestamp(
     return None
 
 
+def _position_before(segment: Segment, timestamp_ms: int) -> int:
+    """Position from which to look for the first batch that is not older than this.
+
+    Raises StorageFailed.
+    """
+    offset = segment.indexes.offset_before(timestamp_ms)
+    position = segment.indexes.offsets.position_of(offset - segment.base_offset)
+    return segment.checked_entry(position, offset) if position else 0
+
+
 def search_max_timestamp(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
     """The record with the largest timestamp in [bounds); None when there is none."""
     first_offset, upper_offset = bounds
@@ -44,7 +54,7 @@ def search_max_timestamp(segments: Sequence[Segment], bounds: tuple[Offset, Offs
         return None
     offset = newest.max_timestamp_offset
     if first_offset <= offset < upper_offset:
-        newest.look_at_file()
+        look_at_file(newest)
         position = newest.locate(offset)
         for _, header in newest.headers_from(position):
             found = yield from _first_record(
@@ -76,7 +86,7 @@ def _scan_for_max(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) ->
     for segment in sorted(segments, key=_max_timestamp_ms, reverse=True):
         if best is not None and segment.max_timestamp_ms < best[2].max_timestamp:
             break
-        segment.look_at_file()
+        look_at_file(segment)
         for position, header in segment.headers_from(0):
             if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
                 continue

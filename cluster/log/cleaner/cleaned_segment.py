@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster.log.checkpoints import sync_path
 from cluster.log.mmap_segment import MAX_POSITION
 from cluster.log.offset_index import ActiveOffsetIndex
-from cluster.log.segment import (
+from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,

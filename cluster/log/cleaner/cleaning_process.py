@@ -27,7 +27,7 @@ from cluster.log.cleaner.order import (
 )
 from cluster.log.cleaner.segment_groups import group_segments
 from cluster.log.cleaner.transactions import OpenTransactions
-from cluster.log.segment import (
+from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,

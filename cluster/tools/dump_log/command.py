@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from cluster.log.segment_paths import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from cluster.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line

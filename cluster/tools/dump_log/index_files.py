@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cluster.log.segment import INDEX_SUFFIX, LOG_SUFFIX
+from cluster.log.segment_paths import INDEX_SUFFIX, LOG_SUFFIX
 from cluster.tools.dump_log.report import Report, note
 from cluster.tools.stored_batches import (
     NO_LIMIT,

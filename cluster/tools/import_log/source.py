@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from cluster.log.checkpoints import LOG_START_OFFSETS, DamagedCheckpoint, read_offsets
 from cluster.log.directories import parse_directory_name
-from cluster.log.segment import LOG_SUFFIX
+from cluster.log.segment_paths import LOG_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import BatchHeader, read_header

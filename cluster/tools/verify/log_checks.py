@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from cluster.log.directories import parse_directory_name
-from cluster.log.segment import LOG_SUFFIX
 from cluster.log.segment_check import FileToCheck, Hole, SegmentCheck
+from cluster.log.segment_paths import LOG_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.ids import TopicPartition
 

@@ -10,6 +10,7 @@ import pytest
 
 from cluster.log.batch_search import TimestampOffset
 from cluster.log.options import LOG_APPEND_TIME, NO_LIMIT, LogOptions
+from cluster.log.segment_paths import segment_paths
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
@@ -120,7 +121,8 @@ def test_rolls_when_the_index_is_full(tmp_path: Path) -> None:
     assert len(log.segments) > 2
     assert len(read_all(log)) == 40
     for segment in log.segments[:-1]:
-        assert all(path.stat().st_size <= 80 for path in segment.paths[1:3])
+        paths = segment_paths(log.directory, segment.base_offset)
+        assert all(path.stat().st_size <= 80 for path in paths[1:3])
 
 
 def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import (
     ENTRY_BYTES,
     AbortedTransaction,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.log.partition_log import PartitionLog
-from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import AbortedTransaction, read_transactions
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset

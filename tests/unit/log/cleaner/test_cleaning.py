@@ -12,7 +12,7 @@ from cluster.log.cleaner.cleaning_process import work
 from cluster.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.log.cleaner.order import CLEANED, DAMAGED, FAILED
 from cluster.log.partition_log import PartitionLog
-from cluster.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import read_transactions
 from cluster.model.ids import Offset
 from cluster.records.batch import Compression

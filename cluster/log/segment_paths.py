@@ -1,0 +1,46 @@
+"""The names of a segment's files: `<20-digit base offset>` with a suffix for each kind."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from cluster.log import transaction_index
+from cluster.model.errors import StorageFailed
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TRANSACTION_INDEX_SUFFIX: Final = transaction_index.SUFFIX
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""Of every file that a segment may have; the batches first."""
+
+
+def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> Path:
+    """A file of the segment that begins at this offset."""
+    return directory / f"{base_offset:020d}{suffix}"
+
+
+def segment_paths(directory: Path, base_offset: int) -> list[Path]:
+    """Every file that a segment may have, the batches first; some may be absent."""
+    return [segment_path(directory, base_offset, suffix) for suffix in SEGMENT_SUFFIXES]
+
+
+def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> None:
+    """Make an empty file of a segment, unless it exists. Raises StorageFailed.
+
+    It is not kept open: a log that is not written costs no descriptor.
+    """
+    path = segment_path(directory, base_offset, suffix)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    except OSError as error:
+        raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
+
+
+def remove_segment_files(directory: Path, base_offset: int) -> None:
+    """Unlink the files; slices handed out stay readable. Raises StorageFailed."""
+    try:
+        for path in segment_paths(directory, base_offset):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"cannot delete {error.filename}: {error.strerror}") from error
