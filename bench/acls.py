@@ -99,8 +99,8 @@ def _describe_all(directory: Path, acls: dict[ResourcePattern, StoredAcls]) -> N
         "super.users": "User:admin",
     }
     with HandlerStage(directory, settings, clock=SystemClock()) as stage:
-        assert stage.core.acls is not None
-        stage.core.acls.load_at_start()
+        assert stage.core.clients.security.acls is not None
+        stage.core.clients.security.acls.load_at_start()
         admin = stage.connect()
         admin.principal = "admin"
         creations = [

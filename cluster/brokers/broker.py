@@ -146,17 +146,17 @@ class Broker:
         )
         self._enter(BrokerState.STARTING)
         self._core = core = BrokerCore(settings, self._ports())
-        core.metadata.on_view = self._on_view
-        self._limit_connections(core.live.now)
-        core.live.listeners += [self._limit_connections, self._tls.on_settings]
+        core.membership.metadata.on_view = self._on_view
+        self._limit_connections(core.foundation.live.now)
+        core.foundation.live.listeners += [self._limit_connections, self._tls.on_settings]
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
-        self._server.limit_rates(core.connection_rates)
+        self._server.limit_rates(core.limits.connection_rates)
         self._server.serve(
-            core.pipeline.on_frame,
-            core.connected.on_closed,
-            core.authentication.logins.on_connected,
+            core.clients.pipeline.on_frame,
+            core.limits.connected.on_closed,
+            core.clients.security.authentication.logins.on_connected,
         )
         self._enter(BrokerState.RUNNING)
 

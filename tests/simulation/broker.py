@@ -103,10 +103,10 @@ class SimulatedBroker:
                 give_up=lambda _failure: self.die(),
             ),
         )
-        self.table = self.core.table
-        self.metadata = self.core.metadata
-        self.driver = self.core.controller
-        self.requests = self.core.controller_requests
+        self.table = self.core.storage.table
+        self.metadata = self.core.membership.metadata
+        self.driver = self.core.control.driver
+        self.requests = self.core.control.requests
 
     @property
     def is_up(self) -> bool:
@@ -180,7 +180,7 @@ class SimulatedBroker:
         )
 
         def handle() -> None:
-            response = api.handle(request, context, self.core.services)
+            response = api.handle(request, context, self.core.clients.services)
             if not isinstance(response, NotYet):
                 answer(response)
 
@@ -194,7 +194,7 @@ class SimulatedBroker:
         def handle() -> None:
             request = CommitOffsets(group, (OffsetToCommit(topic, 0, offset),))
             try:
-                found = self.core.groups.find(group)
+                found = self.core.groups.coordinator.find(group)
             except Refused as refused:
                 on_code(refused.code)
             else:

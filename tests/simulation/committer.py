@@ -55,7 +55,7 @@ class OffsetCommitter:
         broker = self._cluster.brokers[self._cluster.leader(self._kept_in)]
         asked = FetchOffsets(self._group, (TopicPartitions(READ, (0,)),))
         try:
-            found = broker.core.groups.find(self._group).fetch_offsets(asked)
+            found = broker.core.groups.coordinator.find(self._group).fetch_offsets(asked)
         except Refused:
             return None
         return found.offsets[0].offset

@@ -70,7 +70,7 @@ class Group:
         state = self.cluster.registered_state(self.kept_in)
         if not state or state.leader not in self.cluster.brokers:
             return None
-        groups = self.cluster.brokers[state.leader].core.groups
+        groups = self.cluster.brokers[state.leader].core.groups.coordinator
         try:
             return groups.find(self.name).describe_consumer_group(self.name)
         except Refused:
@@ -281,7 +281,7 @@ class Consumer:
 
         def arrive() -> None:
             try:
-                coordinator = broker.core.groups.find(group.name)
+                coordinator = broker.core.groups.coordinator.find(group.name)
             except Refused:
                 return
             ask(coordinator)

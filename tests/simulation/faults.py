@@ -231,7 +231,7 @@ class FailingDirectories(RandomHistory):
             directory = self._random.choice(broker.directories)
             self._cluster.world.note(f"{partition} of {broker.id} moves to {directory.path.name}")
             with suppress(Refused):  # a directory has failed
-                broker.node.run(lambda: broker.core.moves.move(partition, directory.path))
+                broker.node.run(lambda: broker.core.storage.moves.move(partition, directory.path))
 
     def _repair_directory(self) -> None:
         number = self._any_broker()

@@ -23,7 +23,7 @@ class Guarded:
         assert authorizer is not None
         self.authorizer = authorizer
         self._rules: dict[ResourcePattern, set[AclEntry]] = {}
-        acls = stage.core.acls
+        acls = stage.core.clients.security.acls
         assert acls is not None
         acls.load_at_start()
 

@@ -250,20 +250,20 @@ class HandlerStage:
                 give_up=self.storage_failures.append,
             ),
         )
-        self.core.registration.epoch = BrokerEpoch(BROKER_EPOCH)
-        self.table = self.core.table
-        self.metadata = self.core.metadata
-        self.purgatory = self.core.purgatory
-        self.events = self.core.events
-        self.roles = self.core.roles
-        self.isr_changes = self.core.isr_changes
-        self.changes = self.core.changes
-        self.slices = self.core.slices
-        self.control = self.core.asks
-        self.quotas = self.core.quotas
-        self.liveness = self.core.pings.liveness
-        self.services = self.core.services
-        self.pipeline = self.core.pipeline
+        self.core.membership.registration.epoch = BrokerEpoch(BROKER_EPOCH)
+        self.table = self.core.storage.table
+        self.metadata = self.core.membership.metadata
+        self.purgatory = self.core.replication.purgatory
+        self.events = self.core.replication.events
+        self.roles = self.core.replication.roles
+        self.isr_changes = self.core.replication.isr_changes
+        self.changes = self.core.replication.changes
+        self.slices = self.core.foundation.slices
+        self.control = self.core.membership.asks
+        self.quotas = self.core.limits.quotas
+        self.liveness = self.core.control.pings.liveness
+        self.services = self.core.clients.services
+        self.pipeline = self.core.clients.pipeline
         self.controller = ScriptedController()
         scripted: Any = self.controller
         # What clients ask of the controller, and of the store, stays here until a test answers it.
@@ -355,7 +355,7 @@ class HandlerStage:
     def connect(self, listener: str = "PLAINTEXT") -> StageConnection:
         """Another client."""
         connection = StageConnection(self, listener, next(self._connection_numbers))
-        self.core.authentication.logins.on_connected(connection)
+        self.core.clients.security.authentication.logins.on_connected(connection)
         return connection
 
     def turn(self) -> None:

@@ -11,7 +11,7 @@ from cluster.model.topics import TopicAlteration
 def plan_topic_configs(
     state: ClusterState,
     alterations: Sequence[TopicAlteration],
-    check_configs: Callable[[Mapping[str, str]], None],
+    check_configs: Callable[[Mapping[str, str]], object],
 ) -> tuple[Plan, dict[str, Outcome]]:
     """One plan for all topics whose new configs are valid, and the outcome by topic name."""
     plan = Plan()

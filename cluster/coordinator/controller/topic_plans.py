@@ -37,7 +37,7 @@ class TopicRules:
 
     default_partition_count: int
     default_replication_factor: int
-    check_configs: Callable[[Mapping[str, str]], None]
+    check_configs: Callable[[Mapping[str, str]], object]
     """Raises Refused(invalid_config)."""
     min_insync_replicas: Callable[[Mapping[str, str]], int] = lambda _configs: 1
     """What a topic's overrides, and the settings, make of it."""

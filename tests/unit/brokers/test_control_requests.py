@@ -76,7 +76,7 @@ def test_an_update_for_another_life_is_refused(stage: HandlerStage, epoch: int) 
 
 
 def test_an_update_before_the_registration_is_to_be_sent_again(stage: HandlerStage) -> None:
-    stage.core.registration.epoch = BrokerEpoch(-1)
+    stage.core.membership.registration.epoch = BrokerEpoch(-1)
 
     assert stage.update(a_topic("t", a_partition(ALL))) is None
     assert stage.metadata.topics == {}

@@ -53,7 +53,7 @@ def test_nothing_is_kept_of_a_client_that_has_not_logged_in(stage):
         assert connection.call(message).error_code == 0
     assert stage.quotas.held_bytes == 0
     assert stage.quotas.active_count == 0
-    assert list(stage.core.connected.take_changed()) == []
+    assert list(stage.core.limits.connected.take_changed()) == []
     assert connection.payer.on_closed is None
     assert stage.loop.time.exempt.owed_ns >= 10_000_000
 

@@ -58,7 +58,7 @@ def test_what_an_update_reshapes(
     made = ClusterUpdate(
         controller=metadata.controller_id,
         controller_epoch=metadata.controller_epoch,
-        broker_epoch=stage.core.registration.epoch,
+        broker_epoch=stage.core.membership.registration.epoch,
         is_full=bool(update.get("is_full")),
         brokers=(),
         topics=tuple(update.get("topics", ())),  # type: ignore[arg-type]  # a list of topics

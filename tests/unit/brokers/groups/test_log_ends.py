@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 def gathered(stage: HandlerStage, wanted: dict[str, set[int]]) -> list[Ends]:
     """Told so far; more when peers answer."""
     told: list[Ends] = []
-    for _ in stage.core.log_ends.gather(wanted, told.append):
+    for _ in stage.core.groups.log_ends.gather(wanted, told.append):
         pass
     return told
 
@@ -108,7 +108,7 @@ def test_many_partitions_go_in_several_requests(stage):
 def update_of(stage: HandlerStage, *topics: Any) -> Any:
     """The controller's update as the metadata takes it, without making replicas."""
     received: list[Any] = []
-    stage.core.updates.before_update.append(received.append)
+    stage.core.control.updates.before_update.append(received.append)
     stage.update(*[a_topic("x", a_partition([OTHER]))])
     (update,) = received
     return type(update)(

@@ -49,7 +49,7 @@ def appends_to(
     core = stage.core
     return ShardAppends(
         stage.partition("t"),
-        core.internal_topics,
+        core.replication.internal_topics,
         codec,
         TIMEOUT_MS,
         stage.clock,

@@ -203,7 +203,7 @@ def test_nothing_is_loaded_once_another_leads(stage: HandlerStage, steps_before:
     led = GroupPartition(
         stage.partition("t"),
         shard,
-        stage.core.internal_topics,
+        stage.core.replication.internal_topics,
         Compression.NONE,
         1_000,
         stage.clock,

@@ -85,8 +85,8 @@ def admin(tmp_path: Path) -> Iterator[Admin]:
         "super.users": "User:admin",
     }
     with HandlerStage(tmp_path / "data", settings, clock=TickingClock()) as stage:
-        assert stage.core.acls is not None
-        stage.core.acls.load_at_start()
+        assert stage.core.clients.security.acls is not None
+        stage.core.clients.security.acls.load_at_start()
         yield Admin(stage)
 
 

@@ -605,7 +605,7 @@ def test_api_versions_tells_the_connection_what_software_the_client_is(stage: Ha
     named = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.0"}
     assert client.call(request(ApiKey.API_VERSIONS, 3, **named)).error_code == ErrorCode.none
     assert client.software == ("apache-kafka-java", "3.9.0")
-    known = stage.core.connected.get("ANONYMOUS", "wire")
+    known = stage.core.limits.connected.get("ANONYMOUS", "wire")
     assert known is not None
     assert (known.connection_count, known.software) == (1, client.software)
 

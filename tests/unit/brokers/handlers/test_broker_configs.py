@@ -217,7 +217,7 @@ def test_refusals_change_nothing(
     stage: HandlerStage, name: str, operations: Operations, code: int, detail: str
 ) -> None:
     assert incremental(stage, name, operations) == (code, detail)
-    assert stage.core.live.now is stage.core.live.started
+    assert stage.core.foundation.live.now is stage.core.foundation.live.started
 
 
 def test_deleting_what_is_not_there_is_no_error(stage: HandlerStage) -> None:
@@ -230,7 +230,7 @@ def test_deleting_what_is_not_there_is_no_error(stage: HandlerStage) -> None:
 def test_validate_only_changes_nothing(stage: HandlerStage) -> None:
     operations: Operations = [("log.segment.bytes", SET, "5000000")]
     assert incremental(stage, ME, operations, validate_only=True) == (0, None)
-    assert stage.core.live.now is stage.core.live.started
+    assert stage.core.foundation.live.now is stage.core.foundation.live.started
 
 
 @pytest.mark.parametrize("version", range(3))

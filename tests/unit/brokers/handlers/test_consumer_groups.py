@@ -252,7 +252,7 @@ def test_a_groups_own_timings_are_in_force(coordinator: HandlerStage) -> None:
             "g", {"consumer.heartbeat.interval.ms": "7000"}, -1, coordinator.clock.wall_ms()
         )
     )
-    coordinator.core.group_configs.load_at_start()
+    coordinator.core.groups.configs.load_at_start()
     answer = coordinator.connect().call(joining("m"))
     assert answer.heartbeat_interval.total_seconds() == 7
 

@@ -44,7 +44,7 @@ SETTINGS = {
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[HandlerStage]:
     with HandlerStage(tmp_path, SETTINGS) as made:
-        made.core.authentication.load_at_start()
+        made.core.clients.security.authentication.load_at_start()
         yield made
 
 
@@ -217,7 +217,7 @@ def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
     create(stage, client_of(stage, "alice"), lifetime_ms=1_000)
     kept = create(stage, client_of(stage, "alice")).token_id
     stage.pass_time(1_001)
-    stage.core.authentication.tokens.remove_expired()
+    stage.core.clients.security.authentication.tokens.remove_expired()
     stage.store.work()
     stage.turn()
     assert list(stage.store.store.load_tokens(None).tokens) == [kept]
@@ -229,10 +229,10 @@ def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> Non
     token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)
     stage.store.store.write_token(token, now)
     settle(stage)
-    assert list(stage.core.authentication.tokens.tokens()) == [token]
+    assert list(stage.core.clients.security.authentication.tokens.tokens()) == [token]
     stage.store.store.remove_token("id", now)
     settle(stage)
-    assert list(stage.core.authentication.tokens.tokens()) == []
+    assert list(stage.core.clients.security.authentication.tokens.tokens()) == []
 
 
 def settle(stage: HandlerStage) -> None:
@@ -258,7 +258,10 @@ def test_one_change_reads_one_token(stage: HandlerStage, monkeypatch: pytest.Mon
     assert [path for path in read if path.startswith(paths.TOKENS)] == [
         f"{paths.TOKENS}/{first.token_id}"
     ]
-    ends = {each.token_id: each.expires_at for each in stage.core.authentication.tokens.tokens()}
+    ends = {
+        each.token_id: each.expires_at
+        for each in stage.core.clients.security.authentication.tokens.tokens()
+    }
     assert ends[first.token_id] == now + 5
     assert ends.keys() == {first.token_id, *(each.token_id for each in others)}
 
@@ -275,7 +278,7 @@ def test_a_change_that_names_no_token_has_all_of_them_read(
     client.create(f"{paths.TOKENS}/id", znodes.encode_token(other))
     client.create(paths.TOKEN_CHANGE_PREFIX, named, sequence=True)
     settle(stage)
-    assert other in list(stage.core.authentication.tokens.tokens())
+    assert other in list(stage.core.clients.security.authentication.tokens.tokens())
 
 
 def test_a_token_that_cannot_be_read_lets_nobody_in(stage: HandlerStage) -> None:
@@ -292,7 +295,7 @@ def test_after_a_new_session_all_tokens_are_read(stage: HandlerStage) -> None:
     kept, gone = create(stage, alice), create(stage, alice)
     settle(stage)
     stage.store.client.delete(f"{paths.TOKENS}/{gone.token_id}")  # nobody told us
-    stage.core.authentication.tokens.reload()
+    stage.core.clients.security.authentication.tokens.reload()
     settle(stage)
     assert described(stage, alice) == [kept.token_id]
     answer = renew(stage, alice, gone.hmac)
@@ -339,9 +342,9 @@ def test_other_documents_are_no_tokens(wrong: bytes) -> None:
 def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
     guard = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     with HandlerStage(tmp_path, SETTINGS | guard) as stage:
-        stage.core.authentication.load_at_start()
-        assert stage.core.acls is not None
-        stage.core.acls.load_at_start()
+        stage.core.clients.security.authentication.load_at_start()
+        assert stage.core.clients.security.acls is not None
+        stage.core.clients.security.acls.load_at_start()
         alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
         own = create(stage, alice, renewers=("bob",))
         other = create(stage, bob)
@@ -378,7 +381,7 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
 
 def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
-        made.core.authentication.load_at_start()
+        made.core.clients.security.authentication.load_at_start()
         alice, bob = client_of(made, "alice"), client_of(made, "bob")
         first = [create(made, alice).token_id, create(made, bob, owner="alice").token_id]
         short = create(made, alice, lifetime_ms=1_000)
@@ -400,7 +403,7 @@ def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
 
 def test_tokens_that_are_being_made_are_counted(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
-        made.core.authentication.load_at_start()
+        made.core.clients.security.authentication.load_at_start()
         clients = [client_of(made, "alice") for _ in range(5)]
         message = request(
             ApiKey.CREATE_DELEGATION_TOKEN,
@@ -440,9 +443,9 @@ def test_passwords_of_tokens_are_derived_when_first_used_and_not_at_start(
         return credential_of(mechanism, password, *rest)
 
     monkeypatch.setattr(delegation_tokens, "credential_of", counted)
-    authentication = stage.core.authentication
+    authentication = stage.core.clients.security.authentication
     store: Any = stage.store
-    rules = token_rules(stage.core.live.now)
+    rules = token_rules(stage.core.foundation.live.now)
     again = DelegationTokens(store, stage.loop, stage.clock.wall_ms, rules)
     again.load_at_start()
     assert len(list(again.tokens())) == 1_501

@@ -110,7 +110,7 @@ def test_a_name_that_no_group_can_have(stage: HandlerStage) -> None:
 def test_a_partition_that_is_being_loaded_says_so(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage)
-    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
     groups.on_resigned(partition.id)
     groups.on_elected(partition, LeaderEpoch(1))
     told = explain(stage)
@@ -203,8 +203,10 @@ def test_nothing_is_handed_on_where_nothing_is_known(stage: HandlerStage) -> Non
 def test_a_message_of_histories_is_bounded(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     for number in range(249):
-        stage.core.groups.former.keep(0, f"g{number}", [stint(20, 1 << 40, broker=BROKER)])
-    stage.core.groups.former.keep(0, "last", [stint(20)])
+        stage.core.groups.coordinator.former.keep(
+            0, f"g{number}", [stint(20, 1 << 40, broker=BROKER)]
+        )
+    stage.core.groups.coordinator.former.keep(0, "last", [stint(20)])
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
     ((_, message),) = asked_to_keep(stage)
     size = sum(map(len, message.histories))

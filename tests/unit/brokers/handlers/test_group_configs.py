@@ -26,7 +26,7 @@ Operations = list[tuple[str, int, str | None]]
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[HandlerStage]:
     with HandlerStage(tmp_path / "data") as made:
-        made.core.group_configs.load_at_start()
+        made.core.groups.configs.load_at_start()
         yield made
 
 
@@ -80,10 +80,10 @@ def listed(stage: HandlerStage, *types: int, version: int = 1) -> Any:
 
 
 def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage) -> None:
-    assert stage.core.group_configs.timings("g") == DEFAULTS
+    assert stage.core.groups.configs.timings("g") == DEFAULTS
     assert altered(stage, [(SESSION, SET, "50000")]) == (CODES.none, None)
-    assert stage.core.group_configs.timings("g") == ConsumerTimings(50_000, 5_000)
-    assert stage.core.group_configs.timings("h") == DEFAULTS
+    assert stage.core.groups.configs.timings("g") == ConsumerTimings(50_000, 5_000)
+    assert stage.core.groups.configs.timings("h") == DEFAULTS
     entries = {each.name: each for each in described(stage).configs}
     assert list(entries) == sorted(entries)
     assert {INTERVAL, SESSION} < entries.keys()
@@ -93,7 +93,7 @@ def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage
     assert (synonym.name, synonym.value, synonym.source) == (SESSION, "50000", 8)
     assert not entries[SESSION].read_only
     assert altered(stage, [(SESSION, DELETE, None)]) == (CODES.none, None)
-    assert stage.core.group_configs.timings("g") == DEFAULTS
+    assert stage.core.groups.configs.timings("g") == DEFAULTS
 
 
 def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
@@ -103,7 +103,7 @@ def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
     stage.turn()
     stage.store.work()
     stage.turn()
-    assert stage.core.group_configs.timings("g") == ConsumerTimings(45_000, 6_000)
+    assert stage.core.groups.configs.timings("g") == ConsumerTimings(45_000, 6_000)
 
 
 @pytest.mark.parametrize("texts", [{INTERVAL: "1"}, {SESSION: "x"}, {"retention.ms": "5"}])
@@ -111,8 +111,8 @@ def test_what_a_registry_has_and_cannot_be_used_is_left_out(
     stage: HandlerStage, texts: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.store.call(lambda store: store.write_group_config("g", texts, -1, stage.clock.wall_ms()))
-    stage.core.group_configs.load_at_start()
-    assert stage.core.group_configs.timings("g") == DEFAULTS
+    stage.core.groups.configs.load_at_start()
+    assert stage.core.groups.configs.timings("g") == DEFAULTS
     assert "configs of group g are not used" in caplog.text
 
 
@@ -137,7 +137,7 @@ def test_what_a_group_may_not_have(
 ) -> None:
     found, text = altered(stage, operations)
     assert (found, message in (text or "")) == (code, True), text
-    assert stage.core.group_configs.group_ids() == []
+    assert stage.core.groups.configs.group_ids() == []
 
 
 def test_the_session_is_longer_than_the_interval(tmp_path: Path) -> None:
@@ -158,14 +158,14 @@ def test_a_group_without_a_name_has_no_configs(stage: HandlerStage) -> None:
 
 def test_checking_alone_changes_nothing(stage: HandlerStage) -> None:
     assert altered(stage, [(SESSION, SET, "50000")], validate_only=True)[0] == CODES.none
-    assert stage.core.group_configs.group_ids() == []
+    assert stage.core.groups.configs.group_ids() == []
 
 
 @pytest.mark.parametrize("name", ["a/b", ".", "..", "<default>", "\u00e9 %2F~", "x" * 300])
 def test_any_group_id_can_have_configs(stage: HandlerStage, name: str) -> None:
     assert altered(stage, [(SESSION, SET, "50000")], name)[0] == CODES.none
-    assert stage.core.group_configs.group_ids() == [name]
-    assert stage.core.group_configs.timings(name) == ConsumerTimings(50_000, 5_000)
+    assert stage.core.groups.configs.group_ids() == [name]
+    assert stage.core.groups.configs.timings(name) == ConsumerTimings(50_000, 5_000)
 
 
 def test_only_the_asked_keys_are_described(stage: HandlerStage) -> None:

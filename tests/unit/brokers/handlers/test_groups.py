@@ -195,7 +195,7 @@ def test_whoever_does_not_coordinate_says_so(stage: HandlerStage) -> None:
 def test_a_coordinator_that_loads_says_so(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage, "known")
-    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
     groups.on_resigned(partition.id)
     groups.on_elected(partition, LeaderEpoch(1))
     assert codes_of_all(stage) == {LOADING}
@@ -609,7 +609,7 @@ def test_groups_and_offsets_are_there_after_another_election(stage: HandlerStage
 def test_a_load_of_an_earlier_epoch_is_given_up(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage).commit({T0: 5})
-    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
     groups.on_resigned(partition.id)
     groups.on_elected(partition, LeaderEpoch(1))
     groups.on_resigned(partition.id)
@@ -631,7 +631,7 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
     client = stage.connect()
     for number in range(3):
         client.call(commit_offsets(f"g{number}", {T0: number}, version=9))
-    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
     damaged = [NewRecord(b"v", offset_key("g9", "t", 0), 1), NewRecord(b"", b"\x00\x01\x00", 1)]
     append(
         partition.log,
@@ -670,7 +670,7 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     lead_offsets_topic(stage)
     client = stage.connect()
     client.call(commit_offsets("g", {T0: 1}, version=9))
-    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
 
     def fail(*_: object, **__: object) -> None:
         raise StorageFailed("cannot map the file")
@@ -691,7 +691,7 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
 def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: HandlerStage) -> None:
     for group in ("a", "b", "c"):
         assert one_member(coordinator, group).beat() == 0
-    groups = coordinator.core.groups
+    groups = coordinator.core.groups.coordinator
     looked_at = []
     for led in groups.all_loaded():  # in slices: the partitions move in between
         looked_at += led.group_ids()
@@ -779,7 +779,7 @@ def test_without_the_topic_there_are_no_groups(stage: HandlerStage) -> None:
 
 
 def test_long_group_ids_are_not_remembered(coordinator: HandlerStage) -> None:
-    find = coordinator.core.groups.partition_of
+    find = coordinator.core.groups.coordinator.partition_of
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -471,7 +471,7 @@ def test_a_setting_lets_clients_write_metric_records(stage: HandlerStage) -> Non
     asked = produce_to((METRICS_TOPIC, 0, a_batch()))
     assert codes(client.call(asked)) == [ErrorCode.invalid_topic_exception]
 
-    live = stage.core.live
+    live = stage.core.foundation.live
     values = {METRICS_TOPIC_CLIENT_PRODUCE.name: "true"}
     live.replace(applied(live.started, {CLUSTER_WIDE: values}).settings)
 

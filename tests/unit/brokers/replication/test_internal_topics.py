@@ -31,7 +31,7 @@ def led_by(leader: int, epoch: int = 0):
 
 def append(stage: HandlerStage) -> list[AppendOutcome]:
     outcomes: list[AppendOutcome] = []
-    stage.core.internal_topics.append(T0, memoryview(a_batch()), outcomes.append)
+    stage.core.replication.internal_topics.append(T0, memoryview(a_batch()), outcomes.append)
     return outcomes
 
 
@@ -55,7 +55,7 @@ def test_a_leader_that_is_alone_has_committed_at_once(stage):
 def test_a_batch_whose_sync_fails_is_in_the_log_and_sent_to_followers(stage, monkeypatch):
     stage.update(a_topic("t", a_partition(ALL), configs={"flush.messages": "1"}))
     told: list[TopicPartition] = []
-    stage.core.events.appended_listeners.append(told.append)
+    stage.core.replication.events.appended_listeners.append(told.append)
 
     def refuse(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -113,7 +113,7 @@ class Keeper:
 
 def test_a_keeper_loads_when_this_broker_begins_to_lead_and_unloads_when_it_ends(stage):
     keeper = Keeper()
-    stage.core.internal_topics.keep("t", keeper)
+    stage.core.replication.internal_topics.keep("t", keeper)
     stage.update(led_by(OTHER), a_topic("u", a_partition([BROKER])))
     assert keeper.take() == []
 
@@ -127,7 +127,7 @@ def test_a_keeper_loads_when_this_broker_begins_to_lead_and_unloads_when_it_ends
 
 def test_a_keeper_unloads_when_the_session_is_lost_or_the_topic_is_deleted(stage):
     keeper = Keeper()
-    stage.core.internal_topics.keep("t", keeper)
+    stage.core.replication.internal_topics.keep("t", keeper)
     stage.update(led_by(BROKER, 1))
     stage.changes.on_session_lost()
     assert keeper.take() == [("load", 1), ("unload", 0)]

@@ -69,7 +69,7 @@ def link(stage: HandlerStage) -> RecordingLink:
     events.appended_listeners.append(made.on_appended)
     events.watermark_listeners.append(made.on_high_watermark_moved)
     events.role_listeners.insert(0, made.on_role_changed)
-    replication: Any = stage.core.replication
+    replication: Any = stage.core.replication.link
     replication.follow, replication.unfollow = made.follow, made.unfollow
     replication.leader_side = made
     return made
@@ -152,9 +152,9 @@ def test_whoever_leads_or_has_no_leader_follows_nobody(
 def test_a_replica_that_is_not_here_is_made_when_somebody_leads(stage: HandlerStage) -> None:
     """Its disk may not be mounted, and have its log when it is again."""
     stage.update(led_by(-1, 1))
-    assert stage.core.table.find(T0) is None
+    assert stage.core.storage.table.find(T0) is None
     stage.update(led_by(OTHER, 2))
-    assert stage.core.table.find(T0) is not None
+    assert stage.core.storage.table.find(T0) is not None
 
 
 def test_a_deleted_topic_is_followed_no_more(stage: HandlerStage, link: RecordingLink) -> None:

@@ -36,7 +36,7 @@ class Side:
         self.stage = HandlerStage(
             self._root, number=self.number, sockets=self.context, machine=self._machine
         )
-        self.link = self.stage.core.replication
+        self.link = self.stage.core.replication.link
 
     def restart(self) -> None:
         """In another process, as it were: the files stay, endpoint and keys are others."""

@@ -185,7 +185,7 @@ def test_changed_users_count_from_the_next_connection_on(stage: HandlerStage) ->
     early, client = stage.connect("SASL_PLAINTEXT"), stage.connect("SASL_PLAINTEXT")
     log_in(early)
     text = SETTINGS[key].replace("alice", "carol")
-    stage.core.live.replace(broker_settings(SETTINGS | {"broker.id": "1", key: text}))
+    stage.core.foundation.live.replace(broker_settings(SETTINGS | {"broker.id": "1", key: text}))
     late = stage.connect("SASL_PLAINTEXT")
     begin(late)
     assert prove(late, b"\0carol\0secret").error_code == 0
@@ -202,6 +202,6 @@ def test_settings_that_contradict_each_other_change_nothing(stage: HandlerStage)
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
         ),
     }
-    stage.core.live.replace(broker_settings(SETTINGS | without_keys))
+    stage.core.foundation.live.replace(broker_settings(SETTINGS | without_keys))
     client = stage.connect("SASL_PLAINTEXT")
     assert log_in(client).error_code == 0

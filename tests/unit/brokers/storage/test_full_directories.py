@@ -37,7 +37,7 @@ def stage(disk: MeasuredDisk, tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def look(stage: HandlerStage) -> None:
-    stage.core.full_directories.look()
+    stage.core.maintenance.full_directories.look()
     stage.turn()
 
 
@@ -78,7 +78,7 @@ def test_committed_offsets_are_taken_out_of_the_reserve(
     disk.leave(10 * MIB)
     look(stage)
     outcomes: list[Any] = []
-    stage.core.internal_topics.append(
+    stage.core.replication.internal_topics.append(
         TopicPartition("__consumer_offsets", 0), memoryview(a_batch()), outcomes.append
     )
     assert [outcome.code for outcome in outcomes] == [ErrorCode.none]
@@ -119,7 +119,7 @@ def test_what_may_be_deleted_is_looked_for_every_three_seconds_while_it_is_full(
     stage: HandlerStage, disk: MeasuredDisk
 ) -> None:
     looks: list[int] = []
-    stage.core.full_directories.while_full = lambda: looks.append(stage.loop.now_ms)
+    stage.core.maintenance.full_directories.while_full = lambda: looks.append(stage.loop.now_ms)
     for _ in range(20):
         look(stage)
     assert looks == []

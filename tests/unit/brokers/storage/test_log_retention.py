@@ -115,7 +115,7 @@ def test_a_restarted_broker_deletes_nothing_before_it_knows_what_a_topic_keeps(
         after = Retaining(stage)
         stage.pass_time(2 * HOUR_MS)
         after.check()
-        stage.core.live.replace(stage.core.live.now)
+        stage.core.foundation.live.replace(stage.core.foundation.live.now)
         after.check()
         assert offsets_in(stage.partition("t")) == [0, 1, 2, 3, 4, 5]
         stage.update(a_topic("t", ALONE, configs={"retention.ms": "-1"}))

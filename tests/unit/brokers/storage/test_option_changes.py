@@ -27,7 +27,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 def change(stage: HandlerStage, **texts: str) -> None:
     values = {key.replace("_", "."): text for key, text in texts.items()}
-    live = stage.core.live
+    live = stage.core.foundation.live
     live.replace(applied(live.started, {CLUSTER_WIDE: values}).settings)
 
 
@@ -45,7 +45,7 @@ def test_logs_follow_the_broker_except_where_their_topic_has_a_value(stage: Hand
     assert segment_bytes(stage, "follows") == {7_000}
     assert segment_bytes(stage, "own") == {5_000}
     assert stage.partition("follows").min_insync_replicas == 2
-    assert stage.core.live[keys.LOG_SEGMENT_BYTES] == 7_000
+    assert stage.core.foundation.live[keys.LOG_SEGMENT_BYTES] == 7_000
 
     change(stage)
     assert segment_bytes(stage, "follows") == {1 << 30}

@@ -177,7 +177,7 @@ def test_the_rate_of_moving_changes_while_it_moves(
 ) -> None:
     stage.update(a_topic("t", a_partition([BROKER]), configs=SMALL))
     append(stage, *[BIG] * 9)
-    live = stage.core.live
+    live = stage.core.foundation.live
     key = REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND.name
 
     def pieces_within_a_second(bytes_per_second: int) -> int:
@@ -434,7 +434,7 @@ def test_a_crash_at_any_point_loses_nothing_and_the_move_goes_on(
     thread.forget()
     with make_stage(tmp_path, thread) as again:
         assert content(again) == before
-        again.core.moves.resume()
+        again.core.storage.moves.resume()
         work_until_idle(again, thread)
         assert content(again) == before
         found = [path.name for name in ("one", "two") for path in (tmp_path / name).glob("t-0*")]
@@ -460,7 +460,7 @@ def test_a_copy_whose_original_is_in_a_failed_directory_is_kept(
     (tmp_path / "one").rename(tmp_path / "aside")
     (tmp_path / "one").write_bytes(b"in the way")
     with make_stage(tmp_path, thread) as again:
-        again.core.moves.resume()
+        again.core.storage.moves.resume()
         work_until_idle(again, thread)
         assert len(list((tmp_path / "two").glob("t-0.*-future"))) == 1
 

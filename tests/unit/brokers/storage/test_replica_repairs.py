@@ -134,7 +134,7 @@ def test_a_fetch_of_damaged_records_waits_until_they_are_repaired(
     lines = [(one.levelname, one.getMessage()) for one in caplog.records]
     assert [level for level, text in lines if "damaged at byte" in text] == ["ERROR"]
     assert [level for level, text in lines if "are repaired, from broker 2" in text] == ["WARNING"]
-    counts = replicas.leader.core.integrity.counts
+    counts = replicas.leader.core.maintenance.scrubber.counts
     assert (counts.damaged, counts.repaired) == (1, 1)
 
 
@@ -179,17 +179,17 @@ def test_a_fetch_does_not_wait_longer_than_its_time_or_the_brokers_patience(
 
 
 def test_the_scrub_has_a_follower_repaired(replicas: Replicas) -> None:
-    live = replicas.other.core.live
+    live = replicas.other.core.foundation.live
     live.replace(applied(live.now, {OWN: {LOG_SCRUB_INTERVAL_MS.name: "5000"}}).settings)
     offset, before = damage(replicas.followed, slot=0, batch=1)
     stage = replicas.other
-    stage.core.integrity.start()
+    stage.core.maintenance.start_scrubbing()
     for _ in range(100):
         stage.pass_time(1_000)
         replicas.deliver()
     assert file_of(replicas.followed, 0) == before
     assert len(replicas.followed.log.damage) == 0
-    counts = stage.core.integrity.counts
+    counts = stage.core.maintenance.scrubber.counts
     assert counts.checked_bytes > replicas.followed.log.size_bytes
     assert (counts.damaged, counts.repaired) == (1, 1)
     assert offset == 1
@@ -391,7 +391,7 @@ def test_damaged_logs_are_not_compacted(replicas: Replicas, *, is_damaged: bool)
     if is_damaged:
         offset, _ = damage(replicas.led)
         fetch(replicas.leader, offset)
-    cleaner = replicas.leader.core.cleaner
+    cleaner = replicas.leader.core.maintenance.cleaner
     cleaner.start()
     turns(replicas.leader)
     assert cleaner.counts.cleanings == (0 if is_damaged else 1)

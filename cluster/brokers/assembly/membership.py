@@ -1,0 +1,26 @@
+"""Assembles what makes a broker a member of its cluster: registration and the metadata cache."""
+
+from dataclasses import dataclass
+
+from cluster.brokers.assembly.foundation import Foundation
+from cluster.brokers.membership.controller_asks import ControllerAsks
+from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.membership.registration import Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The broker's registration, its copy of the cluster's state and its way to the controller."""
+
+    metadata: MetadataCache
+    registration: Registration
+    asks: ControllerAsks
+
+
+def assemble_membership(foundation: Foundation) -> Membership:
+    """Registers nothing yet."""
+    ports = foundation.ports
+    metadata = MetadataCache(ports.cluster_id)
+    registration = Registration(ports.store, ports.loop, ports.clock)
+    asks = ControllerAsks(foundation.id, ports.loop, metadata, ports.control_link, registration)
+    return Membership(metadata, registration, asks)

@@ -1,0 +1,94 @@
+"""Assembles replication: roles of replicas, follower fetches, requests that wait for them."""
+
+from dataclasses import dataclass
+
+from cluster.brokers.assembly import options
+from cluster.brokers.assembly.foundation import Foundation
+from cluster.brokers.assembly.membership import Membership
+from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.metrics.counters import isr_counter
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.replication.internal_topics import InternalTopics
+from cluster.brokers.replication.isr_changes import IsrChanges
+from cluster.brokers.replication.partition_events import PartitionEvents
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.role_changes import RoleChanges
+from cluster.config import broker as keys
+
+_ROLES_TICK_MIN_MS, _ROLES_TICK_MAX_MS = 50, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """Lifecycle: `start` begins to look for followers that lag; `link` is to be closed."""
+
+    foundation: Foundation
+    events: PartitionEvents
+    purgatory: Purgatory
+    isr_changes: IsrChanges
+    link: ReplicationLink
+    internal_topics: InternalTopics
+    roles: ReplicaRoles
+    changes: RoleChanges
+
+    def start(self) -> None:
+        """Start the timer of the leaders' look at their followers."""
+        lag_ms = self.foundation.live[keys.REPLICA_LAG_TIME_MAX_MS]
+        period_ms = max(_ROLES_TICK_MIN_MS, min(lag_ms // 2, _ROLES_TICK_MAX_MS))
+        self.foundation.ports.loop.call_every(period_ms, self.changes.look_round)
+
+
+def assemble_replication(
+    foundation: Foundation, membership: Membership, storage: Storage
+) -> Replication:
+    """Binds the port that followers fetch from."""
+    ports, live, table = foundation.ports, foundation.live, storage.table
+    loop = ports.loop
+    events = PartitionEvents(loop.defer)
+    purgatory = Purgatory(loop.call_at, loop.time)
+    isr_changes = IsrChanges(
+        table, events, membership.asks, lambda: loop.now_ms, isr_counter(ports.counters)
+    )
+    link = _replication_link(foundation, membership, events, isr_changes)
+    leader_side = link.leader_side
+    events.appended_listeners.append(leader_side.on_appended)
+    events.watermark_listeners.append(leader_side.on_high_watermark_moved)
+    events.start_listeners.append(leader_side.on_log_start_moved)
+    events.role_listeners += [leader_side.on_role_changed, purgatory.check]
+    events.moved_listeners.append(purgatory.check)
+    internal_topics = InternalTopics(table, events, ports.clock, loop)
+    roles = ReplicaRoles(
+        foundation.id,
+        table,
+        live[keys.REPLICA_LAG_TIME_MAX_MS],
+        events,
+        isr_changes,
+        link,
+        ports.clock.wall_ms,
+    )
+    changes = RoleChanges(roles, table, membership.metadata, foundation.slices, lambda: loop.now_ms)
+    return Replication(
+        foundation, events, purgatory, isr_changes, link, internal_topics, roles, changes
+    )
+
+
+def _replication_link(
+    foundation: Foundation,
+    membership: Membership,
+    events: PartitionEvents,
+    isr_changes: IsrChanges,
+) -> ReplicationLink:
+    ports, live = foundation.ports, foundation.live
+    return ReplicationLink(
+        ports.sockets,
+        ports.loop,
+        ports.clock,
+        live[keys.CONTROL_HOST],
+        options.fetch_options(live.now, ports.machine, lambda: membership.registration.epoch),
+        live[keys.REPLICA_FETCH_MAX_BYTES],
+        isr_changes,
+        ports.random,
+        events.on_high_watermark_moved,
+        live[keys.REPLICATION_PORT],
+    )
