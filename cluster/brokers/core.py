@@ -98,7 +98,7 @@ class BrokerCore:
         )
 
     def _start_timers(self) -> None:
-        """Of timers that are due in the same turn, the one started first is called first."""
+        """Start all timers. Those that are due in the same turn are called in this order."""
         self.maintenance.start_retention()
         self.replication.start()
         self.storage.start()

@@ -28,8 +28,8 @@ class Groups:
     log_ends: LeaderLogEnds
 
     def note_reshaped_topics(self, update: ClusterUpdate) -> None:
-        """To be called before an update of the cluster's state is applied; the group coordinator
-        is told at the end of the turn, when it is.
+        """Called before an update is applied to the metadata cache; tells the group coordinator of
+        changed topics at the end of the turn, when it has been applied.
         """
         names = self.topics.reshaped_by(update)
         if names:

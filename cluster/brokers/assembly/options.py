@@ -1,4 +1,4 @@
-"""From settings to the small option objects that the broker's parts are given. Pure."""
+"""Makes the option records of the broker's parts from its settings. Pure."""
 
 import logging
 from collections.abc import Callable, Mapping

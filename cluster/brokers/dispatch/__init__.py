@@ -1,1 +1,1 @@
-"""From a frame to its handler and back."""
+"""Dispatches each frame to its handler and sends the answer."""

@@ -1,4 +1,4 @@
-"""From a frame to an answer: header, dispatch, decode, handle, encode, send.
+"""Answers frames: header, dispatch, decode, handle, encode, send.
 
 The one place where errors are handled: what a peer did wrong closes its connection; a bug of ours
 is logged with its trace and closes it too, since no correct answer is known. Everything that is
