@@ -32,7 +32,8 @@ import psutil
 
 from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.network.channel import Channel
-from cluster.launch import StartOptions, start
+from cluster.launch.options import StartOptions
+from cluster.launch.start import start
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind, QuotaRow
 from cluster.metrics.stats_reader import read_stats

@@ -33,6 +33,7 @@ from cluster.config.value_type import (
     string,
     string_list,
 )
+from cluster.model.addresses import BROKER_PORT, LOOPBACK, REGISTRY_PORT
 from cluster.model.security import SaslMechanism, SecurityProtocol
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ BROKER_RACK: Final = broker_setting(
 LISTENERS: Final = broker_setting(
     "listeners",
     listener_list(),
-    default=(Listener("PLAINTEXT", "127.0.0.1", 9092),),
+    default=(Listener("PLAINTEXT", LOOPBACK, BROKER_PORT),),
     doc="Names and addresses to listen on; port 0 takes any free port. A name other than that of a"
     " security protocol needs an entry in listener.security.protocol.map.",
 )
@@ -138,7 +139,7 @@ ADVERTISED_LISTENERS: Final[Setting[tuple[Listener, ...]]] = broker_setting(
 ZOOKEEPER_CONNECT: Final = broker_setting(
     "zookeeper.connect",
     matching(r"[^\s,/]+(,[^\s,/]+)*(/\S*)?", "host:port[,host:port...][/chroot]"),
-    default="127.0.0.1:2181",
+    default=f"{LOOPBACK}:{REGISTRY_PORT}",
     scope=Scope.CLUSTER,
     doc="Where the registry answers: the built-in one or a ZooKeeper ensemble.",
 )
@@ -265,7 +266,7 @@ INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
 CONTROL_HOST: Final = broker_setting(
     "milena.control.host",
     matching(r"[^\s/:]+|[0-9a-fA-F:]+", "a host name or address"),
-    default="127.0.0.1",
+    default=LOOPBACK,
     doc="Address on which other brokers reach this one's control and replication endpoints; any but"
     " a loopback one needs milena.registry.auth, by which links are encrypted and authenticated.",
 )

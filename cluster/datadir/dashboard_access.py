@@ -5,11 +5,12 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from cluster.model.addresses import LOOPBACK
 from cluster.model.errors import UserError
 
 USER: Final = "milena"
 """The only user of a dashboard that asks for a password."""
-LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK_NAMES: Final = frozenset({LOOPBACK, "localhost", "::1"})
 """Addresses to listen on that no other machine reaches."""
 
 

@@ -1,6 +1,16 @@
-"""What the text of an address says by itself. Pure; resolves no names."""
+"""The addresses that a cluster has by default, and what the text of an address says by itself.
+
+Pure; resolves no names.
+"""
 
 import ipaddress
+from typing import Final
+
+LOOPBACK: Final = "127.0.0.1"
+BROKER_PORT: Final = 9092
+"""Of broker 0; the next ones follow."""
+REGISTRY_PORT: Final = 2181
+DASHBOARD_PORT: Final = 9292
 
 
 def is_address(host: str) -> bool:

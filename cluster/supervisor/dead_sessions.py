@@ -12,11 +12,11 @@ from typing import Final
 
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.session_close import close_session
+from cluster.model.addresses import REGISTRY_PORT
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT_MS: Final = 1_000
-_DEFAULT_PORT: Final = 2181
 
 
 def close_dead_session(
@@ -63,7 +63,7 @@ def registry_hosts(address: str) -> list[tuple[str, int]]:
     for server in address.partition("/")[0].split(","):
         host, _, port = server.rpartition(":")
         if not host:
-            servers.append((port, _DEFAULT_PORT))
+            servers.append((port, REGISTRY_PORT))
         elif port.isdecimal():
             servers.append((host.strip("[]"), int(port)))
     return servers

@@ -15,6 +15,7 @@ from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.topics import INTERNAL_TOPICS
 from cluster.runtime.installation import launcher
+from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import (
     CONNECT_TIMEOUT_S,
@@ -22,7 +23,7 @@ from cluster.tools.kafka_connection import (
     connect,
     explained,
 )
-from cluster.tools.options import at_least_one, key_value, not_negative
+from cluster.tools.options import key_value
 from cluster.tools.record_printer import PROPERTIES, ConsumedRecord, Headers, RecordPrinter
 from cluster.tools.terminal import readable
 

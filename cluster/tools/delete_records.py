@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, add_connection, connect, explained
-from cluster.tools.options import integer, not_negative
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

@@ -6,10 +6,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.launch.options import add_start_options
+from cluster.model.addresses import BROKER_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, launcher, shown
 from cluster.tools.arguments import add_command
-from cluster.tools.options import integer
 
 if TYPE_CHECKING:
     from cluster.datadir.paths import DataDir
@@ -37,14 +38,13 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--keep", action="store_true", help="leave the cluster and its data as they are"
     )
     parser.add_argument("--short", action="store_true", help="shorter phases: under a minute")
-    parser.add_argument(
-        "--secure", action="store_true", help="with TLS, a password and ACLs, as start --secure"
-    )
-    parser.add_argument(
-        "--port",
-        type=_port,
-        metavar="PORT",
-        help="port of broker 0 (default: 9092, or free ones if that is taken)",
+    add_start_options(
+        parser,
+        ("secure", "port"),
+        {
+            "secure": "with TLS, a password and ACLs, as start --secure",
+            "port": f"port of broker 0 (default: {BROKER_PORT}, or free ones if that is taken)",
+        },
     )
 
 
@@ -226,10 +226,3 @@ class _Demo:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _port(text: str) -> int:
-    port = integer(text)
-    if not 0 <= port <= 65_535:
-        raise argparse.ArgumentTypeError("must be from 0 to 65535")
-    return port

@@ -15,15 +15,13 @@ from typing import Any, Final
 from cluster.datadir.lock_file import is_locked
 from cluster.datadir.paths import DataDir
 from cluster.datadir.supervisor_socket import ask_supervisor
+from cluster.model.addresses import BROKER_PORT, LOOPBACK, REGISTRY_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, shown
 from cluster.runtime.interrupts import deferred_interrupt, handled_by
 from cluster.runtime.ports import WantedPort, choose_ports
 
 BROKERS: Final = 3
-DEFAULT_PORT: Final = 9092
-DEFAULT_REGISTRY_PORT: Final = 2181
-_HOST: Final = "127.0.0.1"
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
@@ -116,16 +114,16 @@ def remove_cluster(files: DataDir) -> None:
 
 
 def wanted_ports(port: int | None) -> tuple[int, int]:
-    first = DEFAULT_PORT if port is None else port
+    first = BROKER_PORT if port is None else port
     return (
         first if port is not None or _are_free(first, BROKERS) else 0,
-        DEFAULT_REGISTRY_PORT if _are_free(DEFAULT_REGISTRY_PORT, 1) else 0,
+        REGISTRY_PORT if _are_free(REGISTRY_PORT, 1) else 0,
     )
 
 
 def _are_free(first: int, count: int) -> bool:
     try:
-        choose_ports(WantedPort("", _HOST, first + number, "") for number in range(count))
+        choose_ports(WantedPort("", LOOPBACK, first + number, "") for number in range(count))
     except UserError:
         return False
     return True

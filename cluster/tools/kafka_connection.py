@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cluster.client.security import UNPROTECTED, ClientSecurity, Servers
 from cluster.client.security_properties import KEYS, client_security, completed
+from cluster.model.addresses import BROKER_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import deferred_interrupt
@@ -29,7 +30,6 @@ REQUEST_TIMEOUT_S: Final = 30.0
 """Longer than it takes to replace a dead controller: its session timeout, 18 s by default."""
 
 _HINT_TIMEOUT_S: Final = 1.0
-_DEFAULT_PORT: Final = 9092
 POLL_S: Final = 0.1
 
 
@@ -258,7 +258,7 @@ def _address(server: str) -> tuple[str, int]:
     location = server.rpartition("://")[2]
     host, colon, port = location.rpartition(":")
     if not colon or location.endswith("]"):
-        host, port = location, str(_DEFAULT_PORT)
+        host, port = location, str(BROKER_PORT)
     if not host or not port.isdigit() or not 0 < int(port) <= 65_535:
         raise UsageError(f"--bootstrap-server takes host:port, not {server}")
     return host.strip("[]"), int(port)

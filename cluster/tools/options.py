@@ -65,30 +65,6 @@ def warn_of_readers(path: Path, properties: Iterable[str] | None = None) -> None
         )
 
 
-def at_least_one(text: str) -> int:
-    """A whole number of 1 or more. Raises ArgumentTypeError."""
-    count = integer(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return count
-
-
-def not_negative(text: str) -> int:
-    """A whole number of 0 or more. Raises ArgumentTypeError."""
-    number = integer(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number
-
-
-def integer(text: str) -> int:
-    """Any whole number. Raises ArgumentTypeError."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number, not {text}") from None
-
-
 def is_true(text: str) -> bool:
     """Whether the text is `true` in any case; all other texts are false, as in Java."""
     return text.strip().lower() == "true"

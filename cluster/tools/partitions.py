@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError, add_command, add_parser_of
 from cluster.tools.commands import Command
 from cluster.tools.kafka_connection import (
@@ -18,7 +19,7 @@ from cluster.tools.kafka_connection import (
     connect,
     explained,
 )
-from cluster.tools.options import WeakerProperties, not_negative
+from cluster.tools.options import WeakerProperties
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.analytics.rollup.offset_ranges import PYTHON
 from cluster.analytics.windows.places import scheme_of
 from cluster.runtime.interrupts import handled_by
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError
-from cluster.tools.options import at_least_one
 from cluster.views.amounts import duration
 
 if TYPE_CHECKING:

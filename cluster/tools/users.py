@@ -17,11 +17,12 @@ from cluster.model.scram import DEFAULT_ITERATIONS, MAX_ITERATIONS, MECHANISMS, 
 from cluster.model.security import SaslMechanism
 from cluster.runtime.installation import shown
 from cluster.runtime.text_table import table_text
+from cluster.runtime.whole_numbers import integer
 from cluster.tools.arguments import UsageError, add_command, add_parser_of, data_dir, stated_servers
 from cluster.tools.commands import Command
 from cluster.tools.configs.scram import check_name
 from cluster.tools.kafka_connection import add_servers, security_of, servers_of
-from cluster.tools.options import integer, warn_of_readers
+from cluster.tools.options import warn_of_readers
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

@@ -368,7 +368,7 @@ def test_a_stopped_cluster_starts_secure_again_with_the_same_clients(cluster, tm
     )
     cluster.stop()
     again = cluster.command("start", "--detach", *ports)
-    assert "it starts with --secure" in again.stderr
+    assert "holds a secure cluster" in again.stderr
     assert str(files(cluster).clients) in again.stdout
     assert {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES} == before
     assert not files(cluster).registry_properties.exists()  # it is on loopback this time

@@ -8,7 +8,7 @@ import pytest
 HEAVY = ("cryptography", "jwt", "pyspark", "pandas", "starlette", "uvicorn", "confluent_kafka")
 
 
-@pytest.mark.parametrize("module", ["cluster.tools.main", "cluster.launch"])
+@pytest.mark.parametrize("module", ["cluster.tools.main", "cluster.launch.start"])
 def test_it_is_loaded_only_where_it_is_used(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(sys.modules.keys() & set({HEAVY!r})))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from cluster.model.errors import UserError
 from cluster.model.finite_json import json_text
 from cluster.runtime.installation import shown
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_parser_of
 from cluster.tools.capacity.subcommands import (
     CAPACITY_COMMANDS,
     add_history_options,
     chosen_history,
 )
-from cluster.tools.options import at_least_one
 from cluster.tools.rollup_windows import windows_place
 
 if TYPE_CHECKING:

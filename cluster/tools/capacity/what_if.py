@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from cluster.analytics.capacity.scenario import ImpossibleScenario
 from cluster.analytics.capacity.supposed import brokers, growth, retention, scenario_of
 from cluster.model.finite_json import json_text
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_parser_of
 from cluster.tools.capacity.subcommands import (
     CAPACITY_COMMANDS,
     add_history_options,
     chosen_history,
 )
-from cluster.tools.options import at_least_one
 from cluster.tools.rollup_windows import windows_place
 from cluster.views.amounts import AMOUNTS
 from cluster.views.supposed_limits import supposed

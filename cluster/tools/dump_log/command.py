@@ -15,6 +15,7 @@ from cluster.log.segment_paths import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFI
 from cluster.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.dump_log.index_files import IndexOptions, index_lines, time_index_lines
 from cluster.tools.dump_log.log_files import Decoder, LogOptions, log_lines, plain_text
@@ -27,7 +28,6 @@ from cluster.tools.dump_log.small_files import (
     snapshot_lines,
     transaction_index_lines,
 )
-from cluster.tools.options import at_least_one
 from cluster.tools.stored_batches import NO_LIMIT, AllocatedAhead, Unreadable
 from cluster.tools.stored_file import StoredFile, opened
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
@@ -17,7 +18,6 @@ from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
-from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.import_log.source import Source, check, parts
 from cluster.tools.kafka_connection import add_servers, servers_of
-from cluster.tools.options import not_negative
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.loadtest.record_stamp import KEY_DISTRIBUTIONS, STAMP_BYTES
 from cluster.loadtest.send_schedule import UNLIMITED
 from cluster.model.errors import UserError
+from cluster.runtime.whole_numbers import at_least_one, integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, client_properties
-from cluster.tools.options import at_least_one, integer, key_value, not_negative
+from cluster.tools.options import key_value
 from cluster.views.amounts import byte_rate
 
 if TYPE_CHECKING:

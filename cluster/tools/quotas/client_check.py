@@ -14,10 +14,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cluster.model.addresses import LOOPBACK
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, QuotaEntity
-from cluster.tools.options import not_negative
+from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.quotas.pause_watch import Finding
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.views.amounts import AMOUNTS, byte_rate
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
     from cluster.tools.quotas.watching_proxy import ProxyTls
 
-_HOST: Final = "127.0.0.1"
 _RECORD_BYTES: Final = 1_024
 _RECORDS_PER_BATCH: Final = 10
 _CLIENT_ID: Final = "milena-client-check"
@@ -164,13 +164,13 @@ async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
         state = await asyncio.to_thread(
             start_one_broker,
             files,
-            [f"advertised.listeners={protocol}://{_HOST}:{proxy.port}"],
+            [f"advertised.listeners={protocol}://{LOOPBACK}:{proxy.port}"],
             secure=args.secure,
         )
         broker_port = int(str(state["bootstrap"]).rpartition(":")[2])
-        bootstrap = f"{_HOST}:{proxy.port}"
+        bootstrap = f"{LOOPBACK}:{proxy.port}"
         places = {"bootstrap": bootstrap, "topic": args.topic}
-        servers = Servers([(_HOST, proxy.port)])
+        servers = Servers([(LOOPBACK, proxy.port)])
         tls = None
         if args.secure:
             places["clients"] = str(files.clients)

@@ -10,9 +10,9 @@ from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
 from cluster.runtime.installation import launcher
 from cluster.runtime.text_table import table_text
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.options import at_least_one
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.rollup import EXTRA, need_java, phase
 from cluster.tools.rollup_windows import (

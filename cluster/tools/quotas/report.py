@@ -14,9 +14,9 @@ from cluster.model.kept_names import spellings
 from cluster.model.printable import one_line
 from cluster.runtime.installation import shown
 from cluster.runtime.text_table import styled
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools import terminal
 from cluster.tools.arguments import UsageError
-from cluster.tools.options import at_least_one
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.rollup_windows import (
     add_window_options,

@@ -15,8 +15,8 @@ from cluster.model.errors import UserError
 from cluster.model.quotas import KEY_OF_KIND, QuotaKind
 from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.runtime.text_table import table_text
+from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.arguments import UsageError
-from cluster.tools.options import at_least_one, not_negative
 from cluster.tools.quotas.simulation import (
     COUNTED,
     Interval,

@@ -11,12 +11,12 @@ import struct
 import time
 from typing import Final, NamedTuple
 
+from cluster.model.addresses import LOOPBACK
 from cluster.model.errors import PeerError
 from cluster.protocol.api import ApiKey
 from cluster.tools.quotas.pause_watch import WATCHED, PauseWatch
 from cluster.tools.quotas.proxied_frames import FrameCutter, throttle_ms_of
 
-_HOST: Final = "127.0.0.1"
 _READ_BYTES: Final = 256 * 1024
 _HELD_MAX_BYTES: Final = 64 * 1024 * 1024
 """What a client may have sent that the broker does not take yet; then it is not read either."""
@@ -36,7 +36,7 @@ class WatchingProxy:
     """Lifecycle: made (it has its port), `begin` in a running event loop, `close`."""
 
     def __init__(self) -> None:
-        self._listening = socket.create_server((_HOST, 0))
+        self._listening = socket.create_server((LOOPBACK, 0))
         self.port: int = self._listening.getsockname()[1]
         self.watch = PauseWatch()
         """Replaced when a run begins; connections that are open then are not watched."""
@@ -63,7 +63,7 @@ class WatchingProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             to_broker = await asyncio.open_connection(
-                _HOST, self._broker_port, ssl=None if self._tls is None else self._tls.to_broker
+                LOOPBACK, self._broker_port, ssl=None if self._tls is None else self._tls.to_broker
             )
         except OSError:
             writer.close()

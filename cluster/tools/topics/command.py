@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.printable import one_line
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
-from cluster.tools.options import at_least_one, key_value
+from cluster.tools.options import key_value
 from cluster.tools.topics import requests as topic_requests
 from cluster.tools.topics.choice import chosen_topics, may_collide, replica_assignment
 from cluster.tools.topics.description import Chosen

@@ -10,8 +10,8 @@ import pytest
 
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.prometheus_page import page
-from cluster.launch import DASHBOARD_PORT
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.addresses import DASHBOARD_PORT
 from cluster.views.cluster_health import NOT_RUNNING
 from tests.support.broker_stats import broker_stats, counted
 from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families

@@ -4,9 +4,10 @@ import argparse
 
 import pytest
 
+from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.kafka_connection import add_connection
 from cluster.tools.main import main
-from cluster.tools.options import at_least_one, is_true, key_value, known_properties, not_negative
+from cluster.tools.options import is_true, key_value, known_properties
 
 
 def test_a_value_may_hold_the_equals_sign_and_may_be_empty():

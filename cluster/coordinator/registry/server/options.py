@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster.model.addresses import is_loopback
+from cluster.model.addresses import LOOPBACK, REGISTRY_PORT, is_loopback
 from cluster.model.errors import UserError
 from cluster.runtime.tls_options import TlsOptions
 
@@ -34,8 +34,8 @@ class RegistryOptions:
 
     data_dir: Path
     """Journal and snapshots (dataDir); made when missing."""
-    host: str = "127.0.0.1"
-    port: int = 2181
+    host: str = LOOPBACK
+    port: int = REGISTRY_PORT
     """0 lets the kernel choose (clientPort)."""
     tick_time_ms: int = 2_000
     """Sessions are granted 2 to 20 ticks and expire on a tick (tickTime)."""

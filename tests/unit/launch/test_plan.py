@@ -2,13 +2,16 @@ import socket
 
 import pytest
 
-from cluster import launch
 from cluster.config import broker as keys
 from cluster.config.listeners import of_listener
 from cluster.coordinator.registry.client.registry_access import NOBODY
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import write_state
-from cluster.launch import StartOptions, make_plan
+from cluster.launch import children
+from cluster.launch import plan as planning
+from cluster.launch.options import StartOptions
+from cluster.launch.plan import make_plan
+from cluster.launch.start import start
 from cluster.model.errors import UserError
 from cluster.runtime.tls_context import server_context
 from cluster.runtime.tls_options import StoreSource, TlsOptions
@@ -24,7 +27,7 @@ def settings_of_brokers(monkeypatch):
     """What `run_broker` would be given, by broker."""
     seen = []
     monkeypatch.setattr(
-        launch, "run_broker", lambda settings, run_dir, *reports: seen.append((settings, run_dir))
+        children, "run_broker", lambda settings, run_dir, *reports: seen.append((settings, run_dir))
     )
 
     def collect(plan):
@@ -76,7 +79,7 @@ def test_another_port_is_taken_where_the_usual_one_of_the_dashboard_is_in_use(
         taken.bind(("127.0.0.1", 0))
         taken.listen(1)
         port = taken.getsockname()[1]
-        monkeypatch.setattr(launch, "DASHBOARD_PORT", port)
+        monkeypatch.setattr(planning, "DASHBOARD_PORT", port)
         plan = make_plan(options(tmp_path, has_dashboard=True), notes.append)
     assert plan.dashboard.port != port
     assert notes == []
@@ -250,7 +253,7 @@ def test_the_number_of_brokers_is_remembered_and_never_falls(tmp_path):
 def test_a_directory_with_other_files_is_not_taken(tmp_path):
     (tmp_path / "thesis.txt").write_text("irreplaceable")
     with pytest.raises(UserError, match="not Milena's"):
-        launch.start(options(tmp_path), 0, NO_NOTE)
+        start(options(tmp_path), 0, NO_NOTE)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -430,7 +433,7 @@ def test_a_cluster_that_was_secure_once_remains_so_and_says_so(tmp_path):
     notes: list[str] = []
     second = make_plan(options(tmp_path), notes.append)
     assert second.security == first.security
-    assert any("of a secure cluster" in note for note in notes)
+    assert any("holds a secure cluster" in note for note in notes)
 
 
 def test_another_cluster_has_no_secrets(tmp_path):

@@ -11,9 +11,9 @@ from cluster.datadir.registry_auth import (
     new_registry_access,
     registry_access,
 )
+from cluster.launch.listener_plan import ListenerPlan
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
-from cluster.supervisor.listener_plan import ListenerPlan
 
 
 def guards_clients(texts: Mapping[str, str], listeners: ListenerPlan) -> bool:

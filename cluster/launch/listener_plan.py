@@ -17,11 +17,10 @@ from cluster.config import broker as keys
 from cluster.config.listener_rules import ANY_ADDRESS
 from cluster.config.setting import SettingError
 from cluster.config.value_type import Listener
+from cluster.model.addresses import BROKER_PORT, LOOPBACK
 from cluster.model.security import SecurityProtocol
 
 PLAINTEXT: Final = SecurityProtocol.PLAINTEXT
-LOOPBACK: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 9092
 LISTENERS: Final = keys.LISTENERS.name
 ADVERTISED: Final = keys.ADVERTISED_LISTENERS.name
 
@@ -92,7 +91,7 @@ def plan_listeners(
     given = keys.LISTENERS.parse(LISTENERS, texts.get(LISTENERS, ""))
     if LISTENERS in texts and not given:
         raise SettingError(f"{LISTENERS} is empty: a broker needs at least one", LISTENERS)
-    stated = given or (Listener(default.value, "", DEFAULT_PORT),)
+    stated = given or (Listener(default.value, "", BROKER_PORT),)
     if default is not PLAINTEXT:
         _check_that_some_are(default, stated, texts)
     listened = tuple(

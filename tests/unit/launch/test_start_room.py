@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.datadir.paths import DataDir
+from cluster.launch.start_room import check_room
 from cluster.model.errors import UserError
-from cluster.supervisor.start_room import check_room
 
 MIB = 1 << 20
 STATS = 4 * MIB

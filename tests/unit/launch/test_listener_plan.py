@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.config.setting import SettingError
-from cluster.supervisor.listener_plan import ADVERTISED, LISTENERS, Wishes, plan_listeners
+from cluster.launch.listener_plan import ADVERTISED, LISTENERS, Wishes, plan_listeners
 
 NOTHING = Wishes(None, None, None)
 

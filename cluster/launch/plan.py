@@ -1,0 +1,213 @@
+"""Makes the plan of a cluster from the options of `start`: settings, ports, children.
+
+Everything is validated before the first fork.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.config.broker import LOG_DIR_RESERVE_BYTES, METRICS_ENABLE, REGISTRY_AUTH
+from cluster.config.remarks import remarks_on
+from cluster.config.setting import SettingError
+from cluster.config.settings import Settings, broker_settings, placed
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.coordinator.registry.client.registry_settings import access_of
+from cluster.datadir.paths import DataDir
+from cluster.launch.children import broker_child, dashboard_child, registry_child
+from cluster.launch.directories import broker_count, log_directories
+from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
+from cluster.launch.options import StartOptions
+from cluster.launch.protection import prepare_files, registry_has_tls, tools_protocol
+from cluster.launch.registry_login import (
+    close_to_others,
+    guards_clients,
+    open_registry_warning,
+    own_access,
+)
+from cluster.launch.security_texts import registry_tls_texts, security_texts
+from cluster.launch.shared_settings import SharedSettings, read_shared_settings
+from cluster.launch.start_room import check_room
+from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
+from cluster.model.addresses import DASHBOARD_PORT
+from cluster.model.security import SecurityProtocol
+from cluster.runtime.ports import WantedPort, choose_ports, is_taken
+from cluster.runtime.tls_options import StoreSource, TlsOptions
+from cluster.supervisor.plan import ClusterPlan
+
+if TYPE_CHECKING:
+    from cluster.datadir.security_files import SecurityFiles
+
+
+def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
+    """Validate all options and choose ports; `note` shows remarks. Raises UserError."""
+    files = DataDir(options.data_dir)
+    count = broker_count(options.brokers, files)
+    shared = read_shared_settings(options, count, note)
+    basis = _basis(options, files, count, shared, note)
+    early = basis.settings(0, basis.listeners.ports_before_they_are_chosen, {})
+    # Settings that cannot be used are reported before a port that is taken.
+    dashboard_port = _dashboard_port(options, note)
+    ports = choose_ports(basis.wanted_ports(options, count, dashboard_port))
+    if basis.is_guarded:
+        close_to_others(files, basis.own)
+    dashboard = None
+    if dashboard_port is not None:
+        dashboard = dashboard_child(options, files, ports.pop(), is_guarded=basis.is_guarded)
+    directories = log_directories(options.log_dirs or shared.log_dirs, files, count)
+    check_room(
+        files,
+        directories,
+        note,
+        stats_bytes=DEFAULT_SIZE_BYTES if early[METRICS_ENABLE] else 0,
+        reserve_bytes=early[LOG_DIR_RESERVE_BYTES],
+        has_registry=shared.registry is None,
+    )
+    registry = None
+    if shared.registry is None:
+        tls = basis.registry_tls
+        host = options.registry_host
+        registry = registry_child(files, host, ports.pop(), basis.own, tls, early)
+    address = shared.registry or "" if registry is None else registry.address
+    settings = basis.settings_of_brokers(ports, directories, address)
+    _remark_on(settings[0], basis, note)
+    brokers = tuple(
+        broker_child(
+            broker,
+            files.run,
+            each,
+            directories[broker],
+            basis.protocol,
+            None if basis.security is None else basis.security.first_user,
+        )
+        for broker, each in enumerate(settings)
+    )
+    access = access_of(settings[0])
+    return ClusterPlan(files.path, registry, address, brokers, dashboard, access, basis.security)
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What the settings of every broker are made from."""
+
+    shared: SharedSettings
+    listeners: ListenerPlan
+    protocol: SecurityProtocol
+    """The protocol by which the tools connect."""
+    security: "SecurityFiles | None"
+    """Of a secure cluster."""
+    own: RegistryAccess
+    """Who brokers are to the registry of the data directory."""
+    is_guarded: bool
+    """Clients log in, or are held by ACLs."""
+    has_registry_tls: bool
+
+    def settings(self, broker: int, ports: Sequence[int], own_texts: Mapping[str, str]) -> Settings:
+        """A broker's settings, checked. Raises SettingError."""
+        own = {} if self.own.text is None else {REGISTRY_AUTH.name: self.own.text}
+        tls = {}
+        if self.has_registry_tls and self.security is not None:
+            tls = registry_tls_texts(self.security)
+        return broker_settings(
+            {
+                **self.shared.texts,
+                **security_texts(self.security, broker, self.shared.texts),
+                **self.listeners.texts(broker, ports),
+                **own,
+                **tls,
+                **own_texts,
+            },
+            self.shared.places,
+        )
+
+    def settings_of_brokers(
+        self, ports: Sequence[int], directories: Sequence[Sequence[Path]], registry: str
+    ) -> list[Settings]:
+        """The settings of all brokers, whose ports follow one another in `ports`."""
+        each_has = len(self.listeners.listened)
+        return [
+            self.settings(
+                broker,
+                ports[broker * each_has : (broker + 1) * each_has],
+                {
+                    "broker.id": str(broker),
+                    "log.dirs": ",".join(map(str, log_dirs)),
+                    "zookeeper.connect": registry,
+                },
+            )
+            for broker, log_dirs in enumerate(directories)
+        ]
+
+    def wanted_ports(
+        self, options: StartOptions, count: int, dashboard: WantedPort | None
+    ) -> list[WantedPort]:
+        """The ports of the brokers, then that of the registry and of the dashboard, if any."""
+        wanted = [
+            WantedPort(self.listeners.owner(broker, each), each.host, each.port, "--port")
+            for broker in range(count)
+            for each in self.listeners.wanted(broker)
+        ]
+        if self.shared.registry is None:
+            host, port = options.registry_host, options.registry_port
+            wanted.append(WantedPort("registry", host, port, "--registry-port"))
+        return wanted if dashboard is None else [*wanted, dashboard]
+
+    @property
+    def registry_tls(self) -> TlsOptions | None:
+        """The TLS of the registry to start; None where it speaks plain text."""
+        if not self.has_registry_tls or self.security is None:
+            return None
+        return TlsOptions(StoreSource("keystore", "PEM", str(self.security.registry_key_store)))
+
+
+def _basis(
+    options: StartOptions,
+    files: DataDir,
+    count: int,
+    shared: SharedSettings,
+    note: Callable[[str], None],
+) -> _Basis:
+    protocol = tools_protocol(options, files, note)
+    is_secure = protocol is SecurityProtocol.SASL_SSL
+    wishes = Wishes(options.host, options.port, options.advertised_host)
+    try:
+        listeners = plan_listeners(shared.texts, wishes, count, protocol)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
+    has_tls = registry_has_tls(options, shared.registry, is_secure=is_secure)
+    security = None
+    if is_secure:
+        security = prepare_files(files, count, listeners, options, has_tls=has_tls)
+    try:
+        is_guarded = is_secure or guards_clients(shared.texts, listeners)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
+    own = NOBODY
+    if shared.registry is None:
+        own = own_access(files, shared.texts, note, is_guarded=is_guarded)
+    return _Basis(shared, listeners, protocol, security, own, is_guarded, has_tls)
+
+
+def _remark_on(settings: Settings, basis: _Basis, note: Callable[[str], None]) -> None:
+    given = basis.shared.texts
+    chosen_here = security_texts(basis.security, 0, given).keys() - given.keys()
+    for remark in remarks_on(settings, chosen_here):
+        note(remark)
+    if basis.shared.registry is not None and basis.is_guarded:
+        warning = open_registry_warning(settings)
+        if warning is not None:
+            note(warning)
+
+
+def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> WantedPort | None:
+    """Its port; None where there is to be no dashboard, or the user named a port that is taken."""
+    host, port = options.dashboard_host, options.dashboard_port
+    if not options.has_dashboard:
+        return None
+    if port is None:
+        return WantedPort("dashboard", host, DASHBOARD_PORT, "--dashboard-port", is_by_default=True)
+    if port and is_taken(host, port):
+        note(f"There is no dashboard: port {port} is in use; choose another --dashboard-port.")
+        return None
+    return WantedPort("dashboard", host, port, "--dashboard-port")
