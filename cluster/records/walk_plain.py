@@ -143,6 +143,7 @@ def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop wi
                             is_common = False
                             break
                         position += header_size >> 1
+                is_common = is_common and position <= end  # nothing was read behind the last value
             if (
                 is_common
                 and position == record_end

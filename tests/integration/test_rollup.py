@@ -476,7 +476,7 @@ def test_ctrl_c_in_the_middle_leaves_no_process_and_the_old_output(cluster, tmp_
     os.killpg(command.pid, signal.SIGINT)  # a terminal sends it to everything in front
     out, err = command.communicate(timeout=PATIENCE_S)
     assert out == ""
-    assert command.returncode == 130
+    assert command.returncode == 130, err
     assert "Traceback" not in err
     wait_until(lambda: not any(map(psutil.Process.is_running, below)), "every process to be gone")
     assert contents(tmp_path) == before

@@ -124,6 +124,14 @@ def test_damaged_records_are_walked_alike(
         assert index == count
 
 
+def test_a_batch_cut_short_in_the_value_of_its_last_header_has_a_record_of_wrong_size(
+    compiled: Any,
+) -> None:
+    body = body_of([NewRecord(None, timestamp_ms=BASE, headers=(("", b"v"),))])
+    problem, index, *_ = check(compiled, body[:-1], 1)
+    assert (problem, index) == (Problem.SIZE, 0)
+
+
 @examples(200)
 @given(garbage=st.binary(max_size=120), count=st.integers(1, 9))
 def test_garbage_is_walked_alike(compiled: Any, garbage: bytes, count: int) -> None:
