@@ -53,7 +53,7 @@ def main() -> None:
 
 def _run(limits: dict[QuotaEntity, dict[QuotaKind, float]], pairs: int) -> list[float]:
     quotas, connected = ClientQuotas(), ConnectedClients()
-    quotas.replace_quotas(limits, MonotonicMs(0))
+    quotas.replace_quotas(limits)
     rows = ClientRows(MmapStats.in_memory(slots=1), connected)
     rows.take_quotas(limits)
     before = _resident_mb()

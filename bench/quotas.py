@@ -29,7 +29,7 @@ def _limits(limit: float) -> dict[QuotaEntity, dict[QuotaKind, float]]:
 
 def _run(limits: dict[QuotaEntity, dict[QuotaKind, float]], client_count: int) -> float:
     quotas = ClientQuotas()
-    quotas.replace_quotas(limits, 0)
+    quotas.replace_quotas(limits)
     charges = [
         ClientAccounts(quotas, "ANONYMOUS", f"client-{number}").on_produced
         for number in range(client_count)

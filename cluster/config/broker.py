@@ -55,7 +55,6 @@ _ONE_CHECKPOINT: Final = without_effect(
     "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
 )
 _BROKERS_LINKED: Final = without_effect("brokers reach each other by links that are no listeners")
-_PLANNED: Final = without_effect("nothing reads it yet")
 
 
 def broker_setting(

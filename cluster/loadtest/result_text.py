@@ -36,20 +36,6 @@ def progress_line(interval: ClientInterval) -> str:
     )
 
 
-def summary_line(interval: ClientInterval) -> str:
-    """The final line on producers, in the format of kafka-producer-perf-test."""
-    latency = interval.latency
-    named = zip((50, 95, 99, 99.9), ("50th", "95th", "99th", "99.9th"), strict=True)
-    percentiles = ", ".join(
-        f"{latency.percentile_us(percent) / 1e3:.1f} ms {name}" for percent, name in named
-    )
-    return (
-        f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
-        f" ({interval.bytes_per_s / MB:.2f} MB/sec), {latency.average_us / 1e3:.2f} ms avg latency,"
-        f" {latency.max_us / 1e3:.2f} ms max latency, {percentiles}."
-    )
-
-
 def clients_table(clients: Sequence[tuple[str, ClientInterval]]) -> str:
     """One aligned row per client."""
     rows = [_row(name, interval) for name, interval in clients]

@@ -1,9 +1,7 @@
-"""Between frames and version-free messages: handlers need not know what version a client speaks.
+"""Converts between frames and version-free messages, so that handlers ignore protocol versions.
 
-Bytes are read and written by the generated functions of `messages/`; what changed its *meaning*
-between versions is in the two tables here.
-Never does IO. Requests of Produce and Fetch come from the scanners of their own codecs, which
-also pack the responses.
+The generated functions of `messages/` read and write the bytes; the two tables here adapt fields
+whose *meaning* differs between versions. Does no IO. Produce and Fetch have their own codecs.
 """
 
 import struct
@@ -14,8 +12,6 @@ from typing import Any, Final
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.protocol import messages
 from cluster.protocol.api import ApiKey, is_flexible
-from cluster.protocol.fetch_request import scan_fetch_request
-from cluster.protocol.produce_codec import scan_produce_request
 from cluster.protocol.reader import MALFORMED
 
 Adjust = Callable[[Any, int], Any]
@@ -30,8 +26,6 @@ def decode_request(api_key: int, version: int, frame: memoryview | bytes, positi
     The caller has checked that the API and version are served. Raises PeerError with a one-line
     reason.
     """
-    if (scan := _SCANNERS.get(api_key)) is not None:
-        return scan(version, frame, position)
     read = messages.READ_REQUEST[api_key]
     body = bytes(frame[position:])
     try:
@@ -97,8 +91,4 @@ _UPGRADES: Final[Mapping[int, Adjust]] = {
 }
 _DOWNGRADES: Final[Mapping[int, Adjust]] = {
     ApiKey.INIT_PRODUCER_ID: _init_producer_id_response,
-}
-_SCANNERS: Final[Mapping[int, Callable[[int, Any, int], Any]]] = {
-    ApiKey.PRODUCE: scan_produce_request,
-    ApiKey.FETCH: scan_fetch_request,
 }

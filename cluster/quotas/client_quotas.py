@@ -88,14 +88,12 @@ class ClientQuotas:
 
     # -- limits ------------------------------------------------------------------------------------
 
-    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits], _now_ms: MonotonicMs) -> None:
+    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
         """Take these limits in place of all others; they count from the next request on."""
         self._table.replace(quotas)
         self._on_changed()
 
-    def set_quota(
-        self, entity: QuotaEntity, kind: QuotaKind, limit: float | None, _now_ms: MonotonicMs
-    ) -> None:
+    def set_quota(self, entity: QuotaEntity, kind: QuotaKind, limit: float | None) -> None:
         """Set one limit, or with None remove it."""
         self._table.set(entity, kind, limit)
         self._on_changed()

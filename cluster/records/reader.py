@@ -10,7 +10,6 @@ from cluster.records.batch import (
     Buffer,
     batches_of,
     checksum,
-    read_header,
 )
 from cluster.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from cluster.records.varint import read_varint
@@ -112,12 +111,6 @@ def plain_records(
 ) -> bytes | bytearray | memoryview:
     """The bytes of a batch's records, decompressed. Raises Refused."""
     return decompress(header.compression, batch[HEADER_BYTES:], max_bytes)
-
-
-def read_batch(batch: Buffer) -> tuple[BatchHeader, list[Record]]:
-    """Header and records of the one batch in a buffer. Raises Refused."""
-    header = read_header(batch)
-    return header, list(read_records(batch, with_control=True))
 
 
 def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:

@@ -1,6 +1,8 @@
 """What the commands share: the layout of their help, `--data-dir`, finding the cluster."""
 
 import argparse
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,6 +76,26 @@ def data_dir(args: argparse.Namespace) -> DataDir:
     """The data directory of the cluster that the command is about."""
     chosen: Path | None = args.data_dir
     return DataDir(default_data_dir() if chosen is None else chosen.absolute())
+
+
+_SIGNED: Final = ("--brokers", "--growth")
+_NEGATIVE: Final = re.compile(r"-\.?\d")
+
+
+def with_signed_values(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--growth=-20%` for `--growth -20%`: argparse reads `-20%` as an option.
+
+    Done for the options whose values may be negative, also where their names are abbreviated.
+    """
+    found: list[str] = []
+    for argument in arguments:
+        name = found[-1] if found else ""
+        is_signed = len(name) > 2 and any(option.startswith(name) for option in _SIGNED)
+        if is_signed and _NEGATIVE.match(argument):
+            found[-1] = f"{name}={argument}"
+        else:
+            found.append(argument)
+    return found
 
 
 def running_state(args: argparse.Namespace) -> dict[str, Any]:

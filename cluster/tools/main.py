@@ -18,7 +18,7 @@ from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.compiled import build_name
-from cluster.tools.arguments import UsageError, add_data_dir, example
+from cluster.tools.arguments import UsageError, add_data_dir, example, with_signed_values
 from cluster.tools.commands import COMMANDS, Command
 from cluster.tools.terminal import escaped_streams
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    argv = list(sys.argv[1:] if arguments is None else arguments)
+    argv = with_signed_values(sys.argv[1:] if arguments is None else arguments)
     chosen = _chosen(argv)
     try:
         args = _parser(chosen).parse_args(argv)

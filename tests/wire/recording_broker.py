@@ -12,12 +12,13 @@ from uuid import UUID
 
 from cluster.model.errors import ErrorCode
 from cluster.protocol import messages as m
-from cluster.protocol.adapter import decode_request, encode_response
+from cluster.protocol.adapter import encode_response
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.fetch_codec import FetchedPartition, pack_fetch_response
 from cluster.protocol.framing import RequestHeader, parse_request_header
 from cluster.protocol.produce_codec import ProducedPartition, pack_produce_response
+from tests.support.request_decoding import decode_any
 
 APIS = [
     Api(ApiKey.PRODUCE, 3, 13, advertised_min=0),
@@ -77,7 +78,7 @@ class RecordingBroker:
         key, version = header.api_key, header.api_version
         if key == ApiKey.API_VERSIONS:
             return self._answers.answer(version, header.correlation_id)
-        request = decode_request(key, version, memoryview(frame), header.body_position)
+        request = decode_any(key, version, memoryview(frame), header.body_position)
         if key == ApiKey.PRODUCE:
             return self._produce(header, request)
         if key == ApiKey.FETCH:

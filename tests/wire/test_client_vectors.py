@@ -10,11 +10,11 @@ from kio.index import load_request_schema
 from kio.serial import entity_reader
 
 from cluster.protocol import messages as m
-from cluster.protocol.adapter import decode_request
 from cluster.protocol.api import ApiKey
 from cluster.protocol.fetch_codec import FetchRequest
 from cluster.protocol.framing import parse_request_header
 from cluster.protocol.produce_codec import ProduceRequest
+from tests.support.request_decoding import decode_any
 from tests.unit.protocol.kio_oracle import converted
 from tests.wire.recording_broker import TOPIC_ID
 
@@ -29,9 +29,7 @@ CASES = [
 def decoded(frame: bytes) -> Any:
     header = parse_request_header(memoryview(frame))
     assert header.client_id == "vectors"
-    return decode_request(
-        header.api_key, header.api_version, memoryview(frame), header.body_position
-    )
+    return decode_any(header.api_key, header.api_version, memoryview(frame), header.body_position)
 
 
 def vector(client: str, api: str, version: int, number: int = 0) -> Any:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.analytics.reports import svg_plot
+from cluster.analytics.reports.svg_shapes import Plot
 from cluster.analytics.reports.usage_history import Span, Summary, Usage
 from cluster.analytics.reports.usage_report import UsageReport
 from cluster.analytics.reports.usage_table import (
@@ -29,20 +30,20 @@ _FOLDER: Final = "cluster.analytics.reports"
 
 
 class Cell(NamedTuple):
-    """One cell of the table, and the classes that align and colour it."""
+    """One cell of the table, and the classes that align and color it."""
 
     text: str
     kind: str
 
 
 class Card(NamedTuple):
-    """One plot and the text above it; `legend` pairs CSS classes of colours with labels."""
+    """One plot and the text above it; `legend` pairs CSS classes of colors with labels."""
 
     title: str
     user: str
     facts: str
     legend: Sequence[tuple[str, str]]
-    plot: svg_plot.Plot
+    plot: Plot
 
 
 def page(report: UsageReport) -> str:
@@ -119,7 +120,7 @@ def _card(usage: Usage, span: Span) -> Card:
         f"{percent(usage.throttled_percent)} of requests throttled",
         f"throttle time {duration(usage.throttle_ms)}",
     ]
-    legend = [(svg_plot.colour(broker), f"broker {broker}") for broker in sorted(usage.series)]
+    legend = [(svg_plot.color(broker), f"broker {broker}") for broker in sorted(usage.series)]
     if usage.limit is not None:
         legend.append(("limit", "limit per broker"))
     return Card(

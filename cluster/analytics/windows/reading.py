@@ -278,18 +278,6 @@ class _Reader:
         windows = windows_of(sums, self._kind, self._width)
         return between(windows, self._begin_s, self._end_s)
 
-    def _part_of(self, hour: str) -> tuple[int, int]:
-        """Where the narrowest windows of an hour begin that are wanted."""
-        begin_s = start_of(hour)
-        end_s = begin_s + HOUR_S
-        if self._width in HOUR_WIDTHS:
-            size_s = WIDTHS_S[self._width]
-            if self._begin_s is not None:
-                begin_s = max(begin_s, self._begin_s // size_s * size_s)
-            if self._end_s is not None:
-                end_s = min(end_s, -(-self._end_s // size_s) * size_s)
-        return begin_s, end_s
-
     def _read(self, path: str, names: Sequence[str], where: pc.Expression | None) -> pa.Table:
         """The wanted windows in a file, from its draft if it has not been moved yet."""
         if path in self._drafts:

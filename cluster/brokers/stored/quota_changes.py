@@ -78,7 +78,7 @@ class QuotaChanges:
                 limits = {kind.value: limit for kind, limit in new.items()}
                 log.info("quotas of %s: %s", entity, limits or "none")
                 self._on_changed(entity, old, new)
-        self._quotas.replace_quotas(quotas, self._loop.now_ms)
+        self._quotas.replace_quotas(quotas)
         self._slices.start(self._throttle.on_limits_changed(self._quotas.refreshed), 1)
         for host, address in loaded.addresses.items():
             if address is None:

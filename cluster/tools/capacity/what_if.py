@@ -1,7 +1,6 @@
 """`capacity what-if`: the history with other brokers, traffic, retention or quotas."""
 
 import argparse
-import re
 from typing import TYPE_CHECKING, Final
 
 from cluster.analytics.capacity.scenario import ImpossibleScenario
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from cluster.analytics.capacity.scenario import Scenario
     from cluster.tools.arguments import Subparsers
 
-_NEGATIVE: Final = re.compile(r"-\.?\d")
-"""What begins so is a value; argparse by itself takes `-1` for one, and `-20%` for an option."""
 _TOP: Final = 20
 
 
@@ -36,7 +33,6 @@ def add_parser(subparsers: "Subparsers") -> None:
         "capacity what-if --brokers +1 --retention 3d --retention orders=7d",
         "capacity what-if --quota producer_byte_rate=2MB --explain",
     )
-    parser._negative_number_matcher = _NEGATIVE  # noqa: SLF001  # there is no public way
     parser.add_argument(
         "--brokers",
         type=brokers,

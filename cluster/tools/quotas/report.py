@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cluster.model.csv_cells import inert
 from cluster.model.errors import UserError
 from cluster.model.finite_json import finite, json_text
 from cluster.model.kept_names import spellings
@@ -185,7 +186,8 @@ def _as_csv(found: "Iterable[Usage]") -> "Iterator[str]":
         if table is None:
             table = csv.DictWriter(text, row)
             table.writeheader()
-        table.writerow({**row, "brokers": " ".join(map(str, row["brokers"]))})
+        cells = {**row, "brokers": " ".join(map(str, row["brokers"]))}
+        table.writerow({name: inert(value) for name, value in cells.items()})
         yield text.getvalue()
         text.seek(0)
         text.truncate()

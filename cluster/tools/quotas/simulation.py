@@ -118,7 +118,7 @@ class _Broker:
         for kind, limit in what.limits.items():
             if kind is not QuotaKind.CONNECTION:
                 entity = QuotaEntity(_USER, None)
-                self._quotas.set_quota(entity, kind, limit, MonotonicMs(_START_MS))
+                self._quotas.set_quota(entity, kind, limit)
         self._addresses.take_quotas({QuotaEntity(None, None, _HOST): what.limits})
 
     def take(self, offer: Offer, due_ms: int, at_ms: int) -> Step:

@@ -172,9 +172,3 @@ def test_every_api_is_read_and_answered() -> None:
 def test_what_the_client_asks_for_goes_both_ways() -> None:
     assert set(messages.WRITE_REQUEST) == set(messages.READ_RESPONSE)
     assert set(messages.WRITE_REQUEST) >= {ApiKey.API_VERSIONS, *SPOKEN}
-
-
-def test_produce_and_fetch_requests_come_from_their_scanners() -> None:
-    assert decode_request(ApiKey.PRODUCE, 3, b"\xff\xff\0\1\0\0\0\0\0\0\0\0", 0).acks == 1
-    body = b"\xff\xff\xff\xff" + bytes(17)
-    assert decode_request(ApiKey.FETCH, 4, body, 0).replica_id == -1

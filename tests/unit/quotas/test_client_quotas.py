@@ -21,7 +21,7 @@ def quotas_with(
     entity: QuotaEntity, kind: QuotaKind, limit: float, credit: WindowCredit = WindowCredit.ELAPSED
 ) -> ClientQuotas:
     quotas = ClientQuotas(WindowOptions(credit=credit))
-    quotas.set_quota(entity, kind, limit, MonotonicMs(0))
+    quotas.set_quota(entity, kind, limit)
     return quotas
 
 
@@ -79,13 +79,13 @@ def test_who_shares_a_budget(entity, first: tuple[str, str], second: tuple[str, 
 def test_a_changed_limit_counts_from_the_next_request_on():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     record(quotas, PRODUCE, "u", "app", 2_000, MonotonicMs(0))
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_500.0, MonotonicMs(5))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_500.0)
     assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(5)) == 0
-    quotas.replace_quotas({QuotaEntity("u", None): {PRODUCE: 100.0}}, MonotonicMs(6))
+    quotas.replace_quotas({QuotaEntity("u", None): {PRODUCE: 100.0}})
     assert quotas.resolve(PRODUCE, "u", "app").rule == "user"
     # Another rule means another budget, which begins empty.
     assert record(quotas, PRODUCE, "u", "app", 50, MonotonicMs(6)) == 0
-    quotas.replace_quotas({}, MonotonicMs(7))
+    quotas.replace_quotas({})
     assert record(quotas, PRODUCE, "u", "app", 1e9, MonotonicMs(7)) == 0
 
 
@@ -277,7 +277,7 @@ def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
     quotas.drain_interval(MonotonicMs(0))
     quotas.expire(MonotonicMs(3_700_000))
     assert not is_known(quotas, "app", MonotonicMs(3_700_000))
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, MonotonicMs(3_700_000))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0)
     delay = accounts.on_produced(0, 20, MonotonicMs(3_700_000))
     assert delay is not None
     assert (delay.ms, delay.account.limit) == (1_000, 10.0)
@@ -285,7 +285,7 @@ def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
 
 def test_a_flood_of_client_ids_takes_no_more_than_its_share():
     quotas = ClientQuotas(accounts_max=100)
-    quotas.set_quota(QuotaEntity(None, "busy"), PRODUCE, 10.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "busy"), PRODUCE, 10.0)
     for number in range(5_000):
         record(quotas, PRODUCE, "u", f"client-{number}", 1, MonotonicMs(number))
         busy_delay_ms = record(quotas, PRODUCE, "u", "busy", 10, MonotonicMs(number))

@@ -28,7 +28,7 @@ class Load:
         self._kind = kind
         self._size = size
         quotas = ClientQuotas()
-        quotas.set_quota(QuotaEntity(None, "app"), kind, limit, MonotonicMs(0))
+        quotas.set_quota(QuotaEntity(None, "app"), kind, limit)
         self._accounts = ClientAccounts(quotas, "u", "app")
         self._connections = connections
 
@@ -83,7 +83,7 @@ def test_any_ten_seconds_are_within_two_percent_however_many_share_the_limit(
 def test_what_connections_with_capped_delays_owe_is_forgotten_in_the_end():
     """Their requests cost more than the limit pays in the second that they wait at most."""
     quotas = ClientQuotas()
-    quotas.set_quota(QuotaEntity(None, "app"), QuotaKind.REQUEST, 1.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), QuotaKind.REQUEST, 1.0)
     accounts = ClientAccounts(quotas, "u", "app")
     for second in range(60):
         for _ in range(50):

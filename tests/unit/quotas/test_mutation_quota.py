@@ -18,7 +18,7 @@ class Bench:
     def __init__(self, limit: float | None = 2.0) -> None:
         self.now_ms = MonotonicMs(0)
         self.quotas = ClientQuotas(mutation_options=WindowOptions(10, 1_000))
-        self.quotas.set_quota(QuotaEntity("u", None), QuotaKind.MUTATION, limit, self.now_ms)
+        self.quotas.set_quota(QuotaEntity("u", None), QuotaKind.MUTATION, limit)
         self.accounts = ClientAccounts(self.quotas, "u", "app")
 
     def request(self, *, is_strict: bool) -> MutationQuota:

@@ -410,6 +410,16 @@ def test_the_table_as_csv_has_the_values_of_json(tmp_path, capsys):
     assert list(row) == list(told)
 
 
+def test_csv_quotes_a_client_id_that_a_spreadsheet_would_evaluate(tmp_path, capsys):
+    name = '=HYPERLINK("http://example.com")'
+    written(tmp_path / "rollup", noisy(client_id=name))
+    path = tmp_path / "table.csv"
+    assert report(tmp_path / "rollup", "--csv", str(path)) == 0
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["client_id"] == f"'{name}"
+
+
 def test_a_picture_without_a_browser_is_refused_before_anything_else(output, monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nowhere")
     assert report(output, "--png", "page.png") == 1

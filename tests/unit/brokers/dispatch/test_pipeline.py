@@ -35,7 +35,7 @@ def test_a_quota_of_a_long_client_id_is_kept_to_although_the_id_is_not_kept(stag
     connection = stage.connect()
     connection.client_id = "x" * 32_000
     stage.quotas.replace_quotas(
-        {QuotaEntity(None, connection.client_id): {QuotaKind.PRODUCE: 100.0}}, 0
+        {QuotaEntity(None, connection.client_id): {QuotaKind.PRODUCE: 100.0}}
     )
     answer = connection.call(produce_request("t", a_batch(b"x" * 1_000)))
     assert answer.throttle_time.total_seconds() > 1
@@ -70,7 +70,7 @@ def test_versions_that_are_not_served_are_answered_but_not_remembered(stage):
 def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
     connection = stage.connect()
     connection.call(produce_request("t", a_batch(b"x" * 1_000)))
-    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 1_500.0}}, 0)
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 1_500.0}})
     first, second = (connection.call(fetch_request("t", 0)) for _ in range(2))
     assert first.throttle_time.total_seconds() == 0
     assert second.throttle_time.total_seconds() > 0
@@ -83,7 +83,7 @@ def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
 def test_a_batch_larger_than_a_second_of_the_quota_is_sent_with_the_time_to_pay_for_it(stage):
     connection = stage.connect()
     connection.call(produce_request("t", a_batch(b"x" * 1_000)))
-    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 100.0}}, 0)
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 100.0}})
     first, second = (connection.call(fetch_request("t", 0)) for _ in range(2))
     assert len(first.responses[0].partitions[0].records) > 1_000
     assert first.throttle_time.total_seconds() > 9
@@ -92,7 +92,7 @@ def test_a_batch_larger_than_a_second_of_the_quota_is_sent_with_the_time_to_pay_
 
 def test_a_request_is_charged_with_what_the_connection_owes(stage):
     connection = stage.connect()
-    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.REQUEST: 10.0}}, 0)
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.REQUEST: 10.0}})
     connection.payer.owed_ns = 200_000_900
     answer = connection.call(fetch_request("t", 0))
     assert answer.throttle_time.total_seconds() == pytest.approx(1.0)  # 20 % x s, a window at most

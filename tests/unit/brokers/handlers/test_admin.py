@@ -691,7 +691,7 @@ def test_from_which_version_on_changes_over_the_limit_are_refused(
     stage: HandlerStage, message: Any, is_strict: bool
 ) -> None:
     entity = QuotaEntity(None, "wire")
-    stage.quotas.replace_quotas({entity: {QuotaKind.MUTATION: 1.0}}, stage.loop.now_ms)
+    stage.quotas.replace_quotas({entity: {QuotaKind.MUTATION: 1.0}})
     client = stage.connect()
     client.send(message)
     asked = stage.controller.take()

@@ -36,8 +36,8 @@ class Bench:
 
 def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
     bench = Bench()
-    bench.quotas.set_quota(CLIENT, QuotaKind.PRODUCE, 100.0, MonotonicMs(0))
-    bench.quotas.set_quota(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 50.0, MonotonicMs(0))
+    bench.quotas.set_quota(CLIENT, QuotaKind.PRODUCE, 100.0)
+    bench.quotas.set_quota(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 50.0)
     delay_ms = record(bench.quotas, QuotaKind.PRODUCE, "u", "c", 3_000, MonotonicMs(0))
     on_throttled(bench.quotas, QuotaKind.PRODUCE, "u", "c", delay_ms, MonotonicMs(0))
     bench.tick(250)

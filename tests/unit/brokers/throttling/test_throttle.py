@@ -84,7 +84,7 @@ def a_channel(*, closes_on_answer: bool = False) -> Any:
 
 def throttle_with(kind: QuotaKind, limit: float) -> tuple[QuotaThrottle, ClientQuotas, Timers]:
     quotas, timers = ClientQuotas(), Timers()
-    quotas.set_quota(QuotaEntity(None, "app"), kind, limit, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), kind, limit)
     return QuotaThrottle(timers, ConnectedClients(), run_to_end), quotas, timers
 
 
@@ -98,12 +98,12 @@ def a_delay(quotas: ClientQuotas, ms: int) -> Delay:
 
 def test_the_larger_delay_counts_not_the_sum():
     _, quotas, _ = throttle_with(PRODUCE, 1_000.0)
-    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0)
     # 10.5 % x seconds: 50 ms; 1 200 bytes: 200 ms.
     delay = accounts_of(quotas).on_produced(105_000, 1_200, MonotonicMs(0))
     assert (delay.ms, delay.account.kind) == (200, PRODUCE)
     _, quotas, _ = throttle_with(FETCH, 1_000.0)
-    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0)
     delay = accounts_of(quotas).on_fetched(105_000, 1_020, MonotonicMs(0))
     assert (delay.ms, delay.account.kind) == (50, REQUEST)
 
@@ -132,7 +132,7 @@ def test_a_fetch_larger_than_a_window_is_sent_once_nothing_is_owed_and_paid_for_
 
 def test_a_large_fetch_waits_for_the_time_of_its_requests_too():
     _, quotas, _ = throttle_with(FETCH, 1_000.0)
-    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0)
     delay = accounts_of(quotas).on_fetched(105_000, 6_000, MonotonicMs(0))
     assert (delay.ms, delay.account.kind, delay.sends_data) == (50, REQUEST, False)
 
@@ -191,7 +191,7 @@ def test_it_is_known_of_each_client_how_many_of_its_channels_are_muted():
     assert muted() == 1
     throttle.respond(second, [], accounts_of(quotas).on_produced(0, 1_000, MonotonicMs(0)))
     assert muted() == 2
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_000.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_000.0)
     limits_changed(throttle, quotas)
     assert muted() == 2
     second.on_close()
@@ -239,10 +239,10 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
     throttle.respond(channel, [], delay)
     assert timers.pending() == [10_000]
     timers.turn_to(1_000)
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, MonotonicMs(1_000))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0)
     limits_changed(throttle, quotas)
     assert timers.pending() == [1_000 + 3_000]
-    quotas.replace_quotas({}, MonotonicMs(1_000))
+    quotas.replace_quotas({})
     limits_changed(throttle, quotas)
     timers.turn_to(1_000)
     assert channel.done[-1] == ("unmute", MuteReason.QUOTA)
@@ -251,7 +251,7 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
 def test_a_stricter_limit_does_not_lengthen_what_was_told():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     throttle.respond(a_channel(), [], accounts_of(quotas).on_produced(0, 2_000, MonotonicMs(0)))
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0)
     limits_changed(throttle, quotas)
     assert timers.pending() == [1_000]
 

@@ -87,7 +87,7 @@ def broker_takes(what: Simulated, offers: list[Offer]) -> list[tuple[int, int, i
     timers = Timers()
     quotas = ClientQuotas(what.windows)
     for kind, limit in what.limits.items():
-        quotas.set_quota(QuotaEntity(None, "app"), kind, limit, timers.now_ms)
+        quotas.set_quota(QuotaEntity(None, "app"), kind, limit)
     throttle = QuotaThrottle(timers, ConnectedClients(), run_to_end)
     numbers = sorted({offer.connection for offer in offers})
     clients = {n: Client([o for o in offers if o.connection == n]) for n in numbers}
@@ -179,7 +179,7 @@ def test_each_change_that_is_let_through_is_one_that_the_broker_lets_through():
     what = Simulated({MUTATION: 3.0}, WindowOptions(3, 500), MUTATION)
     offers = [Offer(at_ms, 1 + at_ms % 5, 0) for at_ms in range(0, 6_000, 70)]
     quotas = ClientQuotas(WindowOptions(), WindowOptions(3, 500))
-    quotas.set_quota(QuotaEntity("u", None), MUTATION, 3.0, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity("u", None), MUTATION, 3.0)
     accounts = ClientAccounts(quotas, "u", "app")
     for step in simulate(what, offers):
         now_ms = MonotonicMs(1 + step.at_ms)
