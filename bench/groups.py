@@ -39,7 +39,7 @@ from bench.group_client import (
 from bench.group_systems import BROKERS, KafkaSystem, OwnSystem, System, cpu_seconds, resident_mb
 from bench.newer_members import INTERVAL_S, NewerMember, serves_newer_protocol, settle_newer
 from bench.partitions import Bystander, bystander_topic
-from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.error_codes import ErrorCode
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 

@@ -139,6 +139,13 @@ class ProducerState:
                 f"epoch {header.producer_epoch} is not 0",
             )
 
+    def next_sequence(self, producer_id: int, epoch: int) -> int:
+        """The base sequence with which `check` accepts the producer's next batch of an epoch."""
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.epoch != epoch:
+            return 0
+        return (entry.last_sequence + 1) & MAX_INT32
+
     def record(self, header: BatchHeader, base_offset: int, timestamp_ms: int) -> None:
         """Take a stored data batch into account (already checked, replicated or recovered)."""
         entry = self.entries.get(header.producer_id)

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import compiled, java_command

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.coordinator.groups.effects import GroupRecord
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.ids import encode_uuid
 from cluster.records.builder import NewRecord, build_batch
 from tests.compat.kafka_process import require_kafka, run_tool
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 _RECORD = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}) payload: (\{.*\}|<DELETE>)$")
 
 
-def write_segment(records: list[GroupRecord], path: Path) -> None:
+def write_segment(records: list[CoordinatorRecord], path: Path) -> None:
     new = [NewRecord(value, key=key, timestamp_ms=1_700_000_000_000) for key, value in records]
     path.write_bytes(bytes(build_batch(new)))
 

@@ -198,6 +198,6 @@ class SimulatedBroker:
             except Refused as refused:
                 on_code(refused.code)
             else:
-                found.commit_offsets(request, lambda reply: on_code(reply.partitions[0].error))
+                found.submit(request, lambda reply: on_code(reply.partitions[0].error))
 
         self.node.run(handle)

@@ -1,7 +1,7 @@
 """A group whose consumer commits higher and higher offsets, with no regard to who dies."""
 
 from cluster.coordinator.groups.requests import FetchOffsets, TopicPartitions
-from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
@@ -55,7 +55,7 @@ class OffsetCommitter:
         broker = self._cluster.brokers[self._cluster.leader(self._kept_in)]
         asked = FetchOffsets(self._group, (TopicPartitions(READ, (0,)),))
         try:
-            found = broker.core.groups.coordinator.find(self._group).fetch_offsets(asked)
+            found = broker.core.groups.coordinator.find(self._group).ask(asked)
         except Refused:
             return None
         return found.offsets[0].offset

@@ -7,7 +7,7 @@ records themselves do not matter here.
 from collections.abc import Callable
 from uuid import UUID
 
-from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.coordinator.groups.consumer.requests import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
@@ -22,8 +22,10 @@ from cluster.coordinator.groups.requests import (
     OffsetToCommit,
     TopicPartitions,
 )
-from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.groups.shared.topics import Partitions
+from cluster.coordinator.groups.views.queries import DescribeConsumerGroup
+from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
@@ -72,7 +74,7 @@ class Group:
             return None
         groups = self.cluster.brokers[state.leader].core.groups.coordinator
         try:
-            return groups.find(self.name).describe_consumer_group(self.name)
+            return groups.find(self.name).ask(DescribeConsumerGroup(self.name))
         except Refused:
             return None
 
@@ -153,7 +155,7 @@ class Consumer:
         if self.is_running:
             epoch = LEAVE_EPOCH if self.instance is None else STATIC_LEAVE_EPOCH
             request = self._heartbeat(epoch)
-            self._send(lambda group: group.consumer_heartbeat(request, lambda _: None))
+            self._send(lambda group: group.submit(request, lambda _: None))
             self.is_running = False
 
     def restart(self) -> None:
@@ -197,7 +199,7 @@ class Consumer:
 
         answered: list[ConsumerHeartbeatReply] = []
         self._beat_sent_ms = sent_ms
-        self._send(lambda group: group.consumer_heartbeat(request, on_reply))
+        self._send(lambda group: group.submit(request, on_reply))
 
     def _take(self, reply: ConsumerHeartbeatReply) -> None:
         self._beat_answered_ms = self._cluster.world.now_ms
@@ -237,8 +239,8 @@ class Consumer:
             member_epoch=epoch,
         )
 
-        def ask(coordinator: GroupPartition) -> None:
-            reply = coordinator.fetch_offsets(asked)
+        def ask(coordinator: LedShard[GroupShard]) -> None:
+            reply = coordinator.ask(asked)
             if life != self._lives or not self.is_running or number not in self.numbers():
                 return
             self._commit_sent_ms = None
@@ -267,9 +269,9 @@ class Consumer:
                 if outcome.error is ErrorCode.none and number in self._positions:
                     self._positions[number] = max(self._positions[number], offset)
 
-        self._send(lambda coordinator: coordinator.commit_offsets(request, on_reply))
+        self._send(lambda coordinator: coordinator.submit(request, on_reply))
 
-    def _send(self, ask: Callable[[GroupPartition], None]) -> None:
+    def _send(self, ask: Callable[[LedShard[GroupShard]], None]) -> None:
         """Lost where nobody coordinates, or another broker does."""
         cluster, group = self._cluster, self._group
         target = cluster.believed_leader(group.kept_in)

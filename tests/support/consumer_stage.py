@@ -9,8 +9,10 @@ from cluster.coordinator.groups.consumer.requests import (
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
 )
+from cluster.coordinator.groups.requests import TopicsChanged
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.shared.topics import Partitions, TopicId, TopicShape
+from cluster.coordinator.groups.views.queries import DescribeConsumerGroup
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import GROUP, REBALANCE_MS, GroupStage
 
@@ -140,7 +142,6 @@ class ConsumerStage(GroupStage):
         owned: Partitions | None = None,
         knows_its_id: bool = True,
     ) -> int:
-        token = self.token()
         request = ConsumerHeartbeat(
             group,
             member_id,
@@ -156,8 +157,7 @@ class ConsumerStage(GroupStage):
             owned,
             knows_its_id,
         )
-        self.perform(self.shard.consumer_heartbeat(request, token, self.now))
-        return token
+        return self.submit(request)
 
     def beaten(self, token: int) -> ConsumerHeartbeatReply:
         reply = self.answers[token]
@@ -187,9 +187,12 @@ class ConsumerStage(GroupStage):
                 self.topics.shapes.pop(name, None)
             else:
                 self.topics.shapes[name] = TopicShape(id_of(name), count)
-        self.perform(self.shard.on_topics_changed(list(counts), self.now))
+        self.submit(TopicsChanged(list(counts)))
+
+    def described_consumers(self, group: str = GROUP) -> ConsumerGroupDescription | None:
+        return self.ask(DescribeConsumerGroup(group))
 
     def described(self, group: str = GROUP) -> ConsumerGroupDescription:
-        found = self.shard.describe_consumer_group(group)
+        found = self.described_consumers(group)
         assert found is not None
         return found

@@ -3,21 +3,23 @@
 import struct
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
-from cluster.coordinator.groups.effects import Append, Effects, GroupRecord
+from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     DeleteGroups,
     DeleteOffsets,
     FetchedOffset,
     FetchOffsets,
+    GroupDescription,
     GroupProtocol,
     Heartbeat,
     JoinGroup,
     JoinGroupReply,
     LeaveGroup,
     LeavingMember,
+    ListedGroup,
     OffsetToCommit,
     SyncGroup,
     SyncGroupReply,
@@ -27,6 +29,9 @@ from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.groups.shared.counts import GroupCounts
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.shared.topics import Topics
+from cluster.coordinator.groups.views.queries import DescribeGroup, ListGroups, ListRebalances
+from cluster.coordinator.shards.effects import Append, CoordinatorRecord, Effects
+from cluster.coordinator.shards.requests import Query, ReplyT, Request
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 
@@ -47,6 +52,13 @@ def protocols(*names: str, topics: Iterable[str] = ("orders",)) -> tuple[GroupPr
     return tuple(GroupProtocol(name, subscription(*topics)) for name in names or ("range",))
 
 
+def reply_type(request: Request[Any]) -> type:
+    """The type in the brackets of the request's base class."""
+    (base,) = type(request).__orig_bases__  # type: ignore[attr-defined]
+    (found,) = get_args(base)
+    return found
+
+
 class GroupStage:
     """Appends succeed at once, unless `holds_appends`: then `settle` says how they went.
 
@@ -63,9 +75,10 @@ class GroupStage:
         self.now_ms = 1_000
         self.holds_appends = False
         self.in_flight: list[Append] = []
-        self.log: list[GroupRecord] = []
+        self.log: list[CoordinatorRecord] = []
         self.answers: dict[int, Any] = {}
-        self.asked: set[int] = set()
+        self.asked: dict[int, type] = {}
+        """The type of the reply to each token."""
         self.tokens = count(1)
 
     @property
@@ -76,9 +89,9 @@ class GroupStage:
 
     def loaded(self, records: Iterable[tuple[bytes | None, bytes | None]] = ()) -> "GroupStage":
         for key, value in records:
-            self.shard.load(key, value)
+            self.shard.replay(key, value)
             if key is not None:
-                self.log.append(GroupRecord(key, value))
+                self.log.append(CoordinatorRecord(key, value))
         self.perform(self.shard.on_loaded(self.now))
         return self
 
@@ -97,6 +110,7 @@ class GroupStage:
             assert isinstance(token, int)
             assert token in self.asked
             assert token not in self.answers, f"token {token} is answered twice"
+            assert isinstance(reply, self.asked[token])
             self.answers[token] = reply
         self.in_flight += effects.appends
         if not self.holds_appends:
@@ -134,10 +148,15 @@ class GroupStage:
 
     # ------------------------------------------------------------------ requests
 
-    def token(self) -> int:
+    def submit(self, request: Request[Any]) -> int:
+        """The token by which the reply is found in `answers`, now or later."""
         token = next(self.tokens)
-        self.asked.add(token)
+        self.asked[token] = reply_type(request)
+        self.perform(self.shard.submit(request, token, self.now))
         return token
+
+    def ask(self, query: Query[ReplyT]) -> ReplyT:
+        return self.shard.ask(query, self.now)
 
     def join(
         self,
@@ -154,7 +173,6 @@ class GroupStage:
         skips: bool = True,
         reason: str = "",
     ) -> int:
-        token = self.token()
         request = JoinGroup(
             group,
             member_id,
@@ -169,8 +187,7 @@ class GroupStage:
             skips,
             reason,
         )
-        self.perform(self.shard.join(request, token, self.now))
-        return token
+        return self.submit(request)
 
     def join_new(self, **others: Any) -> tuple[str, int]:
         """Both steps of a new dynamic member: its id, and the token that waits."""
@@ -188,7 +205,6 @@ class GroupStage:
         protocol_type: str | None = None,
         protocol_name: str | None = None,
     ) -> int:
-        token = self.token()
         request = SyncGroup(
             GROUP,
             generation,
@@ -198,19 +214,16 @@ class GroupStage:
             protocol_name,
             assignments or {},
         )
-        self.perform(self.shard.sync(request, token, self.now))
-        return token
+        return self.submit(request)
 
     def heartbeat(
         self, member_id: str, generation: int, instance: str | None = None, group: str = GROUP
     ) -> ErrorCode:
-        return self.shard.heartbeat(Heartbeat(group, generation, member_id, instance), self.now)
+        return self.ask(Heartbeat(group, generation, member_id, instance))
 
     def leave(self, *members: LeavingMember | str) -> int:
-        token = self.token()
         leaving = tuple(LeavingMember(each) if isinstance(each, str) else each for each in members)
-        self.perform(self.shard.leave(LeaveGroup(GROUP, leaving), token, self.now))
-        return token
+        return self.submit(LeaveGroup(GROUP, leaving))
 
     def commit(
         self,
@@ -223,41 +236,44 @@ class GroupStage:
         metadata: str = "",
         retention_ms: int = -1,
     ) -> int:
-        token = self.token()
         entries = tuple(
             OffsetToCommit(topic, partition, offset, metadata=metadata)
             for (topic, partition), offset in (offsets or {("orders", 0): 5}).items()
         )
         request = CommitOffsets(group, entries, generation, member_id, instance, retention_ms)
-        self.perform(self.shard.commit_offsets(request, token, self.now))
-        return token
+        return self.submit(request)
 
     def delete_groups(self, *groups: str) -> int:
-        token = self.token()
-        self.perform(self.shard.delete_groups(DeleteGroups(groups), token, self.now))
-        return token
+        return self.submit(DeleteGroups(groups))
 
     def delete_offsets(self, *keys: tuple[str, int], group: str = GROUP) -> int:
-        token = self.token()
         topics = tuple(TopicPartitions(topic, (partition,)) for topic, partition in keys)
         request = DeleteOffsets(group, topics)
-        self.perform(self.shard.delete_offsets(request, token, self.now))
-        return token
+        return self.submit(request)
 
     # ------------------------------------------------------------------ what came of them
 
+    def rebalances(self, group: str = GROUP) -> tuple[Rebalance, ...]:
+        return self.ask(ListRebalances()).get(group, ())
+
+    def described_classic(self, group: str = GROUP) -> GroupDescription | None:
+        return self.ask(DescribeGroup(group))
+
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+        return self.ask(ListGroups(tuple(states), tuple(types)))
+
     def committed(self, group: str = GROUP) -> dict[tuple[str, int], int]:
         """All that OffsetFetch names."""
-        fetched = self.shard.fetch_offsets(FetchOffsets(group)).offsets
+        fetched = self.ask(FetchOffsets(group)).offsets
         return {(each.topic, each.partition): each.offset for each in fetched}
 
     def fetch(self, *keys: tuple[str, int], stable: bool = False) -> list[FetchedOffset]:
         topics = tuple(TopicPartitions(topic, (partition,)) for topic, partition in keys)
         request = FetchOffsets(GROUP, topics, require_stable=stable)
-        return list(self.shard.fetch_offsets(request).offsets)
+        return list(self.ask(request).offsets)
 
     def state(self, group: str = GROUP) -> str:
-        described = self.shard.describe(group)
+        described = self.described_classic(group)
         return "Dead" if described is None else described.state
 
     def commit_errors(self, token: int) -> list[ErrorCode]:

@@ -8,11 +8,14 @@ from cluster.brokers.assembly.foundation import Foundation
 from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.coordinators.options import CoordinatorPorts
 from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.stored.group_configs import GroupConfigs
+from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.groups.shared.counts import GroupCounts
 from cluster.protocol.peer.control import AskLogEnds, ClusterUpdate, KeepHistories
 from cluster.runtime.loop import EventLoop
 
@@ -24,6 +27,8 @@ class Groups:
     loop: EventLoop
     configs: GroupConfigs
     topics: ClusterTopics
+    counts: GroupCounts
+    """Of all partitions since the broker started."""
     coordinator: GroupCoordinator
     log_ends: LeaderLogEnds
 
@@ -43,23 +48,25 @@ def assemble_groups(
     ports, metadata = foundation.ports, membership.metadata
     configs = GroupConfigs(ports.store, ports.loop, ports.clock, foundation.live)
     topics = ClusterTopics(metadata)
+    counts = GroupCounts(foundation.event_log)
+    group_options = options.group_options(foundation.live.now)
+
+    def new_shard() -> GroupShard:
+        return GroupShard(group_options, new_uuid, topics, configs.timings, counts)
+
+    def new_uuid() -> str:
+        return str(UUID(int=ports.random.getrandbits(128), version=4))
+
+    histories = HistoryHandover(foundation.id, metadata, ports.control_link, ports.clock)
     coordinator = GroupCoordinator(
-        options.coordinator_options(foundation.live.now),
-        replication.internal_topics,
-        metadata,
-        foundation.slices,
-        ports.clock,
-        ports.loop,
-        lambda: str(UUID(int=ports.random.getrandbits(128), version=4)),
-        topics,
-        configs.timings,
-        foundation.event_log,
+        options.group_coordinator_options(foundation.live.now),
+        CoordinatorPorts(
+            replication.internal_topics, metadata, foundation.slices, ports.clock, ports.loop
+        ),
+        new_shard,
+        histories,
     )
-    histories = HistoryHandover(
-        foundation.id, coordinator.former, metadata, ports.control_link, ports.clock
-    )
-    coordinator.on_unloaded = histories.on_unloaded
     log_ends = LeaderLogEnds(storage.table, metadata, ports.control_link)
     ports.control_link.serve(AskLogEnds, log_ends.on_request)
     ports.control_link.serve(KeepHistories, histories.on_request)
-    return Groups(ports.loop, configs, topics, coordinator, log_ends)
+    return Groups(ports.loop, configs, topics, counts, coordinator, log_ends)

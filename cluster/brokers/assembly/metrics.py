@@ -110,7 +110,7 @@ def assemble_metrics(
         limits.quotas,
         limits.connected,
         maintenance.cleaner,
-        groups.coordinator.counts,
+        groups.counts,
         ports.loop.time,
         limits.connection_rates,
         replication.isr_changes,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from cluster.brokers.groups.group_coordinator import CoordinatorOptions
+from cluster.brokers.coordinators.options import CoordinatorOptions
 from cluster.brokers.network.socket_server import NetworkOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.brokers.security.authorizer import Authorizer
@@ -16,7 +16,7 @@ from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.groups.shared.options import MINUTE_MS, GroupOptions
 from cluster.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.model.cluster import Endpoint
-from cluster.model.errors import Refused
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
 from cluster.quotas.connection_rates import CreationRates
@@ -108,26 +108,32 @@ def mutation_windows(settings: Settings) -> WindowOptions:
     )
 
 
-def coordinator_options(settings: Settings) -> CoordinatorOptions:
+def group_options(settings: Settings) -> GroupOptions:
     """How this broker coordinates groups."""
+    return GroupOptions(
+        min_session_timeout_ms=settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
+        max_session_timeout_ms=settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
+        initial_rebalance_delay_ms=settings[broker.GROUP_INITIAL_REBALANCE_DELAY_MS],
+        max_size=settings[broker.GROUP_MAX_SIZE],
+        metadata_max_bytes=settings[broker.OFFSET_METADATA_MAX_BYTES],
+        offsets_retention_ms=settings[broker.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
+        retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+        consumer_max_size=settings[broker.GROUP_CONSUMER_MAX_SIZE],
+        consumer_assignors=settings[broker.GROUP_CONSUMER_ASSIGNORS],
+        consumer_migration_policy=settings[broker.GROUP_CONSUMER_MIGRATION_POLICY],
+        consumer_regex_refresh_interval_ms=settings[
+            broker.GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
+        ],
+    )
+
+
+def group_coordinator_options(settings: Settings) -> CoordinatorOptions:
+    """How the group coordinator reads and writes its topic."""
     return CoordinatorOptions(
-        groups=GroupOptions(
-            min_session_timeout_ms=settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
-            max_session_timeout_ms=settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
-            initial_rebalance_delay_ms=settings[broker.GROUP_INITIAL_REBALANCE_DELAY_MS],
-            max_size=settings[broker.GROUP_MAX_SIZE],
-            metadata_max_bytes=settings[broker.OFFSET_METADATA_MAX_BYTES],
-            offsets_retention_ms=settings[broker.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
-            retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
-            consumer_max_size=settings[broker.GROUP_CONSUMER_MAX_SIZE],
-            consumer_assignors=settings[broker.GROUP_CONSUMER_ASSIGNORS],
-            consumer_migration_policy=settings[broker.GROUP_CONSUMER_MIGRATION_POLICY],
-            consumer_regex_refresh_interval_ms=settings[
-                broker.GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
-            ],
-        ),
+        topic=CONSUMER_OFFSETS_TOPIC,
+        invalid_key=ErrorCode.invalid_group_id,
         load_buffer_bytes=settings[broker.OFFSETS_LOAD_BUFFER_SIZE],
-        commit_timeout_ms=settings[broker.OFFSETS_COMMIT_TIMEOUT_MS],
+        append_timeout_ms=settings[broker.OFFSETS_COMMIT_TIMEOUT_MS],
         codec=Compression(settings[broker.OFFSETS_TOPIC_COMPRESSION_CODEC]),
     )
 

@@ -1,1 +1,1 @@
-"""The group coordinator of one broker: drives the shards of the partitions that it leads."""
+"""The group coordinator of one broker, histories of rebalances, and the lag of groups."""

@@ -1,4 +1,4 @@
-"""The topics of the cluster as the group coordinator asks for them."""
+"""The topics of the cluster, as the group coordinator needs them."""
 
 from collections.abc import Iterable, Set
 from typing import Final
@@ -9,28 +9,28 @@ from cluster.protocol.peer.control import ClusterUpdate
 
 
 class ClusterTopics:
-    """Implements `Topics` on what this broker knows of the cluster; one step behind it at most."""
+    """Implements `Topics` by the metadata cache."""
 
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata: Final = metadata
 
     def shape(self, name: str) -> TopicShape | None:
-        """See `Topics`."""
+        """Implements `Topics`."""
         topic = self._metadata.topics.get(name)
         return None if topic is None else TopicShape(topic.topic_id, len(topic.partitions))
 
     def name(self, topic_id: TopicId) -> str | None:
-        """See `Topics`."""
+        """Implements `Topics`."""
         return self._metadata.topic_name(topic_id)
 
     def names(self) -> Iterable[str]:
-        """See `Topics`."""
+        """Implements `Topics`."""
         return self._metadata.topics
 
     def reshaped_by(self, update: ClusterUpdate) -> Set[str]:
-        """The topics that an update makes, makes anew, enlarges or deletes.
+        """The topics that an update creates, recreates, enlarges or deletes.
 
-        To be asked before it is applied. Constant work for each partition of the update.
+        Must be called before the update is applied to the metadata cache.
         """
         known = self._metadata.topics
         changed = set(update.deleted)

@@ -1,6 +1,6 @@
-"""What this broker knows of rebalances of groups that another one coordinated. Pure.
+"""Rebalances of groups in earlier periods of their coordinator. Pure.
 
-Its own when it stops coordinating a group, and what other brokers hand on to it.
+A broker keeps its own when it stops coordinating a group, and those that other brokers send it.
 """
 
 from collections import OrderedDict
@@ -11,9 +11,9 @@ from typing import Final
 from cluster.coordinator.groups.history.explanation import FormerStint, KeptHistory
 
 REBALANCES_MAX: Final = 5_000
-"""Of all groups, some kilobytes each at the most."""
+"""For all groups together; a rebalance takes some kilobytes at most."""
 STINTS_MAX: Final = 10
-"""Of one group."""
+"""For one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,16 @@ class _Kept:
 
 
 class FormerHistories:
-    """Owned by the broker's thread. Groups that were not added to for longest go first."""
+    """Owned by the broker's thread. Evicts the groups that were least recently added to."""
 
     def __init__(self, most: int = REBALANCES_MAX) -> None:
-        """`most`: how many rebalances are kept."""
+        """`most` limits the number of rebalances."""
         self._most = most
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._count = 0
 
     def keep(self, partition: int, group_id: str, stints: Iterable[FormerStint]) -> None:
-        """Add to what is known of a group of a partition; what is known already counts once."""
+        """Add periods to a group of a partition, unless they are known already."""
         before = self._kept.pop(group_id, None)
         known = () if before is None else before.stints
         self._count -= 0 if before is None else before.count
@@ -47,12 +47,12 @@ class FormerHistories:
             self._count -= oldest.count
 
     def of(self, group_id: str) -> tuple[FormerStint, ...]:
-        """Oldest first."""
+        """The known periods of a group, oldest first."""
         kept = self._kept.get(group_id)
         return () if kept is None else kept.stints
 
     def of_partition(self, partition: int) -> list[KeptHistory]:
-        """All groups of one partition, those that were added to last come first."""
+        """All groups of one partition, the most recently added to first."""
         return [
             KeptHistory(group_id, kept.stints)
             for group_id, kept in reversed(self._kept.items())

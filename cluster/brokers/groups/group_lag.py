@@ -1,4 +1,4 @@
-"""How far one group is behind, added up over its partitions, a hundred at a time. Pure."""
+"""Adds up the lag of one group over its partitions, a hundred at a time. Pure."""
 
 import heapq
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from cluster.brokers.metrics.records import GroupFigures, PartitionLag
 from cluster.coordinator.groups.views.progress import GroupProgress
 
 OFFSETS_PER_STEP: Final = 100
-"""Partitions looked at in a step of long work: some 0.2 ms."""
+"""How many partitions are processed in one step of a slice: some 0.2 ms."""
 
 
 class GroupLag:
-    """One group, as far as it was looked at: its partitions, how far it is behind, its record."""
+    """The lag of one group over the partitions that were added so far."""
 
     def __init__(self, progress: GroupProgress) -> None:
         self._progress = progress
@@ -28,11 +28,11 @@ class GroupLag:
 
     @property
     def partitions(self) -> int:
-        """How many of them were added."""
+        """The number of partitions that were added."""
         return self._partitions
 
     def add(self, topic: str, some: list[PartitionLag]) -> None:
-        """Some of its partitions."""
+        """Add some of its partitions."""
         self.pieces.append((topic, some))
         known = [lag for each in some if (lag := each.lag) is not None]
         self.lag += sum(known)
@@ -41,9 +41,9 @@ class GroupLag:
         self._unknown += len(some) - len(known)
 
     def figures(self, state_ms: dict[str, int]) -> GroupFigures:
-        """What its record says, once all of its partitions are known."""
+        """The figures for its metric record, once all partitions were added."""
         progress = self._progress
-        self._progress = progress._replace(committed={})  # so that its memory is free
+        self._progress = progress._replace(committed={})  # frees the memory
         return GroupFigures(
             group=self.group,
             type=progress.group_type,
@@ -60,20 +60,20 @@ class GroupLag:
 
 
 class FurthestBehind:
-    """Keeps partitions of the groups that are furthest behind, so many that they fill a file.
+    """Keeps the partitions of the groups with the largest lag, as many as fit into the stats file.
 
-    Others forget theirs, so that memory does not grow with the number of offsets.
+    The partitions of other groups are dropped, so memory does not grow with the number of offsets.
     """
 
     def __init__(self, at_most: int) -> None:
-        """`at_most`: partitions, besides those of the one group that is furthest behind."""
+        """`at_most` limits the partitions; one group is always kept as a whole."""
         self._at_most = at_most
         self._partitions = 0
         self._order = count()
         self._heap: list[tuple[int, int, GroupLag]] = []
 
     def add(self, group: GroupLag) -> None:
-        """A group all of whose partitions are known."""
+        """Add a group whose partitions were all added."""
         heapq.heappush(self._heap, (group.lag, -next(self._order), group))
         self._partitions += group.partitions
         while self._partitions > self._at_most and len(self._heap) > 1:
@@ -83,7 +83,7 @@ class FurthestBehind:
 
 
 def pieces_of(progress: GroupProgress, ends: Ends) -> Iterator[tuple[str, list[PartitionLag]]]:
-    """A group's partitions by topic, a hundred at a time."""
+    """The partitions of a group by topic, a hundred at a time."""
     for topic, partitions in sorted(progress.committed.items()):
         topic_ends = ends.get(topic, {})
         offsets = iter(sorted(partitions.items()))

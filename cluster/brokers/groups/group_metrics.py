@@ -1,7 +1,7 @@
-"""How far groups are behind: metric records and the stats file's section of groups, at intervals.
+"""The lag of groups, at intervals: metric records, and the section of groups in the stats file.
 
-The coordinator knows what is committed, leaders know where logs end. Nothing is done per request;
-an interval's work goes in slices, some 6 us for each partition that a group has committed.
+The coordinator knows the committed offsets, and the leaders know where the logs end. Requests cost
+nothing more; the work of an interval runs in slices and takes some 6 us for each committed offset.
 """
 
 from collections import Counter
@@ -24,17 +24,18 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerState
 from cluster.coordinator.groups.views.progress import CLASSIC, GroupProgress
+from cluster.coordinator.groups.views.queries import ListGroupIds, MeasureProgress
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
 from cluster.runtime.slices import Slices
 
 REST_US_PER_OFFSET: Final = 150
-"""From one look to the next, for each offset: one takes 2 to 6 us, so a million of them cost 2 to
-4 % of a core instead of all of it."""
+"""The minimum time between two passes, for each committed offset. A pass takes 2 to 6 us for each,
+so a million offsets cost 2 to 4 % of a core."""
 _LINE_MIN_BYTES: Final = 100
-"""Of the file: no partition's line is shorter."""
+"""A lower bound of a partition's line in the stats file."""
 _RECORDS_PER_BATCH: Final = 200
-"""A batch is built in one step."""
+"""A batch is built in one step of a slice."""
 
 
 class _Moment(NamedTuple):
@@ -46,7 +47,7 @@ class _Moment(NamedTuple):
 class GroupMetrics:
     """Owned by the broker's thread; `on_tick` is called once per interval.
 
-    Invariant: the work of one interval is over before that of the next begins.
+    Invariant: the work of one interval ends before that of the next begins.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class GroupMetrics:
         slices: Slices,
         now_ms: MonotonicMs,
     ) -> None:
-        """`topic` None: no records are written, only the stats file."""
+        """Without a `topic` only the stats file is written."""
         self._local_id = local_id
         self._coordinator = coordinator
         self._ends = ends
@@ -74,8 +75,11 @@ class GroupMetrics:
         self._changes = LagChanges()
 
     def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
-        """Look at all groups; an interval whose predecessor still runs is joined to the next, as
-        are those that come too soon for how much there is to look at."""
+        """Start a pass over all groups.
+
+        An interval is merged with the next one while the previous pass is running, or if it ends
+        too early for the number of offsets.
+        """
         if self._is_busy or now_ms < self._next_ms:
             return
         self._is_busy = True
@@ -83,22 +87,22 @@ class GroupMetrics:
         self._looked_ms = now_ms
         self._slices.start(self._look(moment))
 
-    # -- what is committed, and where logs end -----------------------------------------------------
+    # -- committed offsets and the ends of logs ----------------------------------------------------
 
     def _look(self, moment: _Moment) -> Iterator[None]:
         found: list[GroupProgress] = []
         wanted: dict[str, set[int]] = {}
         since_yield = 0
-        for led in list(self._coordinator.all_loaded()):  # leaderships change between steps
-            for group_id in led.group_ids():
-                group = led.progress(group_id)
+        for led in list(self._coordinator.all_loaded()):  # leadership may change between steps
+            for group_id in led.ask(ListGroupIds()):
+                group = led.ask(MeasureProgress(group_id))
                 if group is None:
                     continue
                 found.append(group)
                 for topic, partitions in group.committed.items():
                     wanted.setdefault(topic, set()).update(partitions)
                     since_yield += len(partitions)
-                since_yield += 10  # a group costs as much as ten offsets
+                since_yield += 10  # a group takes as long as ten offsets
                 if since_yield >= OFFSETS_PER_STEP:
                     since_yield = 0
                     yield
@@ -107,7 +111,7 @@ class GroupMetrics:
         yield from self._ends.gather(wanted, partial(self._on_ends, found, moment))
 
     def _count(self, found: Iterable[GroupProgress]) -> int:
-        """Set the gauges. Returns how many offsets there are."""
+        """Set the gauges. Returns the number of offsets."""
         offsets = 0
         classic: Counter[str] = Counter()
         newer: Counter[str] = Counter()
@@ -124,14 +128,14 @@ class GroupMetrics:
         counters.set("GroupCountClassic", classic.total())
         counters.set("GroupCountConsumer", newer.total())
         for newer_state in ConsumerState:
-            if newer_state is not ConsumerState.DEAD:  # it is in memory no more
+            if newer_state is not ConsumerState.DEAD:  # such a group is not in memory
                 counters.set(f"ConsumerGroupCount{newer_state.value}", newer[newer_state.value])
         return offsets
 
     def _on_ends(self, found: list[GroupProgress], moment: _Moment, ends: Ends) -> None:
         self._slices.start(self._publish(found, moment, ends))
 
-    # -- what is said of it ------------------------------------------------------------------------
+    # -- records and the stats file ----------------------------------------------------------------
 
     def _publish(
         self, progresses: list[GroupProgress], moment: _Moment, ends: Ends
@@ -145,7 +149,7 @@ class GroupMetrics:
         batch: list[MetricRecord] = []
         progresses.reverse()
         while progresses:
-            progress = progresses.pop()  # its offsets take much memory, and time to be freed
+            progress = progresses.pop()  # frees its offsets one group at a time
             each = GroupLag(progress)
             found.append(each)
             for topic, some in pieces_of(progress, ends):
@@ -181,8 +185,8 @@ class GroupMetrics:
             self._topic.send(records)
 
     def _write_file(self, found: list[GroupLag], moment: _Moment) -> Iterator[None]:
-        """Groups first, those that are furthest behind before others, then their partitions. What
-        has no room is left out: the groups that are least behind."""
+        """Write the groups and then their partitions, those with the largest lag first, as far as
+        they fit."""
         capacity = self._counters.stats.groups_capacity
         if not capacity:
             return

@@ -1,4 +1,4 @@
-"""What has changed of groups since their last metric record. Pure."""
+"""Decides which groups and partitions need a metric record: changes since the last one. Pure."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -10,19 +10,19 @@ from cluster.coordinator.groups.views.progress import GroupProgress
 from cluster.model.clocks import MonotonicMs, WallMs
 
 UNCHANGED_MS: Final = 50_000
-"""A partition of which nothing changes gets a record at the first look after so long: so every
-minute has one, and with it every window of a minute."""
+"""An unchanged partition gets a record in the first pass after this time, so that every window of a
+minute has one."""
 
 GROUP_UNCHANGED_MS: Final = 18_000
-"""The same of a group: every 20 s with looks every 5 s. Its record belongs where its time begins,
-and must not come when windows of that time are closed already, a minute after they began."""
+"""An unchanged group gets a record after this time: every 20 s with a pass every 5 s. The record
+belongs to the window in which its interval begins, which is closed a minute after its begin."""
 
 
 class StateTimes:
-    """How long groups were in their states since the last look.
+    """The time that groups spent in each state since the last pass.
 
-    Lifecycle: `begin`, then `since_last` once for each group that there is; what was not asked for
-    is forgotten at the next `begin`.
+    Lifecycle: `begin`, then `since_last` once for each group. Groups that were left out of a pass
+    are forgotten at the next `begin`.
     """
 
     def __init__(self) -> None:
@@ -30,21 +30,21 @@ class StateTimes:
         self._now: dict[str, dict[str, int]] = {}
 
     def begin(self) -> None:
-        """Another look at all groups."""
+        """Begin a pass over all groups."""
         self._before, self._now = self._now, {}
 
     def since_last(self, progress: GroupProgress) -> dict[str, int]:
-        """Milliseconds by state, without states that it was not in."""
+        """Milliseconds by state; states in which the group was not are left out."""
         times = self._now[progress.group_id] = progress.state_times_ms
         before = self._before.get(progress.group_id, {})
         if any(spent > times.get(state, 0) for state, spent in before.items()):
-            before = {}  # it was deleted, and another was made under its name
+            before = {}  # it was deleted and created again
         since = {state: spent - before.get(state, 0) for state, spent in times.items()}
         return {state: spent for state, spent in since.items() if spent}
 
 
 class DueGroup(NamedTuple):
-    """What a metric record says of a group, and of which time: the interval that ends then."""
+    """The content of a group's metric record, and the interval that ends at its timestamp."""
 
     figures: GroupFigures
     wall_ms: WallMs
@@ -53,29 +53,30 @@ class DueGroup(NamedTuple):
 
 @dataclass(slots=True)
 class _Resting:
-    """A group since its last record: nothing has changed, and it was in one state."""
+    """A group that has not changed since its last record and was in one state."""
 
     figures: GroupFigures
-    """With no times."""
+    """Without times in states."""
     since_ms: MonotonicMs
-    """Up to where records tell of it."""
+    """The end of the interval of its last record."""
     until_ms: MonotonicMs
     until_wall_ms: WallMs
     rested_ms: int = 0
 
     def due(self) -> DueGroup:
-        """The record of the time since the last one."""
+        """The record for the interval since the last one."""
         times = {self.figures.state: self.rested_ms} if self.rested_ms else {}
         figures = self.figures._replace(state_ms=times)
         return DueGroup(figures, self.until_wall_ms, self.until_ms - self.since_ms)
 
 
 class GroupChanges:
-    """Which groups need a record: those where something has changed, the others every 20 s, of the
-    whole time since their last one. So records of one group cover its time without gaps, each
-    of them a time in which it was the same, or of one interval.
+    """Decides which groups need a record: those that have changed, and the others every 20 s.
 
-    Lifecycle: `begin`, then `due` once for each group that there is, then `gone`.
+    The intervals of a group's records have no gaps. In each of them the group was unchanged, or
+    the interval is that of one pass.
+
+    Lifecycle: `begin`, then `due` once for each group, then `gone`.
     """
 
     def __init__(self) -> None:
@@ -86,13 +87,13 @@ class GroupChanges:
         self._now: dict[str, _Resting] = {}
 
     def begin(self, now_ms: MonotonicMs, wall_ms: WallMs, interval_ms: int) -> None:
-        """Another look at all groups, so many milliseconds after the last one."""
+        """Begin a pass over all groups, `interval_ms` after the last one."""
         self._now_ms, self._wall_ms, self._interval_ms = now_ms, wall_ms, interval_ms
         self._before, self._now = self._now, {}
 
     def due(self, figures: GroupFigures) -> list[DueGroup]:
-        """The records to write now: up to two, one of its rest until the last look and one of the
-        interval since then.
+        """The records to write now: up to two, one for the unchanged time until the last pass, and
+        one for the interval since then.
         """
         group = figures.group
         known = self._before.pop(group, None)
@@ -113,41 +114,40 @@ class GroupChanges:
         return due
 
     def gone(self) -> Iterator[DueGroup]:
-        """The last rest of groups that are no longer here."""
+        """The last unchanged time of groups that are no longer coordinated here."""
         before, self._before = self._before, {}
         return (each.due() for each in before.values() if each.until_ms > each.since_ms)
 
 
 class LagChanges:
-    """Which partitions of which groups need a record: those where something has changed, the
-    others once a minute. Without that, groups that rest would fill the topic.
+    """Decides which partitions of groups need a record: those that have changed, and the others
+    once a minute, so that idle groups do not fill the topic.
 
-    Lifecycle: as of `StateTimes`, with `due` for all partitions of each group. What was told takes
-    32 bytes for each offset, in few objects: a million of their own would be felt when they are
-    freed, or visited by a garbage collection.
+    Lifecycle: that of `StateTimes`, with `due` for all partitions of each group. What was written
+    is kept in arrays, 32 bytes for each offset: a million objects would take too long to free, or
+    in a garbage collection.
     """
 
     def __init__(self) -> None:
         self._now_ms = MonotonicMs(0)
         self._before: dict[tuple[str, str], array[int]] = {}
-        """By group and topic: partition, end, committed offset and when that was told, of each
-        partition, in ascending order."""
+        """For each group and topic, in ascending order of partitions: partition, end, committed
+        offset, and when a record was written."""
         self._now: dict[tuple[str, str], array[int]] = {}
         self._of = ("", "")
         self._position = 0
-        """Where in `_before` the next partition of that group and topic may be."""
+        """The position in `_before` from which the next partition is searched."""
 
     def begin(self, now_ms: MonotonicMs) -> None:
-        """Another look at all groups."""
+        """Begin a pass over all groups."""
         self._now_ms = now_ms
         self._before, self._now = self._now, {}
         self._of = ("", "")
 
     def due(self, group: str, topic: str, lags: Sequence[PartitionLag]) -> list[PartitionLag]:
-        """Those to write now. A partition whose end is not known has nothing to say.
+        """The partitions to write now. A partition whose end is unknown gets no record.
 
-        The partitions of a topic may come in several calls, one after the other, and come in
-        ascending order.
+        The partitions of a topic may be passed in several consecutive calls, in ascending order.
         """
         key = (group, topic)
         if key != self._of:

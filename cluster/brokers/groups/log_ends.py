@@ -1,6 +1,6 @@
-"""Where logs end, as their leaders know it: this broker's own, and those of its peers by a request.
+"""Looks up where logs end: here for partitions that this broker leads, by requests for others.
 
-Lag is measured against high watermarks, which is where consumers end.
+Lag is measured against high watermarks, up to which consumers can read.
 """
 
 from collections import defaultdict
@@ -14,13 +14,13 @@ from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.protocol.peer.control import AskLogEnds, LogEnds, NumberedPartitions, Refusal
 
 Ends = dict[str, dict[int, int]]
-"""By topic and partition; partitions whose end nobody has told are absent."""
+"""By topic and partition; partitions whose end is unknown are absent."""
 Wanted = Mapping[str, set[int]]
 
 _NOT_LED: Final = -1
 _PER_STEP: Final = 64
 _PER_REQUEST: Final = 1_000
-"""Partitions: a leader takes half a millisecond to answer for so many."""
+"""Partitions; a leader takes half a millisecond to answer."""
 _TIMEOUT_MS: Final = 2_000
 
 
@@ -47,8 +47,11 @@ class LeaderLogEnds:
         return replica.leader.high_watermark
 
     def gather(self, wanted: Wanted, on_done: Callable[[Ends], None]) -> Iterator[None]:
-        """The steps of looking them up. `on_done` is called once: when all leaders have answered,
-        or had their time; perhaps in the last step."""
+        """The steps of looking up the ends of these partitions.
+
+        `on_done` is called once, when all leaders have answered or timed out, perhaps in the last
+        step.
+        """
         gathered = _Gathering(on_done)
         elsewhere: dict[BrokerId, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         looked_at = 0
@@ -87,7 +90,7 @@ class LeaderLogEnds:
 
 
 class _Gathering:
-    """What is known so far; whoever gathers is awaited as well."""
+    """The ends found so far. `awaited` counts open requests, and one more while `gather` runs."""
 
     def __init__(self, on_done: Callable[[Ends], None]) -> None:
         self._on_done = on_done
@@ -95,14 +98,14 @@ class _Gathering:
         self.awaited = 1
 
     def take(self, request: AskLogEnds, answer: LogEnds) -> None:
-        """A leader's answer; one of another length than was asked for says nothing."""
+        """Take the answer of a leader; missing values are unknown ends."""
         for (topic, partitions), ends in zip(request.topics, answer.ends, strict=False):
             for number, end in zip(partitions, ends, strict=False):
                 if end != _NOT_LED:
                     self.ends.setdefault(topic, {})[number] = end
 
     def answered(self) -> None:
-        """One answer less is awaited."""
+        """Count an answer, or the end of `gather`."""
         self.awaited -= 1
         if not self.awaited:
             self._on_done(self.ends)

@@ -19,6 +19,7 @@ from cluster.coordinator.groups.consumer.requests import (
     ConsumerGroupDescription,
     DescribedConsumer,
 )
+from cluster.coordinator.groups.views.queries import DescribeConsumerGroup, DescribeGroup
 from cluster.model.acls import ResourceType
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -59,10 +60,10 @@ def _describe(
 ) -> DescribedConsumerGroup:
     try:
         check_consumer_protocol(services)
-        partition = find_group(services, context, DESCRIBE_GROUP, group_id)
-        found = partition.describe_consumer_group(group_id)
+        shard = find_group(services, context, DESCRIBE_GROUP, group_id)
+        found = shard.ask(DescribeConsumerGroup(group_id))
         if found is None:
-            is_classic = partition.describe(group_id) is not None
+            is_classic = shard.ask(DescribeGroup(group_id)) is not None
             why = "is not a consumer group" if is_classic else "not found"
             raise Refused(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
         _check_topics(found, context, services)

@@ -57,7 +57,7 @@ def handle(
     except Refused as refused:
         return _response(ConsumerHeartbeatReply(refused.code, refused.detail or None))
     beat = _heartbeat(request, context, services)
-    return answered(context, lambda on_reply: group.consumer_heartbeat(beat, on_reply), _response)
+    return answered(context, group, beat, _response)
 
 
 def _heartbeat(

@@ -7,12 +7,13 @@ v2 flexible.
 
 from typing import Final
 
-from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import DELETE_GROUP, check
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.coordinator.groups.requests import DeletedGroup, DeleteGroups, DeleteGroupsReply
+from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -28,7 +29,7 @@ def handle(
     request: DeleteGroupsRequest, context: RequestContext, services: HasGroups
 ) -> DeleteGroupsResponse | NotYet:
     """Remove groups with all their committed offsets."""
-    found: dict[GroupPartition, list[str]] = {}
+    found: dict[LedShard[GroupShard], list[str]] = {}
     results: list[DeletedGroup] = []
     for group_id in dict.fromkeys(request.groups_names):
         try:
@@ -46,8 +47,8 @@ def handle(
         if waiting == 0 and is_parked:
             context.answer(_response(results))
 
-    for partition, group_ids in found.items():
-        partition.delete_groups(DeleteGroups(tuple(group_ids)), on_reply)
+    for shard, group_ids in found.items():
+        shard.submit(DeleteGroups(tuple(group_ids)), on_reply)
     if waiting == 0:
         return _response(results)
     is_parked = True

@@ -14,6 +14,7 @@ from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.coordinator.groups.requests import GroupDescription
+from cluster.coordinator.groups.views.queries import DescribeConsumerGroup, DescribeGroup
 from cluster.model.acls import ResourceType
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -48,17 +49,17 @@ def _describe(
 ) -> DescribedGroup:
     try:
         check(services, context, DESCRIBE_GROUP, group_id)
-        partition = services.groups.find(group_id)
+        shard = services.groups.find(group_id)
     except Refused as refused:
         return _nothing(group_id, refused.code, "", None)
     operations = NOT_REQUESTED
     if request.include_authorized_operations:
         operations = authorized_operations(services, context, ResourceType.GROUP, group_id)
-    found = partition.describe(group_id)
+    found = shard.ask(DescribeGroup(group_id))
     if found is not None:
         return _described(found, operations)
     if context.version >= _FIRST_WITH_NOT_FOUND:
-        is_newer = partition.describe_consumer_group(group_id) is not None
+        is_newer = shard.ask(DescribeConsumerGroup(group_id)) is not None
         message = f"Group {group_id} {'is not a classic group' if is_newer else 'not found'}."
         return _nothing(group_id, ErrorCode.group_id_not_found, _DEAD, message)
     return _nothing(group_id, ErrorCode.none, _DEAD, None, operations)

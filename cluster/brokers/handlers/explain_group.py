@@ -19,6 +19,7 @@ from cluster.coordinator.groups.history.explanation import (
     pack_answer,
     read_question,
 )
+from cluster.coordinator.groups.views.queries import ExplainGroup
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, OwnApiKey
 
@@ -47,7 +48,7 @@ def handle(group_id: str, context: RequestContext, services: Ports) -> ExplainAn
             code = ErrorCode.group_id_not_found  # there is no __consumer_offsets yet
     else:
         since_ms = led.since_wall_ms
-        found = led.explain(group_id)
+        found = led.ask(ExplainGroup(group_id))
         if found is None:
             code = ErrorCode.group_id_not_found
     return ExplainAnswer(

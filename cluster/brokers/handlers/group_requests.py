@@ -1,28 +1,29 @@
-"""What the handlers of group requests have in common: finding the group, answering now or later."""
+"""Shared by the handlers of group requests: finding the group, answering now or later."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import check
 from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
 from cluster.config.broker import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
+from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.shards.requests import ReplyT, Request
 from cluster.model.acls import Right
 from cluster.model.errors import ErrorCode, Refused
 
 MILLISECOND: Final = timedelta(milliseconds=1)
 NO_TIME: Final = timedelta(0)
 
-ReplyT = TypeVar("ReplyT")
 ResponseT = TypeVar("ResponseT")
 
 
 def find_group(
     services: HasGroups, context: RequestContext, right: Right, group_id: str
-) -> GroupPartition:
-    """The partition that keeps a group, for requests that need a name and this right.
+) -> LedShard[GroupShard]:
+    """The shard of a group, for requests that need a group id and this right.
 
     Raises Refused: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR,
     COORDINATOR_LOAD_IN_PROGRESS.
@@ -41,13 +42,14 @@ def check_consumer_protocol(services: HasSettings) -> None:
 
 def answered(
     context: RequestContext,
-    ask: Callable[[Callable[[ReplyT], None]], None],
+    group: LedShard[GroupShard],
+    request: Request[ReplyT],
     response_of: Callable[[ReplyT], ResponseT],
 ) -> ResponseT | NotYet:
-    """Hand a request to the coordinator by `ask`, which is given where its reply goes.
+    """Submit a request to the coordinator.
 
-    The response, or PARKED when the reply comes later. A client that disconnects meanwhile is
-    a member nevertheless, until its session ends (as in Kafka).
+    Returns the response, or PARKED when the reply comes later. A client that disconnects meanwhile
+    stays a member until its session ends, as in Kafka.
     """
     early: list[ReplyT] = []
     is_parked = False
@@ -58,7 +60,7 @@ def answered(
         else:
             early.append(reply)
 
-    ask(on_reply)
+    group.submit(request, on_reply)
     if early:
         return response_of(early[0])
     is_parked = True
@@ -66,5 +68,5 @@ def answered(
 
 
 def client_host(context: RequestContext) -> str:
-    """Where a member is, as Kafka shows it: `/127.0.0.1`."""
+    """The address of a member as Kafka shows it: `/127.0.0.1`."""
     return f"/{context.channel.peer.rpartition(':')[0]}"

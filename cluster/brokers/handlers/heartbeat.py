@@ -26,7 +26,7 @@ def handle(
         group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
         return HeartbeatResponse(throttle_time=NO_TIME, error_code=refused.code)
-    code = group.heartbeat(
+    code = group.ask(
         Heartbeat(
             request.group_id, request.generation_id, request.member_id, request.group_instance_id
         )

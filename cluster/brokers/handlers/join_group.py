@@ -39,7 +39,7 @@ def handle(
     except Refused as refused:
         return _response(JoinGroupReply(refused.code, request.member_id))
     joining = _joining(request, context)
-    return answered(context, lambda on_reply: group.join(joining, on_reply), _response)
+    return answered(context, group, joining, _response)
 
 
 def _joining(request: JoinGroupRequest, context: RequestContext) -> JoinGroup:

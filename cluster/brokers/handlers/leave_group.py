@@ -40,7 +40,7 @@ def handle(
     def response_of(reply: LeaveGroupReply) -> LeaveGroupResponse:
         return _response(reply, context.version)
 
-    return answered(context, lambda on_reply: group.leave(leaving, on_reply), response_of)
+    return answered(context, group, leaving, response_of)
 
 
 def _response(reply: LeaveGroupReply, version: int) -> LeaveGroupResponse:

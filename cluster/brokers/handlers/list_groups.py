@@ -11,6 +11,7 @@ from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, DESCRIBE_GROUP, ma
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.coordinator.groups.views.queries import ListGroups
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -25,6 +26,7 @@ def handle(
     groups = services.groups
     sees_all = may(services, context, DESCRIBE_CLUSTER, is_audited=False)
     is_loading = groups.is_loading
+    asked = ListGroups(request.states_filter, request.types_filter)
     return ListGroupsResponse(
         throttle_time=NO_TIME,
         error_code=ErrorCode.coordinator_load_in_progress if is_loading else ErrorCode.none,
@@ -36,7 +38,7 @@ def handle(
                 group_type=group.group_type,
             )
             for led in groups.all_loaded()
-            for group in led.list_groups(request.states_filter, request.types_filter)
+            for group in led.ask(asked)
             if sees_all or may(services, context, DESCRIBE_GROUP, group.group_id, is_audited=False)
         ),
     )

@@ -85,7 +85,7 @@ def handle(
         errors = (partition.error for partition in reply.partitions)
         return _response(request, codes | dict(zip(places, errors, strict=True)))
 
-    return answered(context, lambda on_reply: group.commit_offsets(commit, on_reply), response_of)
+    return answered(context, group, commit, response_of)
 
 
 def _known_name(

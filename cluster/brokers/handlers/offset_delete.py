@@ -51,7 +51,7 @@ def handle(
     def response_of(reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
         return _response(request, reply, readable)
 
-    return answered(context, lambda on_reply: group.delete_offsets(deletion, on_reply), response_of)
+    return answered(context, group, deletion, response_of)
 
 
 def _response(

@@ -203,7 +203,7 @@ def _fetch(asked: FetchOffsets, context: RequestContext, services: Ports) -> Fet
         asked = replace(asked, topics=tuple(each for each in named if each.topic in seen))
     try:
         check(services, context, DESCRIBE_GROUP, asked.group_id)
-        found = services.groups.find(asked.group_id).fetch_offsets(asked)
+        found = services.groups.find(asked.group_id).ask(asked)
     except Refused as refused:
         return FetchedOffsets(refused.code)
     if named is None:

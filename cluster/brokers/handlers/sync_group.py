@@ -41,7 +41,7 @@ def handle(
         protocol_name=request.protocol_name,
         assignments={each.member_id: each.assignment for each in request.assignments},
     )
-    return answered(context, lambda on_reply: group.sync(syncing, on_reply), _response)
+    return answered(context, group, syncing, _response)
 
 
 def _response(reply: SyncGroupReply) -> SyncGroupResponse:

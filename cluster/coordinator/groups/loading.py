@@ -1,12 +1,8 @@
-"""Records of the partition into groups and offsets; newest last. Pure.
+"""Replays the records of the partition as groups and offsets. Pure.
 
-Kafka: `GroupCoordinatorShard.replay`. Nothing in a record may stop the loading: what cannot be read
-is counted, and the first of each kind is named.
+Kafka: `GroupCoordinatorShard.replay`. No record may stop the loading: one that cannot be decoded is
+counted and ignored.
 """
-
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Final
 
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
 from cluster.coordinator.groups.consumer.loading import ConsumerLoading
@@ -25,36 +21,13 @@ from cluster.coordinator.groups.shared.records import (
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.load_report import LoadReport
 from cluster.model.clocks import Moment
 from cluster.model.ids import NO_PRODUCER_ID
 
-KINDS_MAX: Final = 100
-"""Different complaints that a report keeps; others are counted under `others`."""
-
-
-@dataclass(slots=True)
-class LoadReport:
-    """What came of the records; texts are without foreign characters."""
-
-    offsets: int = 0
-    groups: int = 0
-    """Of the newer consumer protocol, where a group has many records, each counts."""
-    tombstones: int = 0
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Kinds and forms of records that newer brokers write, and how many; they are left alone."""
-    corrupt: Counter[str] = field(default_factory=Counter)
-    """What was wrong with records that say to be of a known kind, and how many; at most
-    `KINDS_MAX` entries."""
-
-    @property
-    def records(self) -> int:
-        """All of them."""
-        skipped = self.unknown.total() + self.corrupt.total()
-        return self.offsets + self.groups + self.tombstones + skipped
-
 
 class Loading:
-    """Lifecycle: `load` for every record, oldest first; then the groups are as they were stored."""
+    """Lifecycle: `replay` for every record, oldest first; then `finish`."""
 
     def __init__(
         self,
@@ -69,11 +42,12 @@ class Loading:
         self._rebalancing = rebalancing
         self._commits = commits
         self.report = LoadReport()
+        self._loaded = self.report.loaded
         self._of_interest: set[str] = set()
-        """Groups that have had members, or lost their last record: to be looked at in the end."""
+        """Groups that have had members, or whose records were deleted: `finish` checks them."""
 
     def finish(self, now: Moment) -> None:
-        """All records are in: members have to show that they are alive, empty groups go."""
+        """All records were replayed: start the sessions of members, and remove empty groups."""
         self._consumers.finish(now)
         for group_id in sorted(self._of_interest):
             group = self._groups.get(group_id)
@@ -91,8 +65,8 @@ class Loading:
                 self._rebalancing.prepare(group, cause, now)
         self._of_interest.clear()
 
-    def load(self, key: bytes | None, value: bytes | None, producer_id: int) -> None:
-        """Take in one record."""
+    def replay(self, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        """Apply one record."""
         try:
             if key is None:
                 raise CorruptRecord("no key")
@@ -107,16 +81,16 @@ class Loading:
             else:
                 self._load_offset(*named, value, producer_id)
         except UnknownRecord as unknown:
-            _note(self.report.unknown, str(unknown))
+            self.report.note_unknown(str(unknown))
         except CorruptRecord as corrupt:
-            _note(self.report.corrupt, str(corrupt))
+            self.report.note_corrupt(str(corrupt))
 
     def _load_consumer(self, key: bytes, value: bytes | None) -> None:
         self._consumers.load(read_consumer_key(key), value)
         if value is None:
-            self.report.tombstones += 1
+            self._loaded["tombstones"] += 1
         else:
-            self.report.groups += 1
+            self._loaded["groups"] += 1
 
     def _load_offset(
         self, group_id: str, topic: str, partition: int, value: bytes, producer_id: int
@@ -125,14 +99,14 @@ class Loading:
         group = self._groups.get(group_id)
         if group is None:
             group = self._groups[group_id] = ClassicGroup(group_id)
-        self.report.offsets += 1
+        self._loaded["offsets"] += 1
         if producer_id == NO_PRODUCER_ID:
             group.offsets.set(topic, partition, committed)
         else:
             self._commits.note_transactional(producer_id, group, (topic, partition, committed))
 
     def _remove_offset(self, group_id: str, topic: str, partition: int) -> None:
-        self.report.tombstones += 1
+        self._loaded["tombstones"] += 1
         group = self._groups.get(group_id)
         if group is not None:
             group.offsets.remove(topic, partition)
@@ -142,14 +116,14 @@ class Loading:
         stored = None if value is None else read_group_value(value)
         group = self._groups.get(group_id)
         if stored is None:
-            self.report.tombstones += 1
+            self._loaded["tombstones"] += 1
             if group is not None:
                 group.clear()
                 self._of_interest.add(group_id)
             return
         if group is None:
             group = self._groups[group_id] = ClassicGroup(group_id)
-        self.report.groups += 1
+        self._loaded["groups"] += 1
         protocol_name = stored.protocol_name or ""
         unique = {each.member_id: each for each in stored.members}
         members = [self._member(group, each, protocol_name) for each in unique.values()]
@@ -169,9 +143,3 @@ class Loading:
         )
         self._rebalancing.new_member(group, member)
         return member
-
-
-def _note(counter: Counter[str], complaint: str) -> None:
-    if complaint not in counter and len(counter) >= KINDS_MAX:
-        complaint = "others"
-    counter[complaint] += 1

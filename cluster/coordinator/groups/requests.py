@@ -4,10 +4,11 @@ Kafka: the request data of JoinGroup, SyncGroup and the others; what only some v
 a field here, with what its absence means as the default.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from cluster.coordinator.shards.requests import Query, Request
 from cluster.model.error_codes import ErrorCode
 
 NO_GENERATION: Final = -1
@@ -21,31 +22,6 @@ class GroupProtocol(NamedTuple):
 
     name: str
     metadata: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class JoinGroup:
-    """A member asks to be part of the next generation."""
-
-    group_id: str
-    member_id: str
-    """Empty for a new member."""
-    client_id: str
-    client_host: str
-    """As Kafka shows it: `/127.0.0.1`."""
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    """Before version 1 the session timeout."""
-    protocol_type: str
-    protocols: tuple[GroupProtocol, ...]
-    """In the member's order of preference."""
-    group_instance_id: str | None = None
-    requires_known_member_id: bool = True
-    """Version 4 and later (KIP-394): a new dynamic member is told its id and has to ask again."""
-    supports_skipping_assignment: bool = True
-    """Version 9 and later (KIP-814)."""
-    reason: str = ""
-    """Why it joins (KIP-800), for the log and the history."""
 
 
 class JoinedMember(NamedTuple):
@@ -74,7 +50,42 @@ class JoinGroupReply:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncGroup:
+class JoinGroup(Request[JoinGroupReply]):
+    """A member asks to be part of the next generation."""
+
+    group_id: str
+    member_id: str
+    """Empty for a new member."""
+    client_id: str
+    client_host: str
+    """As Kafka shows it: `/127.0.0.1`."""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    """Before version 1 the session timeout."""
+    protocol_type: str
+    protocols: tuple[GroupProtocol, ...]
+    """In the member's order of preference."""
+    group_instance_id: str | None = None
+    requires_known_member_id: bool = True
+    """Version 4 and later (KIP-394): a new dynamic member is told its id and has to ask again."""
+    supports_skipping_assignment: bool = True
+    """Version 9 and later (KIP-814)."""
+    reason: str = ""
+    """Why it joins (KIP-800), for the log and the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroupReply:
+    """What a member is to do."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup(Request[SyncGroupReply]):
     """A member asks for its assignment; the leader brings everybody's.
 
     Version 5 and later must name protocol type and protocol (INCONSISTENT_GROUP_PROTOCOL): the
@@ -92,17 +103,7 @@ class SyncGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncGroupReply:
-    """What a member is to do."""
-
-    error: ErrorCode
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignment: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(Query[ErrorCode]):
     """A member is alive, and asks whether it must join again. Answered with an ErrorCode."""
 
     group_id: str
@@ -117,14 +118,6 @@ class LeavingMember(NamedTuple):
     member_id: str
     group_instance_id: str | None = None
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveGroup:
-    """Members leave; before version 3 it is one, whose error is the error of the whole reply."""
-
-    group_id: str
-    members: tuple[LeavingMember, ...]
 
 
 class LeftMember(NamedTuple):
@@ -143,6 +136,14 @@ class LeaveGroupReply:
     members: tuple[LeftMember, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LeaveGroup(Request[LeaveGroupReply]):
+    """Members leave; before version 3 it is one, whose error is the error of the whole reply."""
+
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
 class OffsetToCommit(NamedTuple):
     """Where a group goes on reading one partition. The handler has checked that it exists."""
 
@@ -152,35 +153,6 @@ class OffsetToCommit(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     """A null of the request is an empty text."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommitOffsets:
-    """OffsetCommit. A consumer that is in no group names generation -1 and an empty member id."""
-
-    group_id: str
-    offsets: tuple[OffsetToCommit, ...]
-    generation_id: int = NO_GENERATION
-    member_id: str = NO_MEMBER_ID
-    group_instance_id: str | None = None
-    retention_ms: int = -1
-    """Versions 2 to 4; -1: as `offsets.retention.minutes` has it."""
-    knows_member_epochs: bool = True
-    """Version 9 and later, whose generation may be a member epoch of the newer consumer
-    protocol; members of that protocol get UNSUPPORTED_VERSION for earlier ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionalCommit:
-    """TxnOffsetCommit: offsets that count once the producer's transaction is committed."""
-
-    group_id: str
-    producer_id: int
-    producer_epoch: int
-    offsets: tuple[OffsetToCommit, ...]
-    generation_id: int = NO_GENERATION
-    member_id: str = NO_MEMBER_ID
-    group_instance_id: str | None = None
 
 
 class PartitionError(NamedTuple):
@@ -198,26 +170,40 @@ class CommitReply:
     partitions: tuple[PartitionError, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CommitOffsets(Request[CommitReply]):
+    """OffsetCommit. A consumer that is in no group names generation -1 and an empty member id."""
+
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...]
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+    retention_ms: int = -1
+    """Versions 2 to 4; -1: as `offsets.retention.minutes` has it."""
+    knows_member_epochs: bool = True
+    """Version 9 and later, whose generation may be a member epoch of the newer consumer
+    protocol; members of that protocol get UNSUPPORTED_VERSION for earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalCommit(Request[CommitReply]):
+    """TxnOffsetCommit: offsets that count once the producer's transaction is committed."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[OffsetToCommit, ...]
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+
+
 class TopicPartitions(NamedTuple):
     """Partitions of one topic that a request names."""
 
     topic: str
     partitions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FetchOffsets:
-    """OffsetFetch of one group. Answered with FetchedOffsets."""
-
-    group_id: str
-    topics: tuple[TopicPartitions, ...] | None = None
-    """None: all that the group has."""
-    require_stable: bool = False
-    """UNSTABLE_OFFSET_COMMIT where a transaction that is not finished has committed (KIP-447)."""
-    member_id: str | None = None
-    """With `member_epoch`, version 9 and later: of the newer consumer protocol; not checked for
-    classic groups."""
-    member_epoch: int = -1
 
 
 class FetchedOffset(NamedTuple):
@@ -240,11 +226,18 @@ class FetchedOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOffsets:
-    """OffsetDelete."""
+class FetchOffsets(Query[FetchedOffsets]):
+    """OffsetFetch of one group. Answered with FetchedOffsets."""
 
     group_id: str
-    topics: tuple[TopicPartitions, ...]
+    topics: tuple[TopicPartitions, ...] | None = None
+    """None: all that the group has."""
+    require_stable: bool = False
+    """UNSTABLE_OFFSET_COMMIT where a transaction that is not finished has committed (KIP-447)."""
+    member_id: str | None = None
+    """With `member_epoch`, version 9 and later: of the newer consumer protocol; not checked for
+    classic groups."""
+    member_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +249,11 @@ class DeleteOffsetsReply:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteGroups:
-    """Groups of this shard."""
+class DeleteOffsets(Request[DeleteOffsetsReply]):
+    """OffsetDelete."""
 
-    group_ids: tuple[str, ...]
+    group_id: str
+    topics: tuple[TopicPartitions, ...]
 
 
 class DeletedGroup(NamedTuple):
@@ -274,6 +268,30 @@ class DeleteGroupsReply:
     """What became of each, in the order of the request."""
 
     groups: tuple[DeletedGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroups(Request[DeleteGroupsReply]):
+    """Groups of this shard."""
+
+    group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsDeleted(Request[None]):
+    """Topics were deleted: offsets that were committed for them until now are removed, in the
+    background."""
+
+    topics: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged(Request[None]):
+    """Topics were created, deleted or given more partitions: groups of the newer consumer protocol
+    that subscribe to them, by name or by expression, compute a new assignment at their next
+    heartbeat. Deleted topics are also reported by `TopicsDeleted`."""
+
+    topics: Collection[str]
 
 
 class DescribedMember(NamedTuple):

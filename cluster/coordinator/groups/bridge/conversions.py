@@ -29,7 +29,6 @@ from cluster.coordinator.groups.consumer.checks import Refusal
 from cluster.coordinator.groups.consumer.journal import Journal
 from cluster.coordinator.groups.consumer.records import ConsumerKey, tombstone
 from cluster.coordinator.groups.consumer.target_assignment import metadata_hash
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, History
 from cluster.coordinator.groups.requests import JoinGroupReply, SyncGroupReply
 from cluster.coordinator.groups.shared.records import StoredGroup, group_key, group_value
@@ -52,6 +51,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberState,
 )
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -85,7 +85,7 @@ class Conversions:
         del self._parts.groups[classic.group_id]
         self._parts.consumer_groups[classic.group_id] = group
 
-        journal.records.append(GroupRecord(group_key(group.group_id), None))
+        journal.records.append(CoordinatorRecord(group_key(group.group_id), None))
         epoch = classic.generation_id
         for each in found:
             journal.metadata(each.member_id, each.metadata)
@@ -227,7 +227,7 @@ class Conversions:
             # members join again there too
             stored = replace(stored, generation_id=stored.generation_id + 1)
         journal.records += _tombstones(group)
-        journal.records.append(GroupRecord(group_key(group.group_id), group_value(stored)))
+        journal.records.append(CoordinatorRecord(group_key(group.group_id), group_value(stored)))
         cause = next(iter(causes), Cause(CauseKind.MEMBER_LEFT)) if has_moved else None
         members = tuple(classic.members.values())
         journal.when_stored.append(partial(self._become_classic, group, stored, members, cause))
@@ -345,7 +345,7 @@ def _classic_member(member_id: str, metadata: MemberMetadata) -> Member:
     )
 
 
-def _tombstones(group: ConsumerGroup) -> Iterator[GroupRecord]:
+def _tombstones(group: ConsumerGroup) -> Iterator[CoordinatorRecord]:
     """Of all that is stored of the group. Kafka: `createGroupTombstoneRecords`."""
     group_id = group.group_id
     for kind in (ConsumerKey.CURRENT, ConsumerKey.TARGET):

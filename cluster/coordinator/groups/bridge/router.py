@@ -24,7 +24,6 @@ from cluster.coordinator.groups.requests import (
     SyncGroup,
     SyncGroupReply,
 )
-from cluster.coordinator.groups.shared.records import is_storable
 from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.coordinator.groups.shared.topics import Topics
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, ConsumerMember
@@ -34,6 +33,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberState,
 )
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.record_text import is_storable
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
@@ -19,12 +18,14 @@ from cluster.coordinator.groups.requests import (
 )
 from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.options import GroupOptions
-from cluster.coordinator.groups.shared.records import group_key, group_value, is_storable
+from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.shared.subscription import CONSUMER, subscribed_topics
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Rejoin, Replace
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
+from cluster.coordinator.shards.record_text import is_storable
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -233,7 +234,7 @@ class Joining:
             may_skip_assignment=request.supports_skipping_assignment,
             new_id=member.member_id,
         )
-        self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+        self._parts.outbox.append([CoordinatorRecord(group_key(group.group_id), value)], after)
 
 
 def check_join(request: JoinGroup, options: GroupOptions) -> ErrorCode:

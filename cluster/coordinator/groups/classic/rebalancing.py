@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import JoinGroupReply, SyncGroupReply
 from cluster.coordinator.groups.shared.append_errors import group_error
@@ -18,6 +17,7 @@ from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, MemberGone
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -284,7 +284,7 @@ class Rebalancing:
     def _store_empty(self, group: ClassicGroup, now: Moment) -> None:
         log.info("Group %s with generation %d is now empty.", group.group_id, group.generation_id)
         group.history.over(now, group.generation_id, 0, None, None)
-        record = GroupRecord(group_key(group.group_id), group_value(group.to_store({})))
+        record = CoordinatorRecord(group_key(group.group_id), group_value(group.to_store({})))
         self._parts.outbox.append([record], _EmptyGroupStored(group.group_id))
 
     # ------------------------------------------------------------------ the end

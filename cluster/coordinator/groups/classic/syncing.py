@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import SyncGroup, SyncGroupReply
 from cluster.coordinator.groups.shared.append_errors import group_error
@@ -18,6 +17,7 @@ from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Sync
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -90,7 +90,7 @@ class Syncing:
             request.assignments,
             group.generation_id,
         )
-        self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+        self._parts.outbox.append([CoordinatorRecord(group_key(group.group_id), value)], after)
 
 
 def _check(group: ClassicGroup, request: SyncGroup) -> ErrorCode:

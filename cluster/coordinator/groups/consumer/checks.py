@@ -12,9 +12,9 @@ from cluster.coordinator.groups.consumer.requests import (
     STATIC_LEAVE_EPOCH,
     ConsumerHeartbeat,
 )
-from cluster.coordinator.groups.shared.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shared.topics import Partitions
 from cluster.coordinator.groups.state.consumer_group import ConsumerMember
+from cluster.coordinator.shards.record_text import TEXT_MAX_BYTES, is_storable
 from cluster.model.error_codes import ErrorCode
 
 

@@ -33,10 +33,8 @@ from cluster.coordinator.groups.consumer.requests import (
     ConsumerTimings,
 )
 from cluster.coordinator.groups.consumer.turns import Action, Event, Turns
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import JoinGroupReply, LeaveGroupReply
-from cluster.coordinator.groups.shared.alarms import Alarm
 from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.records import group_key
 from cluster.coordinator.groups.shared.topics import Topics
@@ -44,6 +42,8 @@ from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, MemberAlarms
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.alarms import Alarm
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -259,7 +259,7 @@ class ConsumerGroups(MemberAlarms):
                 log.info(
                     "[GroupId %s] Converted the empty classic group to a consumer group.", group_id
                 )
-                journal.records.append(GroupRecord(group_key(group_id), None))
+                journal.records.append(CoordinatorRecord(group_key(group_id), None))
         parts.consumer_groups[group_id] = group
         return journal
 

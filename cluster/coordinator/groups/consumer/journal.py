@@ -18,7 +18,6 @@ from cluster.coordinator.groups.consumer.records import (
     target_value,
     tombstone,
 )
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.shared.topics import Partitions
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.state.consumer_values import (
@@ -31,6 +30,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberMetadata,
     ResolvedExpression,
 )
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 
 
@@ -40,7 +40,7 @@ class Journal:
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
-        self.records: list[GroupRecord] = []
+        self.records: list[CoordinatorRecord] = []
         self.is_of_use: Callable[[], bool] = lambda: group.is_written
         """Whether the changes are worth keeping; if not they are taken back, not stored."""
         self.before_append: list[Callable[[], None]] = []
@@ -54,7 +54,7 @@ class Journal:
         while self._undo:
             self._undo.pop()()
 
-    def add(self, record: GroupRecord, undo: Callable[[], None]) -> None:
+    def add(self, record: CoordinatorRecord, undo: Callable[[], None]) -> None:
         """A change that the caller has made: its record, and how to take it back."""
         self.records.append(record)
         self._undo.append(undo)
@@ -69,7 +69,7 @@ class Journal:
         """The group is in another epoch."""
         group = self.group
         key = consumer_key(ConsumerKey.EPOCH, group.group_id)
-        record = GroupRecord(key, epoch_value(epoch))
+        record = CoordinatorRecord(key, epoch_value(epoch))
         self.add(record, partial(setattr, group, "epoch", group.epoch))
         group.epoch = epoch
 
@@ -77,7 +77,7 @@ class Journal:
         """The target assignment is of this epoch."""
         group = self.group
         key = consumer_key(ConsumerKey.ASSIGNMENT_EPOCH, group.group_id)
-        record = GroupRecord(key, assignment_epoch_value(epoch))
+        record = CoordinatorRecord(key, assignment_epoch_value(epoch))
         self.add(record, partial(setattr, group, "assignment_epoch", group.assignment_epoch))
         group.assignment_epoch = epoch
 
@@ -94,7 +94,7 @@ class Journal:
         value = None if resolved is None else expression_value(resolved)
         key = consumer_key(ConsumerKey.EXPRESSION, group.group_id, text)
         undo = partial(group.set_expression, text, group.expressions.get(text))
-        self.add(GroupRecord(key, value), undo)
+        self.add(CoordinatorRecord(key, value), undo)
         group.set_expression(text, resolved)
 
     # ------------------------------------------------------------------ members
@@ -106,7 +106,7 @@ class Journal:
         old = None if member is None or member.metadata is NO_METADATA else member.metadata
         value = None if metadata is None else member_value(metadata)
         key = consumer_key(ConsumerKey.MEMBER, group.group_id, member_id)
-        self.add(GroupRecord(key, value), partial(group.set_metadata, member_id, old))
+        self.add(CoordinatorRecord(key, value), partial(group.set_metadata, member_id, old))
         group.set_metadata(member_id, metadata)
 
     def target(self, member_id: str, partitions: Partitions | None) -> None:
@@ -115,7 +115,7 @@ class Journal:
         value = None if partitions is None else target_value(partitions)
         key = consumer_key(ConsumerKey.TARGET, group.group_id, member_id)
         undo = partial(group.set_target, member_id, group.target.get(member_id))
-        self.add(GroupRecord(key, value), undo)
+        self.add(CoordinatorRecord(key, value), undo)
         group.set_target(member_id, partitions)
 
     def current(self, member_id: str, current: CurrentAssignment | None) -> None:
@@ -125,7 +125,7 @@ class Journal:
         old = None if member is None or member.current is NEW_MEMBER else member.current
         value = None if current is None else current_value(current)
         key = consumer_key(ConsumerKey.CURRENT, group.group_id, member_id)
-        self.add(GroupRecord(key, value), partial(group.set_current, member_id, old))
+        self.add(CoordinatorRecord(key, value), partial(group.set_current, member_id, old))
         group.set_current(member_id, current)
 
     def remove_member(self, member_id: str) -> None:

@@ -22,7 +22,6 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.requests import GroupProtocol
 from cluster.coordinator.groups.shared.records import CorruptRecord, UnknownRecord
 from cluster.coordinator.groups.shared.topics import Partitions
@@ -34,6 +33,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberState,
     ResolvedExpression,
 )
+from cluster.coordinator.shards.effects import CoordinatorRecord
 
 T = TypeVar("T")
 
@@ -85,9 +85,9 @@ def consumer_key(kind: ConsumerKey, group_id: str, name: str = "") -> bytes:
     return _TWO.pack(kind) + _text(group_id) + _text(name)
 
 
-def tombstone(kind: ConsumerKey, group_id: str, name: str = "") -> GroupRecord:
+def tombstone(kind: ConsumerKey, group_id: str, name: str = "") -> CoordinatorRecord:
     """The record that removes another."""
-    return GroupRecord(consumer_key(kind, group_id, name), None)
+    return CoordinatorRecord(consumer_key(kind, group_id, name), None)
 
 
 def read_consumer_key(key: bytes) -> ConsumerGroupKey:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from cluster.coordinator.groups.shared.topics import Partitions, TopicId
+from cluster.coordinator.shards.requests import Request
 from cluster.model.error_codes import ErrorCode
 
 JOIN_EPOCH: Final = 0
@@ -16,7 +17,22 @@ STATIC_LEAVE_EPOCH: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeatReply:
+    """What the member is to do now."""
+
+    error: ErrorCode
+    error_message: str | None = None
+    """One line; may hold what the request held."""
+    member_id: str | None = None
+    """None on errors."""
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Partitions | None = None
+    """All partitions of the member; None: unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeat(Request[ConsumerHeartbeatReply]):
     """ConsumerGroupHeartbeat. None: unchanged since the last heartbeat."""
 
     group_id: str
@@ -47,21 +63,6 @@ class ConsumerHeartbeat:
         return sum(map(len, self.subscribed_topic_names or ())) + len(
             self.subscribed_topic_regex or ""
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerHeartbeatReply:
-    """What the member is to do now."""
-
-    error: ErrorCode
-    error_message: str | None = None
-    """One line; may hold what the request held."""
-    member_id: str | None = None
-    """None on errors."""
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Partitions | None = None
-    """All partitions of the member; None: unchanged."""
 
 
 class ConsumerTimings(NamedTuple):

@@ -12,7 +12,6 @@ from cluster.coordinator.groups.consumer.offset_checks import (
     check_fetch,
     check_transactional_commit,
 )
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
     NO_TIMESTAMP,
@@ -26,10 +25,8 @@ from cluster.coordinator.groups.requests import (
     TransactionalCommit,
 )
 from cluster.coordinator.groups.shared.append_errors import offset_error
-from cluster.coordinator.groups.shared.java_text import java_length
 from cluster.coordinator.groups.shared.records import (
     CommittedOffset,
-    is_storable,
     offset_key,
     offset_value,
 )
@@ -37,6 +34,9 @@ from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
+from cluster.coordinator.shards.java_text import java_length
+from cluster.coordinator.shards.record_text import is_storable
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -131,7 +131,7 @@ class OffsetCommits:
             self._parts.remove_if_disposable(group, now)
             return
         records = [
-            GroupRecord(offset_key(group.group_id, topic, partition), offset_value(committed))
+            CoordinatorRecord(offset_key(group.group_id, topic, partition), offset_value(committed))
             for topic, partition, committed in entries
         ]
         for topic, partition, _ in entries:
@@ -163,7 +163,7 @@ class OffsetCommits:
 
     # ------------------------------------------------------------------ fetches
 
-    def fetch(self, request: FetchOffsets) -> FetchedOffsets:
+    def fetch(self, request: FetchOffsets, _now: Moment) -> FetchedOffsets:
         """What is committed. Groups that nobody knows have nothing."""
         group = self._parts.find(request.group_id)
         if isinstance(group, ConsumerGroup):

@@ -12,7 +12,6 @@ from typing import Final
 from cluster.coordinator.groups.consumer.groups import ConsumerGroups
 from cluster.coordinator.groups.consumer.journal import Journal
 from cluster.coordinator.groups.consumer.turns import Action
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.requests import (
     DeletedGroup,
     DeleteGroups,
@@ -29,6 +28,7 @@ from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.state.group_offsets import Partition
 from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -150,7 +150,7 @@ class Removals:
         self._begin(group, last, waiting)
         records = _tombstones(group, last)
         if group.generation_id > 0:  # else it only ever committed: it has no record of its own
-            records.append(GroupRecord(group_key(group.group_id), None))
+            records.append(CoordinatorRecord(group_key(group.group_id), None))
         removal = _GroupGone(group, last, waiting, self._parts, group.generation_id)
         if records:
             self._parts.outbox.append(records, removal)
@@ -211,9 +211,10 @@ def _may_delete_offsets(group: AnyGroup) -> bool:
     return group.state is GroupState.EMPTY or group.protocol_type == CONSUMER
 
 
-def _tombstones(group: AnyGroup, keys: Iterable[Partition]) -> list[GroupRecord]:
+def _tombstones(group: AnyGroup, keys: Iterable[Partition]) -> list[CoordinatorRecord]:
     return [
-        GroupRecord(offset_key(group.group_id, topic, partition), None) for topic, partition in keys
+        CoordinatorRecord(offset_key(group.group_id, topic, partition), None)
+        for topic, partition in keys
     ]
 
 

@@ -29,8 +29,6 @@ OFFSET_VALUE_WITH_EXPIRY: Final = 1
 GROUP_VALUE: Final = 3
 NEWEST_VALUE: Final = 4
 """Readable; its first flexible form."""
-TEXT_MAX_BYTES: Final = 0x7FFF
-"""Longer texts have no place in a record: their length takes two bytes."""
 
 _TWO: Final = struct.Struct(">h")
 _FOUR: Final = struct.Struct(">i")
@@ -92,13 +90,6 @@ class StoredGroup:
     state_timestamp_ms: int = NO_TIMESTAMP
     """Since when the group is in its state; -1 in forms that do not have it."""
     members: tuple[StoredMember, ...] = ()
-
-
-def is_storable(text: str, added_bytes: int = 0) -> bool:
-    """Whether a record can hold the text with so many more bytes. Requests may have longer ones,
-    since the flexible versions of the protocol."""
-    limit = TEXT_MAX_BYTES - added_bytes
-    return len(text) <= limit // 4 or (len(text) <= limit and len(text.encode()) <= limit)
 
 
 # ---------------------------------------------------------------------- keys

@@ -20,12 +20,12 @@ from cluster.coordinator.groups.requests import (
     GroupProtocol,
     JoinedMember,
 )
-from cluster.coordinator.groups.shared.alarms import Alarm
 from cluster.coordinator.groups.shared.records import StoredGroup, StoredMember
 from cluster.coordinator.groups.shared.subscription import CONSUMER, subscribed_topics
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import RULES, GroupState, Rules
 from cluster.coordinator.groups.state.group_offsets import GroupOffsets
+from cluster.coordinator.shards.alarms import Alarm
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import ensure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cluster.coordinator.groups.history.rebalances import WhoseMember
 from cluster.coordinator.groups.requests import GroupProtocol
-from cluster.coordinator.groups.shared.alarms import Alarm
+from cluster.coordinator.shards.alarms import Alarm
 from cluster.model.printable import NAME_MAX_CHARACTERS
 
 

@@ -18,7 +18,6 @@ from cluster.coordinator.groups.history.rebalances import (
     WhoseMember,
     slowest,
 )
-from cluster.coordinator.groups.shared.alarms import Alarm
 from cluster.coordinator.groups.shared.topics import Partitions, TopicId
 from cluster.coordinator.groups.state.consumer_values import (
     NEW_MEMBER,
@@ -29,6 +28,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     ResolvedExpression,
 )
 from cluster.coordinator.groups.state.group_offsets import GroupOffsets
+from cluster.coordinator.shards.alarms import Alarm
 from cluster.model.clocks import Moment, MonotonicMs
 from cluster.model.printable import NAME_MAX_CHARACTERS
 

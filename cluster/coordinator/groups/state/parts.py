@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cluster.coordinator.groups.outbox import Outbox
-from cluster.coordinator.groups.shared.alarms import Alarms
 from cluster.coordinator.groups.shared.counts import GroupCounts
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, MemberAlarms
 from cluster.coordinator.groups.state.group_offsets import GroupOffsets
+from cluster.coordinator.shards.alarms import Alarms
+from cluster.coordinator.shards.outbox import Outbox
 from cluster.model.clocks import Moment
 
 AnyGroup = ClassicGroup | ConsumerGroup

@@ -5,14 +5,16 @@ import pytest
 from cluster.brokers.assembly.options import (
     advertised_endpoints,
     automatic_topic,
-    coordinator_options,
+    group_coordinator_options,
+    group_options,
     log_options,
     quota_windows,
 )
-from cluster.brokers.groups.group_coordinator import CoordinatorOptions
+from cluster.brokers.coordinators.options import CoordinatorOptions
 from cluster.config.settings import broker_settings
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.model.cluster import Endpoint
+from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import UserError
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
 from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
@@ -58,10 +60,13 @@ def test_the_topic_of_offsets_is_made_as_its_settings_say():
     assert automatic_topic(settings, "orders") == NewTopic("orders")
 
 
-def test_the_group_coordinator_works_by_its_settings():
+def test_options_of_the_group_coordinator_follow_the_settings():
     # The defaults of the options are Kafka's, and so are those of the settings.
-    found = coordinator_options(broker_settings({}))
-    assert found == CoordinatorOptions(GroupOptions(), 5 << 20, 5_000, Compression.NONE)
+    settings = broker_settings({})
+    assert group_options(settings) == GroupOptions()
+    assert group_coordinator_options(settings) == CoordinatorOptions(
+        CONSUMER_OFFSETS_TOPIC, ErrorCode.invalid_group_id, 5 << 20, 5_000, Compression.NONE
+    )
     settings = broker_settings(
         {
             "group.min.session.timeout.ms": "1",
@@ -76,9 +81,10 @@ def test_the_group_coordinator_works_by_its_settings():
             "offsets.topic.compression.codec": "2",
         }
     )
-    groups = GroupOptions(1, 2, 3, 4, 5, 6 * 60_000, 7)
-    expected = CoordinatorOptions(groups, 8, 9, Compression.SNAPPY)
-    assert coordinator_options(settings) == expected
+    assert group_options(settings) == GroupOptions(1, 2, 3, 4, 5, 6 * 60_000, 7)
+    assert group_coordinator_options(settings) == CoordinatorOptions(
+        CONSUMER_OFFSETS_TOPIC, ErrorCode.invalid_group_id, 8, 9, Compression.SNAPPY
+    )
 
 
 def test_a_topic_has_the_configs_that_are_understood(caplog):

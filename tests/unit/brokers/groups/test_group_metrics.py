@@ -21,6 +21,7 @@ from cluster.brokers.groups.lag_changes import (
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import GroupFigures, PartitionLag
 from cluster.coordinator.groups.views.progress import GroupProgress
+from cluster.coordinator.groups.views.queries import ListGroupIds, MeasureProgress
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
@@ -56,11 +57,12 @@ class World:
     def all_loaded(self):
         return iter([self])
 
-    def group_ids(self):
-        return [*self.groups, "removed meanwhile"]
-
-    def progress(self, group):
-        return self.groups.get(group)
+    def ask(self, query):
+        match query:
+            case ListGroupIds():
+                return [*self.groups, "removed meanwhile"]
+            case MeasureProgress(group):
+                return self.groups.get(group)
 
     def gather(self, wanted, on_done):
         self.wanted = wanted

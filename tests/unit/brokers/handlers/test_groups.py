@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
+from cluster.brokers.coordinators.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.handlers.find_coordinator import NO_TRANSACTIONS
 from cluster.coordinator.groups.shared.records import offset_key
+from cluster.coordinator.groups.views.queries import ListGroupIds
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.kept_names import kept_name
@@ -655,11 +656,11 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
     ]
     assert found == [(0, 0), (-1, 0), (2, 0)]
     name = f"{CONSUMER_OFFSETS_TOPIC}-0"
-    assert f"damaged parts of {name} that were left out: 1" in caplog.messages
-    of_damage = [each for each in caplog.messages if f"of {name} that are damaged:" in each]
+    assert f"skipped 1 damaged batches of {name}" in caplog.messages
+    of_damage = [each for each in caplog.messages if f"corrupt records of {name}:" in each]
     assert sorted(of_damage) == [
-        f"left out 1 records of {name} that are damaged: key of form 1 and 3 bytes",
-        f"left out 1 records of {name} that are damaged: offset of 1 bytes",
+        f"ignored 1 corrupt records of {name}: key of form 1 and 3 bytes",
+        f"ignored 1 corrupt records of {name}: offset of 1 bytes",
     ]
 
 
@@ -680,7 +681,7 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
         groups.on_resigned(partition.id)
         groups.on_elected(partition, LeaderEpoch(1))
         stage.turn()
-    assert "its groups wait until it can be read: cannot map the file" in caplog.text
+    assert "its coordinator is unavailable until it can be read: cannot map the file" in caplog.text
     assert codes_of_all(stage) == {LOADING}
     groups.on_resigned(partition.id)
     groups.on_elected(partition, LeaderEpoch(2))
@@ -692,9 +693,10 @@ def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: Hand
     for group in ("a", "b", "c"):
         assert one_member(coordinator, group).beat() == 0
     groups = coordinator.core.groups.coordinator
-    looked_at = []
+    looked_at: list[str] = []
     for led in groups.all_loaded():  # in slices: the partitions move in between
-        looked_at += led.group_ids()
+        group_ids = led.ask(ListGroupIds())
+        looked_at += group_ids
         for number in range(3):
             groups.on_resigned(coordinator.partition(CONSUMER_OFFSETS_TOPIC, number).id)
     assert len(looked_at) == 1

@@ -1,6 +1,5 @@
 """The records of a partition become the groups again, whatever is among them."""
 
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.shared.records import (
     CommittedOffset,
     StoredGroup,
@@ -10,20 +9,21 @@ from cluster.coordinator.groups.shared.records import (
     offset_key,
     offset_value,
 )
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from tests.support.group_stage import GROUP, GroupStage
 
 ORDERS = ("orders", 0)
 
 
-def an_offset_record(offset: int, group: str = GROUP) -> GroupRecord:
+def an_offset_record(offset: int, group: str = GROUP) -> CoordinatorRecord:
     value = offset_value(CommittedOffset(offset, -1, "", 1_700_000_000_000))
-    return GroupRecord(offset_key(group, *ORDERS), value)
+    return CoordinatorRecord(offset_key(group, *ORDERS), value)
 
 
-def a_group_record(*members: StoredMember, generation: int = 3) -> GroupRecord:
+def a_group_record(*members: StoredMember, generation: int = 3) -> CoordinatorRecord:
     leader = members[0].member_id if members else None
     stored = StoredGroup("consumer", generation, "range" if members else None, leader, -1, members)
-    return GroupRecord(group_key(GROUP), group_value(stored))
+    return CoordinatorRecord(group_key(GROUP), group_value(stored))
 
 
 def a_member(number: int, instance: str | None = None) -> StoredMember:
@@ -40,34 +40,38 @@ def test_the_newest_record_of_a_key_counts():
         ]
     )
     assert stage.committed() == {ORDERS: 5}
-    described = stage.shard.describe(GROUP)
+    described = stage.described_classic()
     assert [each.member_id for each in described.members] == ["m-2"]
     assert described.state == "Stable"
     report = stage.shard.load_report
-    assert (report.offsets, report.groups, report.tombstones, report.records) == (2, 2, 0, 4)
+    assert report.loaded == {"offsets": 2, "groups": 2}
+    assert report.records == 4
 
 
 def test_records_may_come_twice():
     records = [an_offset_record(5), a_group_record(a_member(1))]
     once, twice = GroupStage().loaded(records), GroupStage().loaded(records * 2)
-    assert once.shard.describe(GROUP) == twice.shard.describe(GROUP)
+    assert once.described_classic() == twice.described_classic()
     assert once.committed() == twice.committed() == {ORDERS: 5}
 
 
 def test_tombstones_remove_what_was_before_them():
-    gone = [GroupRecord(offset_key(GROUP, *ORDERS), None), GroupRecord(group_key(GROUP), None)]
+    gone = [
+        CoordinatorRecord(offset_key(GROUP, *ORDERS), None),
+        CoordinatorRecord(group_key(GROUP), None),
+    ]
     stage = GroupStage().loaded([*gone, an_offset_record(5), a_group_record(a_member(1)), *gone])
     assert stage.state() == "Dead"
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
     stage = GroupStage().loaded([a_group_record(a_member(1)), *gone, an_offset_record(6)])
     assert stage.committed() == {ORDERS: 6}
     assert stage.state() == "Empty"
-    assert stage.shard.load_report.tombstones == 2
+    assert stage.shard.load_report.loaded["tombstones"] == 2
 
 
 def test_a_group_without_members_is_loaded_as_empty():
     stage = GroupStage().loaded([a_group_record(generation=9)])
-    (listed,) = stage.shard.list_groups()
+    (listed,) = stage.listed()
     assert listed == (GROUP, "consumer", "Empty", "classic")
     _, token = stage.join_new()
     stage.pass_time(10_000)
@@ -105,21 +109,23 @@ def test_what_cannot_be_read_is_counted_and_named_and_stops_nothing():
 def test_complaints_are_bounded():
     stage = GroupStage()
     for size in range(300):
-        stage.shard.load(offset_key(GROUP, *ORDERS), b"\0\0" + bytes(size))
+        stage.shard.replay(offset_key(GROUP, *ORDERS), b"\0\0" + bytes(size))
     assert len(stage.shard.load_report.corrupt) <= 101
-    assert stage.shard.load_report.corrupt.total() + stage.shard.load_report.offsets == 300
+    assert (
+        stage.shard.load_report.corrupt.total() + stage.shard.load_report.loaded["offsets"] == 300
+    )
 
 
 def test_members_that_contradict_each_other_stop_nothing():
     """One instance id twice, one member id twice: no broker writes this."""
     members = [a_member(1, "s-1"), a_member(2, "s-1"), a_member(2, "s-1")]
     stage = GroupStage().loaded([a_group_record(*members)])
-    assert len(stage.shard.describe(GROUP).members) == 2
+    assert len(stage.described_classic().members) == 2
     stage.pass_time(60_000)
     assert stage.state() == "Empty"
 
 
 def test_offsets_without_a_group_are_of_one_that_only_commits():
     stage = GroupStage().loaded([an_offset_record(5, "a"), an_offset_record(6, "b")])
-    listed = [(each.group_id, each.protocol_type) for each in stage.shard.list_groups()]
+    listed = [(each.group_id, each.protocol_type) for each in stage.listed()]
     assert listed == [("a", ""), ("b", "")]

@@ -95,7 +95,7 @@ def test_a_group_that_changes_its_protocol_is_freed(error: ErrorCode) -> None:
             for each in old:
                 each.step()
         new.leave()
-        assert [each.group_type for each in stage.shard.list_groups()] == ["classic"]
+        assert [each.group_type for each in stage.listed()] == ["classic"]
         for each in old:
             each.leave()
         stage.pass_time(SESSION_MS + REBALANCE_MS)
@@ -120,5 +120,5 @@ def test_an_unloaded_shard_has_no_groups_before_they_are_freed() -> None:
     stage = GroupStage().loaded()
     settled(stage)
     stage.unload()
-    assert stage.shard.list_groups() == []
-    assert stage.shard.describe(GROUP) is None
+    assert stage.listed() == []
+    assert stage.described_classic() is None

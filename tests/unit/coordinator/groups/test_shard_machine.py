@@ -18,10 +18,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster.coordinator.groups.effects import GroupRecord
-from cluster.coordinator.groups.requests import JoinGroupReply, LeavingMember, SyncGroupReply
+from cluster.coordinator.groups.requests import (
+    JoinGroupReply,
+    LeavingMember,
+    SyncGroupReply,
+    TopicsDeleted,
+)
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.shared.records import OffsetKey, read_key
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import GROUP, GroupStage, protocols
 
@@ -137,7 +142,7 @@ class GroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.instance_of)
     @rule()
     def everybody_joins(self):
-        described = self.stage.shard.describe(GROUP)
+        described = self.stage.described_classic()
         for member in described.members if described else ():
             token = self.stage.join(member.member_id, instance=member.group_instance_id)
             self.note_join(token, member.group_instance_id)
@@ -154,7 +159,7 @@ class GroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.generation_of)
     @rule()
     def everybody_syncs(self):
-        described = self.stage.shard.describe(GROUP)
+        described = self.stage.described_classic()
         for member in described.members if described else ():
             generation = self.generation_of.get(member.member_id, 0)
             everything = {each: each.encode() for each in self.generation_of}
@@ -202,7 +207,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule()
     def delete_topic(self):
         self.forget(lambda each: each[0] == "bills")
-        self.stage.perform(self.stage.shard.on_topics_deleted(["bills"], self.stage.now))
+        self.stage.submit(TopicsDeleted(["bills"]))
         self.stage.pass_time(1)
 
     def forget(self, is_meant) -> None:
@@ -252,7 +257,7 @@ class GroupMachine(RuleBasedStateMachine):
         on_its_way = stage.in_flight
         stage.in_flight = []
         stage.unload()
-        assert stage.answers.keys() == stage.asked
+        assert stage.answers.keys() == stage.asked.keys()
         self.look()
         for append in on_its_way[:survivors]:
             stage.log += append.records
@@ -274,7 +279,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def members_are_consistent(self):
-        described = self.stage.shard.describe(GROUP)
+        described = self.stage.described_classic()
         if described is None:
             return
         instances = Counter(each.group_instance_id for each in described.members)
@@ -290,7 +295,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def generations_follow_each_other(self):
-        for rebalance in self.stage.shard.rebalances(GROUP, self.stage.now):
+        for rebalance in self.stage.rebalances():
             if rebalance.generation_id is not None:
                 assert rebalance.generation_id == rebalance.from_generation + 1
 
@@ -310,7 +315,7 @@ class GroupMachine(RuleBasedStateMachine):
         successor = stage.reloaded()
         assert successor.committed() == stage.committed()
         if self.is_faithful and stage.state() == "Stable":
-            assert successor.shard.describe(GROUP) == stage.shard.describe(GROUP)
+            assert successor.described_classic() == stage.described_classic()
 
     def teardown(self):
         stage = self.stage
@@ -319,10 +324,10 @@ class GroupMachine(RuleBasedStateMachine):
             stage.pass_time(60_000)
         stage.settle()
         assert stage.state() in ("Empty", "Dead")
-        assert stage.answers.keys() == stage.asked
+        assert stage.answers.keys() == stage.asked.keys()
 
 
-def is_about_offsets(records: tuple[GroupRecord, ...]) -> bool:
+def is_about_offsets(records: tuple[CoordinatorRecord, ...]) -> bool:
     return all(isinstance(read_key(each.key), OffsetKey) for each in records)
 
 

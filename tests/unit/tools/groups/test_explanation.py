@@ -20,6 +20,7 @@ from cluster.coordinator.groups.history.rebalances import (
     SlowMember,
     WhoseMember,
 )
+from cluster.coordinator.groups.views.queries import ExplainGroup
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.tools.groups.advice import advice
@@ -35,7 +36,7 @@ Story = Callable[[GroupStage], Any]
 
 
 def answer(stage: GroupStage, *former: FormerStint) -> ExplainAnswer:
-    group = stage.shard.explain(GROUP, stage.now)
+    group = stage.ask(ExplainGroup(GROUP))
     assert group is not None
     now = stage.now
     return ExplainAnswer(

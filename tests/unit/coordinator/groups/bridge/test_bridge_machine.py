@@ -19,12 +19,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.error_codes import ErrorCode
 from tests.support.classic_client import ClassicClient
 from tests.support.consumer_stage import Consumer, ConsumerStage, FakeTopics
-from tests.support.group_stage import GROUP
 
 NONE = ErrorCode.none
 TOPICS = {"orders": 3, "bills": 2}
@@ -193,7 +192,7 @@ class MigrationMachine(RuleBasedStateMachine):
         shown = self.shown(self.stage)
         newest = list(dict(self.stage.log).items())
         order.shuffle(newest)
-        self.stage.log[:] = [GroupRecord(*each) for each in newest]
+        self.stage.log[:] = [CoordinatorRecord(*each) for each in newest]
         successor = self.stage.reloaded()
         successor.holds_appends = True
         if "classic" not in shown or "Stable" in shown:
@@ -226,10 +225,10 @@ class MigrationMachine(RuleBasedStateMachine):
                 self.acknowledged[key] = offset
 
     def shown(self, stage: ConsumerStage) -> str:
-        listed = stage.shard.list_groups()
-        described = stage.shard.describe_consumer_group(GROUP)
+        listed = stage.listed()
+        described = stage.described_consumers()
         if described is None:
-            classic = stage.shard.describe(GROUP)
+            classic = stage.described_classic()
             return f"{listed} {classic and sorted(classic.members)}"
         members = sorted(described.members, key=lambda each: each.member_id)
         return f"{listed} {described.group_epoch} {described.assignment_epoch} {members}"
@@ -248,11 +247,11 @@ class MigrationMachine(RuleBasedStateMachine):
 
     @invariant()
     def epochs_never_fall(self):
-        described = self.stage.shard.describe_consumer_group(GROUP)
+        described = self.stage.described_consumers()
         is_known = described is not None and described.members and self.is_idle()
         if described is not None and is_known and described.group_epoch < self.newest:
             # only if everybody had gone meanwhile, and it began anew with the first epoch
-            for rebalance in self.stage.shard.rebalances(GROUP, self.stage.now):
+            for rebalance in self.stage.rebalances():
                 assert (rebalance.generation_id or 0) <= described.group_epoch
             self.newest = 0
         if self.stage.state() in ("Empty", "Dead") and (described is None or not described.members):
@@ -295,12 +294,12 @@ class MigrationMachine(RuleBasedStateMachine):
             kind = "classic"
             if any(isinstance(each, NewerClient) for each in self.clients):
                 kind = "consumer"
-            (listed,) = self.stage.shard.list_groups()
+            (listed,) = self.stage.listed()
             assert (listed.group_type, listed.state) == (kind, "Stable")
         committed = self.stage.committed()
         # more where an append failed for its caller but is in the log
         assert all(committed[key] >= offset for key, offset in self.acknowledged.items())
-        assert self.stage.asked == set(self.stage.answers)
+        assert self.stage.asked.keys() == self.stage.answers.keys()
 
 
 def test_members_of_both_protocols_share_a_group_whatever_happens():

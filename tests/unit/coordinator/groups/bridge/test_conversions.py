@@ -71,7 +71,7 @@ def kinds(records) -> list[str]:
 
 
 def protocol_of(stage: ConsumerStage) -> str:
-    (listed,) = stage.shard.list_groups()
+    (listed,) = stage.listed()
     return f"{listed.group_type} {listed.state}"
 
 
@@ -162,11 +162,7 @@ def test_offsets_and_history_stay():
     stage.consumer("new")
     assert stage.committed() == {("orders", 1): 7}
     assert stage.committed() == stage.reloaded().committed()
-    causes = [
-        cause.kind.name
-        for each in stage.shard.rebalances(GROUP, stage.now)
-        for cause in each.causes
-    ]
+    causes = [cause.kind.name for each in stage.rebalances() for cause in each.causes]
     assert causes == ["MEMBER_JOINED", "MEMBER_JOINED"]
 
 
@@ -306,7 +302,7 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     assert stage.stranger("new").beat().error is ErrorCode.group_max_size_reached
     assert len(stage.log) == written
     assert causes(stage)[-1] == CauseKind.SUBSCRIPTION_CHANGED.value
-    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    (*_, running) = stage.rebalances()
     assert not running.is_over
     turns(*old)
     assert protocol_of(stage) == "classic Stable"
@@ -339,7 +335,7 @@ def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     stage.settle(ErrorCode.not_enough_replicas)
     assert new.hear(token).error is ErrorCode.coordinator_not_available
     assert protocol_of(stage) == "classic PreparingRebalance"
-    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    (*_, running) = stage.rebalances()
     assert not running.is_over
     assert running.causes[0].kind is CauseKind.ASSIGNMENT_NOT_STORED
     stage.holds_appends = False
@@ -408,7 +404,7 @@ def test_what_a_downgrade_wrote_is_a_classic_group_after_a_restart():
     new.leave()
     again = stage.reloaded()
     assert protocol_of(again) == "classic Stable"
-    described = again.shard.describe(GROUP)
+    described = again.described_classic()
     assert {each.member_id for each in described.members} == {each.member_id for each in old}
     assert again.committed() == {("orders", 0): 3}
 
@@ -705,7 +701,7 @@ def test_nor_one_that_does_not_ask_for_its_assignment():
 
 
 def causes(stage: ConsumerStage) -> list[str]:
-    found = stage.shard.rebalances(GROUP, stage.now)
+    found = stage.rebalances()
     return [cause.kind.value for each in found for cause in each.causes]
 
 

@@ -7,7 +7,6 @@ from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import (
     DELAY_MS,
-    GROUP,
     REBALANCE_MS,
     SESSION_MS,
     GroupStage,
@@ -23,7 +22,7 @@ def test_a_new_member_is_told_its_id_and_joins_with_it():
     refusal = stage.joined(stage.join(client="billing"))
     assert refusal.error is ErrorCode.member_id_required
     assert refusal.member_id == "billing-id-1"
-    assert stage.shard.describe(GROUP).members == ()
+    assert stage.described_classic().members == ()
     token = stage.join(refusal.member_id)
     stage.pass_time(DELAY_MS)
     reply = stage.joined(token)
@@ -85,7 +84,7 @@ def test_a_refused_first_member_leaves_no_group():
     reply = stage.joined(stage.join(protocol_type=""))
     assert reply.error is ErrorCode.inconsistent_group_protocol
     assert stage.state() == "Dead"
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
 
 
 # ---------------------------------------------------------------------- the initial delay
@@ -160,7 +159,7 @@ def test_a_member_without_a_protocol_in_common_is_refused():
 def test_any_protocol_type_and_any_metadata(protocol_type):
     stage = GroupStage().loaded()
     (member_id,) = stage.stable(protocol_type=protocol_type)
-    described = stage.shard.describe(GROUP)
+    described = stage.described_classic()
     assert (described.protocol_type, described.state) == (protocol_type, "Stable")
     assert stage.heartbeat(member_id, 1) is NONE
 

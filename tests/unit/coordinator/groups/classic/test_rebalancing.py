@@ -6,6 +6,7 @@ from cluster.coordinator.groups.classic.rebalancing import NEW_MEMBER_JOIN_TIMEO
 from cluster.coordinator.groups.history.rebalances import CauseKind
 from cluster.coordinator.groups.requests import LeavingMember
 from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.views.queries import MeasureProgress
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
@@ -33,7 +34,7 @@ def test_a_member_that_sends_no_heartbeat_is_out_after_its_session_timeout():
     assert stage.heartbeat(second, 1) is ErrorCode.unknown_member_id
     reply = stage.joined(stage.join(first))
     assert [each.member_id for each in reply.members] == [first]
-    cause = stage.shard.rebalances(GROUP, stage.now)[-1].causes[0]
+    cause = stage.rebalances()[-1].causes[0]
     assert (cause.kind, cause.member.member_id, cause.timeout_ms) == (
         CauseKind.SESSION_TIMEOUT,
         second,
@@ -103,7 +104,7 @@ def test_members_that_do_not_join_again_are_out_after_the_rebalance_timeout():
     assert stage.joined(token).generation_id == 2
     assert {each.member_id for each in stage.joined(again).members} == {first, third}
     assert stage.heartbeat(second, 1) is ErrorCode.unknown_member_id
-    rebalance = stage.shard.rebalances(GROUP, stage.now)[-1]
+    rebalance = stage.rebalances()[-1]
     assert [(cause.kind, cause.timeout_ms) for cause in rebalance.causes] == [
         (CauseKind.MEMBER_JOINED, None),
         (CauseKind.JOIN_TIMEOUT, 30_000),
@@ -232,7 +233,7 @@ def test_the_successor_knows_the_members_and_their_assignments():
     stage = GroupStage().loaded()
     members = stage.stable(3)
     successor = stage.reloaded()
-    assert successor.shard.describe(GROUP) == stage.shard.describe(GROUP)
+    assert successor.described_classic() == stage.described_classic()
     assert [successor.heartbeat(member_id, 1) for member_id in members] == [NONE] * 3
     successor.pass_time(SESSION_MS - 1)
     assert successor.state() == "Stable"
@@ -252,7 +253,7 @@ def test_unloading_answers_everybody_who_waits():
     assert stage.commit_errors(commits) == [ErrorCode.not_coordinator]
     assert stage.joined(joins).error is ErrorCode.not_coordinator
     stage.settle(ErrorCode.not_leader_or_follower)
-    assert stage.answers.keys() == stage.asked
+    assert stage.answers.keys() == stage.asked.keys()
 
 
 def test_nothing_is_left_to_do_for_a_shard_without_groups_but_the_check_for_expired_offsets():
@@ -271,13 +272,13 @@ def test_how_long_a_group_was_in_each_state():
     keep_alive(stage, [member_id], 1, 7_000)
     stage.leave(member_id)
     stage.pass_time(300)
-    assert stage.shard.state_times_ms(GROUP, stage.now) == {
+    assert stage.ask(MeasureProgress(GROUP)).state_times_ms == {
         "Empty": 300,
         "PreparingRebalance": DELAY_MS,
         "CompletingRebalance": DELAY_MS + 500,  # the stage passes twice the delay
         "Stable": 7_000,
     }
-    assert stage.shard.state_times_ms("nobody", stage.now) == {}
+    assert stage.ask(MeasureProgress("nobody")) is None
 
 
 def test_static_members_that_do_not_come_back_keep_nobody_busy(caplog):

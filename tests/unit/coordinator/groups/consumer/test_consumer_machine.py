@@ -225,7 +225,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         stage = self.stage
         on_its_way, stage.in_flight = stage.in_flight, []
         stage.unload()
-        assert stage.answers.keys() == stage.asked
+        assert stage.answers.keys() == stage.asked.keys()
         self.listen()
         for append in on_its_way[:survivors]:
             stage.log += append.records
@@ -244,7 +244,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_partition_has_one_member(self):
-        described = self.stage.shard.describe_consumer_group(GROUP)
+        described = self.stage.described_consumers()
         if described is None:
             return
         assert len(described.members) <= OPTIONS.consumer_max_size
@@ -269,7 +269,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @invariant()
     def epochs_never_fall(self):
-        described = self.stage.shard.describe_consumer_group(GROUP)
+        described = self.stage.described_consumers()
         if described is not None and not self.stage.in_flight:
             assert described.group_epoch >= self.epoch
             self.epoch = described.group_epoch
@@ -288,7 +288,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         if not stage.in_flight:
             successor = stage.reloaded()
             assert self.members_of(stage) == self.members_of(successor)
-            was, now = (each.shard.describe_consumer_group(GROUP) for each in (stage, successor))
+            was, now = (each.described_consumers() for each in (stage, successor))
             assert (was is None) == (now is None)
             if was is not None and now is not None:
                 assert replace(was, members=()) == replace(now, members=())
@@ -307,7 +307,7 @@ class ConsumerMachine(RuleBasedStateMachine):
             self.listen()
             stage.pass_time(4_000)
         stage.settle()
-        assert stage.answers.keys() == stage.asked
+        assert stage.answers.keys() == stage.asked.keys()
         self.everybody_has_what_is_theirs()
         self.members.clear()
         for _ in range(3):
@@ -316,7 +316,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         assert not self.members_of(stage)
 
     def members_of(self, stage):
-        described = stage.shard.describe_consumer_group(GROUP)
+        described = stage.described_consumers()
         return {} if described is None else {each.member_id: each for each in described.members}
 
     def everybody_has_what_is_theirs(self):

@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_refused(
     told = stage.beaten(stage.beat(asked.pop("member_id"), asked.pop("epoch"), **asked))
     assert told.error is ErrorCode.invalid_request
     assert str(told.error_message).startswith(message)
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
 
 
 def test_an_assignor_that_is_not_there_is_refused(stage: ConsumerStage) -> None:
@@ -364,7 +364,7 @@ def test_a_topic_that_an_expression_matches_is_assigned(stage: ConsumerStage) ->
     stage.pass_time(1_000)
     stage.settle_down(a)
     assert set(a.numbers) == {"orders-1", "orders-2"}
-    assert stage.shard.list_groups()[0].state == "Stable"
+    assert stage.listed()[0].state == "Stable"
 
 
 @pytest.mark.parametrize("regex", ["nothing.*", ""])
@@ -430,7 +430,7 @@ def test_what_is_no_expression_is_refused(stage: ConsumerStage) -> None:
     assert str(told.error_message).startswith(
         "SubscribedTopicRegex `b(` is not a valid regular expression: "
     )
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
     assert stage.log == []
 
 
@@ -515,7 +515,7 @@ def test_a_group_that_cannot_be_stored_is_not_there(stage: ConsumerStage) -> Non
     stage.settle(ErrorCode.not_enough_replicas)
     assert stage.beaten(joining).error is ErrorCode.coordinator_not_available
     assert stage.commit_errors(committing) == [ErrorCode.unknown_member_id]
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
 
 
 def test_what_stays_in_the_log_counts_whatever_its_reply(stage: ConsumerStage) -> None:

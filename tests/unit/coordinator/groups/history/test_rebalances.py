@@ -10,11 +10,11 @@ from cluster.coordinator.groups.history.rebalances import (
     WhoseMember,
 )
 from cluster.model.error_codes import ErrorCode
-from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage, protocols
+from tests.support.group_stage import DELAY_MS, WALL_MS, GroupStage, protocols
 
 
 def last(stage: GroupStage) -> Rebalance:
-    return stage.shard.rebalances(GROUP, stage.now)[-1]
+    return stage.rebalances()[-1]
 
 
 def test_the_first_rebalance_of_a_group():
@@ -82,7 +82,7 @@ def test_an_assignment_that_could_not_be_stored_is_named():
     stage.holds_appends = True
     stage.sync(member_id, 1, {})
     stage.settle(ErrorCode.not_enough_replicas)
-    disturbed, running = stage.shard.rebalances(GROUP, stage.now)
+    disturbed, running = stage.rebalances()
     assert disturbed.is_over
     assert disturbed.generation_id is None
     cause = running.causes[0]
@@ -99,7 +99,7 @@ def test_what_is_kept_is_bounded():
         stage.pass_time(DELAY_MS)
         stage.assign([(member_id, token)])
         stage.leave(member_id)
-    kept = stage.shard.rebalances(GROUP, stage.now)
+    kept = stage.rebalances()
     assert len(kept) == REBALANCES_KEPT
     assert kept[-1].members_after == 0
     stage = GroupStage().loaded()
@@ -114,5 +114,5 @@ def test_what_is_kept_is_bounded():
 def test_a_group_without_rebalances_has_no_history():
     stage = GroupStage().loaded()
     stage.commit()
-    assert stage.shard.rebalances(GROUP, stage.now) == ()
-    assert stage.shard.rebalances("nobody", stage.now) == ()
+    assert stage.rebalances() == ()
+    assert stage.rebalances("nobody") == ()

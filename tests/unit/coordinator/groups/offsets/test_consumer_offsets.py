@@ -10,9 +10,11 @@ from cluster.coordinator.groups.requests import (
     CommitOffsets,
     FetchOffsets,
     OffsetToCommit,
+    TopicsDeleted,
     TransactionalCommit,
 )
 from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.views.queries import ExplainGroup, ListRebalances, MeasureProgress
 from cluster.model.error_codes import ErrorCode
 from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import GROUP
@@ -52,12 +54,10 @@ def test_who_is_in_no_group_may_commit_while_it_is_empty(stage: ConsumerStage) -
 
 def test_versions_that_know_no_member_epochs_are_not_enough(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
-    token = stage.token()
     request = CommitOffsets(
         GROUP, (OffsetToCommit("orders", 0, 5),), a.epoch, "a", knows_member_epochs=False
     )
-    stage.perform(stage.shard.commit_offsets(request, token, stage.now))
-    assert stage.commit_errors(token) == [ErrorCode.unsupported_version]
+    assert stage.commit_errors(stage.submit(request)) == [ErrorCode.unsupported_version]
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,9 @@ def test_who_may_commit_in_a_transaction(
     stage: ConsumerStage, member: str, epoch: int, error: ErrorCode
 ) -> None:
     stage.consumer("a")
-    token = stage.token()
     request = TransactionalCommit(GROUP, 9, 0, (OffsetToCommit("orders", 0, 5),), epoch, member)
-    stage.perform(stage.shard.commit_transactional(request, token, stage.now))
-    assert stage.commit_errors(token) == [error]
-    stage.shard.end_transaction(9, is_commit=True)
+    assert stage.commit_errors(stage.submit(request)) == [error]
+    stage.shard.replay_marker(9, is_commit=True)
     assert stage.committed() == ({("orders", 0): 5} if error is NONE else {})
 
 
@@ -90,7 +88,7 @@ def test_who_may_fetch(
 ) -> None:
     a = stage.consumer("a")
     stage.commit({("orders", 1): 7}, "a", a.epoch)
-    found = stage.shard.fetch_offsets(FetchOffsets(GROUP, member_id=member, member_epoch=epoch))
+    found = stage.ask(FetchOffsets(GROUP, member_id=member, member_epoch=epoch))
     assert found.error is error
     assert [each.offset for each in found.offsets] == ([7] if error is NONE else [])
 
@@ -117,8 +115,8 @@ def test_offsets_expire_when_their_topic_is_read_no_more() -> None:
     assert stage.committed() == {("orders", 0): 7}
     a.leave()
     stage.pass_time(GroupOptions().retention_check_interval_ms)
-    assert stage.shard.list_groups() == []
-    assert stage.reloaded().shard.list_groups() == []
+    assert stage.listed() == []
+    assert stage.reloaded().listed() == []
 
 
 def test_an_empty_group_is_kept_for_its_offsets() -> None:
@@ -127,7 +125,7 @@ def test_an_empty_group_is_kept_for_its_offsets() -> None:
     stage.commit({("orders", 0): 7}, "a", a.epoch)
     a.leave()
     stage.pass_time(DAY_MS // 2)
-    assert [each.state for each in stage.shard.list_groups()] == ["Empty"]
+    assert [each.state for each in stage.listed()] == ["Empty"]
 
 
 def test_a_commit_that_comes_after_the_last_offsets_were_removed_stays(
@@ -150,7 +148,7 @@ def test_a_commit_that_comes_after_the_last_offsets_were_removed_stays(
 def test_offsets_of_deleted_topics_go(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.commit({("orders", 0): 7, ("bills", 0): 8}, "a", a.epoch)
-    stage.perform(stage.shard.on_topics_deleted(["bills"], stage.now))
+    stage.submit(TopicsDeleted(["bills"]))
     stage.pass_time(1)
     assert stage.committed() == {("orders", 0): 7}
 
@@ -161,17 +159,17 @@ def test_offsets_of_deleted_topics_go(stage: ConsumerStage) -> None:
 def test_groups_are_listed_by_state_and_type(stage: ConsumerStage) -> None:
     stage.consumer("a")
     stage.commit(group="simple")
-    listed = stage.shard.list_groups()
+    listed = stage.listed()
     assert [(each.group_id, each.group_type, each.state) for each in listed] == [
         ("simple", "classic", "Empty"),
         (GROUP, "consumer", "Stable"),
     ]
     assert listed[1].protocol_type == "consumer"
-    assert stage.shard.list_groups(types=["Consumer"]) == [listed[1]]
-    assert stage.shard.list_groups(states=["empty"]) == [listed[0]]
-    assert stage.shard.list_groups(["stable"], ["classic"]) == []
-    assert stage.shard.describe(GROUP) is None
-    assert stage.shard.describe_consumer_group("simple") is None
+    assert stage.listed(types=["Consumer"]) == [listed[1]]
+    assert stage.listed(states=["empty"]) == [listed[0]]
+    assert stage.listed(["stable"], ["classic"]) == []
+    assert stage.described_classic() is None
+    assert stage.described_consumers("simple") is None
 
 
 def test_a_group_is_described(stage: ConsumerStage) -> None:
@@ -208,10 +206,10 @@ def test_an_empty_group_is_deleted_with_all_its_records(stage: ConsumerStage) ->
     a.leave()
     (deleted,) = stage.answers[stage.delete_groups(GROUP)].groups
     assert deleted.error is NONE
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
     newest = dict(stage.log)
     assert set(newest.values()) == {None}
-    assert stage.reloaded().shard.list_groups() == []
+    assert stage.reloaded().listed() == []
     assert stage.consumer("a").epoch == 1
 
 
@@ -249,7 +247,7 @@ def test_a_commit_that_comes_while_the_group_is_being_deleted_stays(stage: Consu
     stage.delete_groups(GROUP)
     stage.commit({("orders", 0): 5})
     stage.settle()
-    assert [each.group_type for each in stage.shard.list_groups()] == ["classic"]
+    assert [each.group_type for each in stage.listed()] == ["classic"]
     assert stage.committed() == stage.reloaded().committed() == {("orders", 0): 5}
 
 
@@ -261,7 +259,7 @@ def test_deleting_waits_for_the_last_member_to_be_gone(stage: ConsumerStage) -> 
     stage.settle()
     (deleted,) = stage.answers[token].groups
     assert deleted.error is NONE
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
 
 
 # ---------------------------------------------------------------------- other types
@@ -274,7 +272,7 @@ def test_an_empty_classic_group_becomes_one_of_the_newer_protocol(stage: Consume
     a = stage.consumer("a")
     assert a.epoch == 1
     for each in (stage, stage.reloaded()):
-        assert [group.group_type for group in each.shard.list_groups()] == ["consumer"]
+        assert [group.group_type for group in each.listed()] == ["consumer"]
         assert each.committed() == {("orders", 0): 7}
 
 
@@ -284,7 +282,7 @@ def test_if_that_is_not_stored_it_stays_what_it_was(stage: ConsumerStage) -> Non
     joining = stage.stranger("a").ask()
     stage.settle(ErrorCode.not_enough_replicas)
     assert stage.beaten(joining).error is ErrorCode.coordinator_not_available
-    assert [group.group_type for group in stage.shard.list_groups()] == ["classic"]
+    assert [group.group_type for group in stage.listed()] == ["classic"]
     assert stage.state() == "Empty"
 
 
@@ -362,7 +360,7 @@ def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
     b = stage.consumer("b")
     stage.pass_time(3_000)
     a.beat()
-    (first, second) = stage.shard.rebalances(GROUP, stage.now)
+    (first, second) = stage.rebalances()
     assert first.is_over
     assert (first.generation_id, first.members_after, first.protocol_name) == (1, 1, "uniform")
     assert [(each.kind, each.member and each.member.member_id) for each in second.causes] == [
@@ -376,11 +374,11 @@ def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
     stage.pass_time(2_000)
     a.beat()
     b.beat()
-    second = stage.shard.rebalances(GROUP, stage.now)[-1]
+    second = stage.rebalances()[-1]
     assert (second.is_over, second.from_generation, second.generation_id) == (True, 1, 2)
     assert (second.joining_ms, second.assigning_ms) == (5_000, 0)
     assert second.rebalance_timeout_ms == 60_000
-    assert stage.shard.state_times_ms(GROUP, stage.now) == {
+    assert stage.ask(MeasureProgress(GROUP)).state_times_ms == {
         "Empty": 0,
         "Stable": 1_000,
         "Reconciling": 5_000,
@@ -394,12 +392,12 @@ def test_timeouts_are_told_with_their_values(stage: ConsumerStage) -> None:
     b.beat()
     stage.pass_time(5_000)
     b.beat()
-    last = stage.shard.rebalances(GROUP, stage.now)[-1]
+    last = stage.rebalances()[-1]
     (cause,) = last.causes
     assert (cause.kind, cause.timeout_ms) == (CauseKind.SESSION_TIMEOUT, 45_000)
     stage.change_topics(orders=9)
     b.beat()
-    (cause,) = stage.shard.rebalances(GROUP, stage.now)[-1].causes
+    (cause,) = stage.rebalances()[-1].causes
     assert cause.kind is CauseKind.TOPICS_CHANGED
 
 
@@ -408,7 +406,7 @@ def test_a_group_is_explained(stage: ConsumerStage) -> None:
     b = stage.consumer("b")
     a.beat()
     stage.pass_time(4_000)
-    found = stage.shard.explain(GROUP, stage.now)
+    found = stage.ask(ExplainGroup(GROUP))
     assert found is not None
     assert (found.group_type, found.state, found.generation_id) == ("consumer", "Reconciling", 2)
     assert (found.protocol_name, found.leader, found.waits_at_most_ms) == ("uniform", None, 56_000)
@@ -427,7 +425,7 @@ def test_a_group_is_explained(stage: ConsumerStage) -> None:
         (True, False),
     ]
     stage.settle_down(a, b)
-    progress = stage.shard.progress(GROUP, stage.now)
+    progress = stage.ask(MeasureProgress(GROUP))
     assert progress is not None
     assert (progress.group_type, progress.state, progress.generation, progress.members) == (
         "consumer",
@@ -435,5 +433,5 @@ def test_a_group_is_explained(stage: ConsumerStage) -> None:
         2,
         2,
     )
-    histories = stage.shard.histories(stage.now)
+    histories = stage.ask(ListRebalances())
     assert [each.generation_id for each in histories[GROUP]] == [1, 2]

@@ -7,6 +7,7 @@ from cluster.coordinator.groups.requests import (
     FetchedOffset,
     FetchOffsets,
     OffsetToCommit,
+    TopicsDeleted,
     TransactionalCommit,
 )
 from cluster.coordinator.groups.shared.options import GroupOptions
@@ -120,7 +121,7 @@ def test_a_group_that_nobody_knows_has_committed_nothing():
     stage = GroupStage().loaded()
     assert stage.committed("nobody") == {}
     assert stage.fetch(ORDERS) == [FetchedOffset("orders", 0, -1)]
-    assert stage.shard.fetch_offsets(FetchOffsets("nobody")).error is NONE
+    assert stage.ask(FetchOffsets("nobody")).error is NONE
 
 
 @pytest.mark.parametrize("offset", [-1, -5, 2**63 - 1])
@@ -143,11 +144,9 @@ def test_any_group_id_may_commit(group):
 def commit_in_transaction(
     stage: GroupStage, offset: int, producer: int = PRODUCER, member_id: str = "", generation=-1
 ) -> int:
-    token = stage.token()
     entry = OffsetToCommit(*ORDERS, offset)
     request = TransactionalCommit(GROUP, producer, 0, (entry,), generation, member_id)
-    stage.perform(stage.shard.commit_transactional(request, token, stage.now))
-    return token
+    return stage.submit(request)
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
@@ -163,7 +162,7 @@ def test_an_offset_of_a_transaction_counts_when_that_ends(is_commit):
     assert stage.committed() == {ORDERS: 1}
     assert stage.fetch(ORDERS)[0].offset == 1
     assert stage.fetch(ORDERS, stable=True)[0].error is ErrorCode.unstable_offset_commit
-    stage.shard.end_transaction(PRODUCER, is_commit=is_commit)
+    stage.shard.replay_marker(PRODUCER, is_commit=is_commit)
     assert stage.committed() == {ORDERS: 5 if is_commit else 1}
     assert stage.fetch(ORDERS, stable=True)[0].error is NONE
 
@@ -172,7 +171,7 @@ def test_a_later_commit_counts_more_than_a_transaction_that_ends_after_it():
     stage = GroupStage().loaded()
     commit_in_transaction(stage, 5)
     stage.commit({ORDERS: 9})
-    stage.shard.end_transaction(PRODUCER, is_commit=True)
+    stage.shard.replay_marker(PRODUCER, is_commit=True)
     assert stage.committed() == {ORDERS: 9}
 
 
@@ -181,8 +180,8 @@ def test_of_two_transactions_the_one_that_committed_later_counts(newer_commits):
     stage = GroupStage().loaded()
     commit_in_transaction(stage, 5, producer=1)
     commit_in_transaction(stage, 9, producer=2)
-    stage.shard.end_transaction(2, is_commit=newer_commits)
-    stage.shard.end_transaction(1, is_commit=True)
+    stage.shard.replay_marker(2, is_commit=newer_commits)
+    stage.shard.replay_marker(1, is_commit=True)
     assert stage.committed() == {ORDERS: 9 if newer_commits else 5}
 
 
@@ -203,9 +202,9 @@ def test_transactions_are_loaded():
     (record,) = stage.log
     for ending in (True, False, None):
         successor = GroupStage()
-        successor.shard.load(*record, producer_id=PRODUCER)
+        successor.shard.replay(*record, producer_id=PRODUCER)
         if ending is not None:
-            successor.shard.load_marker(PRODUCER, is_commit=ending)
+            successor.shard.replay_marker(PRODUCER, is_commit=ending)
         successor.loaded()
         assert successor.committed() == ({ORDERS: 5} if ending else {})
         is_open = ending is None
@@ -286,8 +285,8 @@ def test_several_groups_are_deleted_at_once_each_with_its_own_outcome():
         ("b", NONE),
         ("a", NONE),
     ]
-    assert [each.group_id for each in stage.shard.list_groups()] == [GROUP]
-    assert [each.group_id for each in stage.reloaded().shard.list_groups()] == [GROUP]
+    assert [each.group_id for each in stage.listed()] == [GROUP]
+    assert [each.group_id for each in stage.reloaded().listed()] == [GROUP]
 
 
 def test_a_group_with_many_offsets_is_deleted_in_several_appends():
@@ -324,7 +323,7 @@ def test_a_commit_that_comes_while_a_group_is_deleted_stays():
     stage.commit({BILLS: 2})
     stage.settle()
     assert stage.committed() == {BILLS: 2} == stage.reloaded().committed()
-    assert stage.shard.list_groups() == stage.reloaded().shard.list_groups()
+    assert stage.listed() == stage.reloaded().listed()
 
 
 def test_a_member_that_comes_while_a_group_is_deleted_has_its_group():
@@ -344,7 +343,7 @@ def test_offsets_of_deleted_topics_go():
     (member_id,) = stage.stable()
     stage.commit({ORDERS: 1, BILLS: 2}, member_id, 1)
     stage.commit({ORDERS: 1}, group="other")
-    stage.perform(stage.shard.on_topics_deleted(["orders", "unheard-of"], stage.now))
+    stage.submit(TopicsDeleted(["orders", "unheard-of"]))
     stage.pass_time(0)
     assert stage.committed() == {BILLS: 2} == stage.reloaded().committed()
     assert stage.state("other") == "Dead" == stage.reloaded().state("other")
@@ -353,8 +352,8 @@ def test_offsets_of_deleted_topics_go():
 def test_what_is_committed_for_a_topic_that_is_there_again_stays():
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1}, group="before")
-    stage.perform(stage.shard.on_topics_deleted(["orders"], stage.now))
-    stage.shard.on_topics_deleted([], stage.now)
+    stage.submit(TopicsDeleted(["orders"]))
+    stage.submit(TopicsDeleted([]))
     stage.now_ms += 1
     stage.commit({ORDERS: 2}, group="after")
     stage.pass_time(0)
@@ -365,15 +364,15 @@ def test_deleted_topics_of_many_groups_take_many_turns():
     stage = GroupStage().loaded()
     for number in range(3_000):
         stage.commit({ORDERS: 1, BILLS: 2}, group=f"g-{number}")
-    stage.perform(stage.shard.on_topics_deleted(["orders"], stage.now))
+    stage.submit(TopicsDeleted(["orders"]))
     turns = 0
     while stage.shard.next_deadline_ms() <= stage.now_ms:
         stage.perform(stage.shard.on_tick(stage.now))
         turns += 1
         if turns == 1:
-            stage.perform(stage.shard.on_topics_deleted(["bills"], stage.now))
+            stage.submit(TopicsDeleted(["bills"]))
     assert turns > 4
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []
 
 
 # ---------------------------------------------------------------------- expiry
@@ -463,4 +462,4 @@ def test_the_check_takes_many_turns_for_many_groups():
         assert len(stage.log) - before <= 1_000
         turns += 1
     assert turns > 2
-    assert stage.shard.list_groups() == []
+    assert stage.listed() == []

@@ -19,7 +19,7 @@ def a_group(state: str) -> tuple[GroupStage, str, int]:
     stage = GroupStage().loaded()
     stage.join(instance="s-1")
     stage.pass_time(10_000)
-    (member_id,) = [each.member_id for each in stage.shard.describe(GROUP).members]
+    (member_id,) = [each.member_id for each in stage.described_classic().members]
     generation = 1
     if state == "Dead":
         stage.leave(member_id)

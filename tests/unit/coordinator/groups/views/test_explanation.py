@@ -24,6 +24,7 @@ from cluster.coordinator.groups.history.explanation import (
 from cluster.coordinator.groups.history.rebalances import CauseKind
 from cluster.coordinator.groups.requests import GroupProtocol, TopicPartitions
 from cluster.coordinator.groups.shared.subscription import assigned_partitions
+from cluster.coordinator.groups.views.queries import ExplainGroup, ListRebalances
 from cluster.model.errors import ErrorCode, PeerError
 from tests.support.group_stage import (
     DELAY_MS,
@@ -44,7 +45,7 @@ PARTITIONS = st.lists(
 
 
 def explained(stage: GroupStage) -> GroupExplanation:
-    found = stage.shard.explain(GROUP, stage.now)
+    found = stage.ask(ExplainGroup(GROUP))
     assert found is not None
     return found
 
@@ -191,7 +192,7 @@ def test_an_unloaded_group_keeps_what_it_was_about():
     stage = GroupStage().loaded()
     _, second = stage.stable(2)
     stage.leave(second)
-    kept = stage.shard.histories(stage.now)
+    kept = stage.ask(ListRebalances())
     stage.unload()
     (done, abandoned) = kept[GROUP]
     assert (done.is_over, done.is_abandoned) == (True, False)

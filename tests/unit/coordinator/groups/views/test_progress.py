@@ -2,7 +2,9 @@
 
 import dataclasses
 
+from cluster.coordinator.groups.requests import TopicsDeleted
 from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.coordinator.groups.views.queries import ListGroupIds, ListRebalances, MeasureProgress
 from cluster.metrics.events import Event, EventKind
 from cluster.model.error_codes import ErrorCode
 from tests.support.consumer_stage import Consumer, ConsumerStage
@@ -17,8 +19,8 @@ def counted(stage: GroupStage) -> tuple[int, ...]:
 
 def test_a_group_of_one_member():
     stage = GroupStage().loaded()
-    assert stage.shard.group_ids() == []
-    assert stage.shard.progress(GROUP, stage.now) is None
+    assert stage.ask(ListGroupIds()) == []
+    assert stage.ask(MeasureProgress(GROUP)) is None
     member, joining = stage.join_new()
     stage.pass_time(DELAY_MS)
     generation = stage.answers[joining].generation_id
@@ -26,8 +28,8 @@ def test_a_group_of_one_member():
     stage.sync(member, generation, {member: b"all"})
     stage.commit({("orders", 0): 5, ("orders", 2): 9}, member, generation)
     stage.pass_time(50)
-    (group,) = stage.shard.group_ids()
-    found = stage.shard.progress(group, stage.now)
+    (group,) = stage.ask(ListGroupIds())
+    found = stage.ask(MeasureProgress(group))
     assert found is not None
     assert (found.group_id, found.group_type, found.protocol_type) == (GROUP, "classic", "consumer")
     assert (found.state, found.generation, found.members) == ("Stable", 1, 1)
@@ -53,14 +55,14 @@ def test_a_group_of_the_newer_consumer_protocol():
     member.beat()
     stage.commit({("orders", 0): 5}, "m", member.epoch)
     stage.pass_time(50)
-    assert stage.shard.group_ids() == [GROUP]
-    found = stage.shard.progress(GROUP, stage.now)
+    assert stage.ask(ListGroupIds()) == [GROUP]
+    found = stage.ask(MeasureProgress(GROUP))
     assert found is not None
     assert (found.group_id, found.group_type, found.protocol_type) == (GROUP, *["consumer"] * 2)
     assert (found.state, found.generation, found.members) == ("Stable", 1, 1)
     assert found.committed == {"orders": {0: 5}}
     assert found.state_times_ms["Stable"] == 50
-    assert stage.shard.histories(stage.now)[GROUP] == stage.shard.rebalances(GROUP, stage.now)
+    assert stage.ask(ListRebalances())[GROUP] == stage.rebalances()
     stage.perform(stage.shard.unload(stage.now))
     assert len(list(stage.shard.forgetting_steps())) >= 1
 
@@ -101,7 +103,7 @@ def test_removed_offsets_count_by_why():
     stage = GroupStage(GroupOptions()).loaded()
     for topic in ("a", "b", "c"):
         stage.commit({(topic, 0): 1, (topic, 1): 1})
-    stage.perform(stage.shard.on_topics_deleted(["a"], stage.now))
+    stage.submit(TopicsDeleted(["a"]))
     stage.pass_time(1)
     assert counted(stage) == (6, 0, 2, 0)
     stage.delete_groups(GROUP)
@@ -110,4 +112,4 @@ def test_removed_offsets_count_by_why():
     options = stage.options
     stage.pass_time(options.offsets_retention_ms + 2 * options.retention_check_interval_ms)
     assert counted(stage) == (7, 1, 6, 0)
-    assert stage.shard.group_ids() == []
+    assert stage.ask(ListGroupIds()) == []

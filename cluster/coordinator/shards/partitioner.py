@@ -3,7 +3,7 @@
 Kafka: `GroupMetadataManager.partitionFor`.
 """
 
-from cluster.coordinator.groups.shared.java_text import java_hash
+from cluster.coordinator.shards.java_text import java_hash
 
 
 def partition_of(group_id: str, partition_count: int) -> int:

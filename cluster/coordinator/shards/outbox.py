@@ -1,28 +1,28 @@
-"""What a shard has to say: answers and appends of the event at hand, and what waits for appends.
-
-Pure.
-"""
+"""Collects the effects of an event, and the actions that follow an append. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cluster.coordinator.groups.effects import NOTHING, Answer, Append, Effects, GroupRecord
+from cluster.coordinator.shards.effects import NOTHING, Answer, Append, CoordinatorRecord, Effects
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 class AfterAppend(Protocol):
-    """What happens when the outcome of an append is known."""
+    """What follows the outcome of an append."""
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        """The outcome is known: what the records say holds, or they are not in the log. Once."""
+        """Apply what the records say, or undo what was prepared; called once."""
         ...
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
-        """Answer those who wait, with the error of the append as the log names it. Once, after
-        `settle`; without it if the append takes too long, or the shard is unloaded."""
+        """Answer those who wait, given the error that the log reported.
+
+        Called once, after `settle`; without `settle` if the append is late or the shard is
+        unloaded.
+        """
         ...
 
 
@@ -33,7 +33,7 @@ class _Pending:
 
 
 class Outbox:
-    """Invariant: of each append, `settle` and `answer` are called at most once each."""
+    """Invariant: `settle` and `answer` are called at most once for each append."""
 
     def __init__(self) -> None:
         self._appends: list[Append] = []
@@ -47,20 +47,20 @@ class Outbox:
 
     def append(
         self,
-        records: Sequence[GroupRecord],
+        records: Sequence[CoordinatorRecord],
         after: AfterAppend,
         *,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> None:
-        """Append records, of a transaction if a producer is named, then call `after`."""
+        """Append records, in the transaction of a producer if one is named; then call `after`."""
         self._next_id += 1
         append = Append(self._next_id, tuple(records), producer_id, producer_epoch)
         self._appends.append(append)
         self._pending[self._next_id] = _Pending(after)
 
     def take(self) -> Effects:
-        """All since the last time."""
+        """All effects since the last call."""
         if not self._appends and not self._answers:
             return NOTHING
         effects = Effects(tuple(self._appends), tuple(self._answers))
@@ -69,25 +69,26 @@ class Outbox:
         return effects
 
     def on_appended(
-        self, append_id: int, error: ErrorCode, now: Moment, *, is_stored: bool
+        self, append_id: int, error: ErrorCode, now: Moment, *, is_in_log: bool | None
     ) -> None:
-        """The outcome of one; of one that is not known (after `abandon`), nothing happens."""
+        """Take the outcome of an append (see `Shard.on_appended`); after `abandon`, ignore it."""
         pending = self._pending.pop(append_id, None)
         if pending is None:
             return
+        is_stored = error is ErrorCode.none if is_in_log is None else is_in_log
         pending.after.settle(now, is_stored=is_stored)
         if not pending.is_answered:
             pending.after.answer(error, now)
 
     def on_late(self, append_id: int, now: Moment) -> None:
-        """One that takes too long: those who wait for it are answered; its outcome follows."""
+        """Answer those who wait for the append with REQUEST_TIMED_OUT."""
         pending = self._pending.get(append_id)
         if pending is not None and not pending.is_answered:
             pending.is_answered = True
             pending.after.answer(ErrorCode.request_timed_out, now)
 
     def abandon(self, now: Moment) -> None:
-        """Answer everybody who waits for an append as if the broker did not lead the partition."""
+        """Answer everyone who waits for an append with NOT_LEADER_OR_FOLLOWER."""
         for pending in self._pending.values():
             if not pending.is_answered:
                 pending.after.answer(ErrorCode.not_leader_or_follower, now)

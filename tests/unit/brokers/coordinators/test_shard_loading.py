@@ -1,4 +1,4 @@
-"""Loading a partition into a shard: every kind of batch, damage, and the order of transactions."""
+"""Loading a partition into a shard: all kinds of batches, damage, the order of transactions."""
 
 import logging
 import shutil
@@ -12,11 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster.brokers.groups import shard_loading
-from cluster.brokers.groups.group_partition import GroupPartition
-from cluster.brokers.groups.shard_loading import LoadCount, load_steps
-from cluster.coordinator.groups.shard import GroupShard
-from cluster.coordinator.groups.shared.options import GroupOptions
+from cluster.brokers.coordinators import shard_loading
+from cluster.brokers.coordinators.led_shard import LedShard
+from cluster.brokers.coordinators.shard_loading import LoadCount, load_steps
 from cluster.log.log_reads import LogSlice
 from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset, TopicPartition
@@ -25,21 +23,23 @@ from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.runtime.collector import Growth
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, HandlerStage
+from tests.unit.brokers.coordinators.counters import CounterShard
+from tests.unit.brokers.coordinators.runtime_stage import coordinator_options, coordinator_ports
 from tests.unit.log.log_builder import NOW_MS, SMALL, append, open_log
 
 Pair = tuple[bytes | None, bytes | None]
 
 
 class Loaded:
-    """In place of a shard: what it was given, in order."""
+    """Stands in for a shard and keeps what is replayed, in order."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
 
-    def load(self, key: bytes | None, value: bytes | None, producer_id: int = -1) -> None:
+    def replay(self, key: bytes | None, value: bytes | None, producer_id: int = -1) -> None:
         self.given.append((key, value) if producer_id == -1 else (key, value, producer_id))
 
-    def load_marker(self, producer_id: int, *, is_commit: bool) -> None:
+    def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
         self.given.append((producer_id, is_commit))
 
 
@@ -51,7 +51,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def write(stage: HandlerStage, *pairs: Pair, **options: Any) -> None:
-    """Append one batch; it is written as a follower would, which takes control batches too."""
+    """Append one batch as a follower does, which accepts control batches too."""
     log = stage.partition("t").log
     records = [NewRecord(value, key, 1_000) for key, value in pairs]
     batch = build_batch(records, base_offset=log.log_end_offset, leader_epoch=0, **options)
@@ -69,22 +69,20 @@ def marker(stage: HandlerStage, producer_id: int, kind: int) -> None:
 
 
 def load(stage: HandlerStage, buffer_bytes: int = 1 << 20) -> tuple[list[Any], LoadCount, int]:
-    """What the shard is given, the count, and the number of steps."""
+    """What was replayed, the count, and the number of steps."""
     shard: Any = Loaded()
     count = LoadCount()
     steps = sum(1 for _ in load_steps(stage.partition("t"), shard, buffer_bytes, count))
     return shard.given, count, steps
 
 
-def test_an_empty_log_has_no_steps(stage: HandlerStage) -> None:
+def test_loading_an_empty_log_takes_no_steps(stage: HandlerStage) -> None:
     given, count, steps = load(stage)
     assert (given, count.records, steps) == ([], 0, 0)
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_every_record_is_given_with_the_newest_value_of_its_key(
-    stage: HandlerStage, codec: Compression
-) -> None:
+def test_the_newest_record_of_each_key_is_replayed(stage: HandlerStage, codec: Compression) -> None:
     write(stage, (b"a", b"1"), (b"b", b"1"), codec=codec)
     write(stage, (b"a", b"2"), (b"c", None), codec=codec)
     given, count, _ = load(stage)
@@ -92,7 +90,7 @@ def test_every_record_is_given_with_the_newest_value_of_its_key(
     assert count.records == 4
 
 
-def test_a_log_of_several_segments_is_read_piece_by_piece(stage: HandlerStage) -> None:
+def test_a_log_of_several_segments_is_replayed_in_pieces_of_any_size(stage: HandlerStage) -> None:
     for number in range(200):
         write(stage, (b"%d" % (number % 3), b"%d" % number))
     assert len(stage.partition("t").log.segments) > 3
@@ -102,14 +100,14 @@ def test_a_log_of_several_segments_is_read_piece_by_piece(stage: HandlerStage) -
         assert count.records == 200
 
 
-def test_a_large_batch_is_many_steps(stage: HandlerStage) -> None:
+def test_a_large_batch_is_replayed_in_many_steps(stage: HandlerStage) -> None:
     write(stage, *((b"%d" % number, b"value") for number in range(1_000)))
     given, _, steps = load(stage)
     assert len(given) == 1_000
     assert steps >= 20
 
 
-def test_few_records_are_kept_back_at_a_time(
+def test_records_are_replayed_when_too_many_keys_are_collected(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_loading, "KEYS_MAX", 10)
@@ -120,7 +118,7 @@ def test_few_records_are_kept_back_at_a_time(
     assert count.records == 61
 
 
-def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
+def test_transactions_are_replayed_in_the_order_of_the_log(stage: HandlerStage) -> None:
     producer = ProducerIdentity(7, 0, 0)
     write(stage, (b"a", b"1"))
     write(stage, (b"a", b"2"), (b"a", b"3"), producer=producer, is_transactional=True)
@@ -128,7 +126,7 @@ def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
     marker(stage, 7, 1)
     write(stage, (b"b", b"5"))
     marker(stage, 8, 0)
-    marker(stage, 9, 2)  # a kind that is not known
+    marker(stage, 9, 2)  # an unknown kind
     given, _, _ = load(stage)
     assert given == [
         (b"a", b"1"),
@@ -141,7 +139,7 @@ def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
     ]
 
 
-def test_a_damaged_batch_is_left_out_and_named(
+def test_a_damaged_batch_is_skipped_and_logged(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(3):
@@ -157,10 +155,10 @@ def test_a_damaged_batch_is_left_out_and_named(
     assert given == [(b"0", b"value"), (b"2", b"value")]
     assert count.damaged_batches == 1
     (line,) = caplog.messages
-    assert "offset 1 of t-0 is damaged" in line
+    assert "offset 1 of t-0, which is damaged" in line
 
 
-def test_a_damaged_batch_is_waited_for_while_it_is_repaired(stage: HandlerStage) -> None:
+def test_loading_waits_for_a_damaged_batch_that_is_being_repaired(stage: HandlerStage) -> None:
     for number in range(30):
         write(stage, (b"%d" % number, b"value"))
     log = stage.partition("t").log
@@ -183,7 +181,7 @@ def test_a_damaged_batch_is_waited_for_while_it_is_repaired(stage: HandlerStage)
     assert count.damaged_batches == 0
 
 
-def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
+def test_records_appended_during_loading_are_not_replayed(stage: HandlerStage) -> None:
     shard: Any = Loaded()
     for number in range(10):
         write(stage, (b"%d" % number, b"old"))
@@ -196,21 +194,13 @@ def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("steps_before", range(1, 6))
-def test_nothing_is_loaded_once_another_leads(stage: HandlerStage, steps_before: int) -> None:
+def test_loading_stops_when_leadership_is_lost(stage: HandlerStage, steps_before: int) -> None:
     for number in range(10):
-        write(stage, (b"%d" % number, b"value"))
-    shard = GroupShard(GroupOptions(), str)
-    led = GroupPartition(
-        stage.partition("t"),
-        shard,
-        stage.core.replication.internal_topics,
-        Compression.NONE,
-        1_000,
-        stage.clock,
-        stage.loop,
-        Growth(),
-    )
-    steps = led.loading_steps(1)
+        write(stage, (b"%d" % number, b"1"))
+    shard = CounterShard()
+    options = coordinator_options("t", load_buffer_bytes=1)
+    led = LedShard(stage.partition("t"), shard, options, coordinator_ports(stage), Growth())
+    steps = led.loading_steps()
     for _ in range(steps_before):
         next(steps)
     led.close()
@@ -224,7 +214,7 @@ LAST_OFFSET_DELTA = range(23, 27)
 
 
 class StoredPartition:
-    """In place of a partition: a log that was opened again, of which nothing is checked yet."""
+    """Stands in for a partition: a reopened log of which nothing has been checked yet."""
 
     id = TopicPartition("t", 0)
 
@@ -237,7 +227,7 @@ class StoredPartition:
 
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-def test_a_flipped_bit_in_a_closed_file_costs_its_batch_at_most(
+def test_a_flipped_bit_in_a_closed_file_loses_one_batch_at_most(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     home = tmp_path_factory.mktemp("flipped")
@@ -249,7 +239,7 @@ def test_a_flipped_bit_in_a_closed_file_costs_its_batch_at_most(
     path = data.draw(st.sampled_from([segment.file.path for segment in log.segments]))
     content = bytearray(path.read_bytes())
     position = data.draw(st.integers(0, len(content) - 1))
-    size_bytes = read_header(content).size_bytes  # of each of them
+    size_bytes = read_header(content).size_bytes  # of every batch
     damaged = int(path.stem) + position // size_bytes
     content[position] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(content)
@@ -261,7 +251,7 @@ def test_a_flipped_bit_in_a_closed_file_costs_its_batch_at_most(
         pass
     found = {int(key) for key, _ in shard.given}
     assert found >= set(range(damaged))
-    # A false offset or length may cost what follows as well, up to the end of the file.
+    # A wrong offset or length may also lose the rest of the file.
     if position % size_bytes not in (*range(17), *LAST_OFFSET_DELTA):
         assert found == set(range(30)) - {damaged}
         assert count.damaged_batches == 1

@@ -1,17 +1,19 @@
-"""What shards append: one batch a turn, outcomes in order, and what is late."""
+"""Appends of a shard: one batch per turn, transactions apart, outcomes in order, late ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cluster.brokers.groups.shard_appends import ShardAppends
-from cluster.coordinator.groups.effects import Append, GroupRecord
+from cluster.brokers.coordinators.shard_appends import ShardAppends
+from cluster.coordinator.shards.effects import Append, CoordinatorRecord
 from cluster.model.errors import ErrorCode
-from cluster.records.batch import Compression, batches_of
+from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from cluster.records.batch import BatchHeader, Compression, batches_of
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.unit.brokers.coordinators.runtime_stage import coordinator_options, coordinator_ports
 
 TIMEOUT_MS = 5_000
 
@@ -46,32 +48,43 @@ def told() -> Told:
 def appends_to(
     stage: HandlerStage, told: Told, codec: Compression = Compression.NONE
 ) -> ShardAppends:
-    core = stage.core
-    return ShardAppends(
-        stage.partition("t"),
-        core.replication.internal_topics,
-        codec,
-        TIMEOUT_MS,
-        stage.clock,
-        stage.loop,
-        told,
-    )
+    options = coordinator_options("t", append_timeout_ms=TIMEOUT_MS, codec=codec)
+    return ShardAppends(stage.partition("t"), options, coordinator_ports(stage), told)
 
 
 def an_append(number: int, size_bytes: int = 1, count: int = 1) -> Append:
-    record = GroupRecord(b"key", b"v" * size_bytes)
+    record = CoordinatorRecord(b"key", b"v" * size_bytes)
     return Append(number, (record,) * count)
 
 
-def batch_sizes(stage: HandlerStage) -> list[int]:
-    """How many records each batch of the partition has."""
+def a_transactional_append(
+    number: int, count: int = 1, producer: int = 7, epoch: int = 0
+) -> Append:
+    return an_append(number, count=count)._replace(producer_id=producer, producer_epoch=epoch)
+
+
+def headers(stage: HandlerStage) -> list[BatchHeader]:
+    """The headers of all batches of the partition."""
     log = stage.partition("t").log
     if log.log_end_offset == 0:
         return []
     part = log.read(
         log.log_start_offset, 1 << 20, upper_offset=log.log_end_offset, at_least_one_batch=True
     )
-    return [header.record_count for header, _ in batches_of(part.view())]
+    return [header for header, _ in batches_of(part.view())]
+
+
+def batch_sizes(stage: HandlerStage) -> list[int]:
+    """How many records each batch of the partition has."""
+    return [header.record_count for header in headers(stage)]
+
+
+def producers(stage: HandlerStage) -> list[tuple[int, int, int, bool]]:
+    """Producer id, epoch, base sequence, and whether it is transactional, of each batch."""
+    return [
+        (each.producer_id, each.producer_epoch, each.base_sequence, each.is_transactional)
+        for each in headers(stage)
+    ]
 
 
 def alone(stage: HandlerStage, **configs: str) -> None:
@@ -86,7 +99,7 @@ def done(*numbers: int) -> list[tuple[int, ErrorCode, bool | None]]:
     return [(number, ErrorCode.none, None) for number in numbers]
 
 
-def test_what_a_turn_brings_is_one_batch(stage: HandlerStage, told: Told) -> None:
+def test_appends_of_one_turn_share_a_batch(stage: HandlerStage, told: Told) -> None:
     alone(stage)
     appends = appends_to(stage, told)
     for number in (1, 2, 3):
@@ -100,7 +113,9 @@ def test_what_a_turn_brings_is_one_batch(stage: HandlerStage, told: Told) -> Non
     assert batch_sizes(stage) == [6, 1]
 
 
-def test_an_append_is_never_cut_and_a_batch_not_too_large(stage: HandlerStage, told: Told) -> None:
+def test_a_batch_ends_before_the_append_that_would_make_it_too_large(
+    stage: HandlerStage, told: Told
+) -> None:
     alone(stage, **{"max.message.bytes": "1000"})
     appends = appends_to(stage, told)
     appends.add(an_append(1, 150, count=2))
@@ -113,7 +128,62 @@ def test_an_append_is_never_cut_and_a_batch_not_too_large(stage: HandlerStage, t
     assert told.outcomes == [*done(1), too_large, *done(3, 4)]
 
 
-def test_records_are_compressed_with_the_chosen_codec(stage: HandlerStage, told: Told) -> None:
+def test_a_transactional_append_gets_a_batch_with_its_producer(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    appends.add(a_transactional_append(2, producer=7, epoch=3))
+    appends.add(an_append(3))
+    appends.add(an_append(4))
+    stage.turn()
+    nobody = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, False)
+    assert producers(stage) == [nobody, (7, 3, 0, True), nobody]
+    assert batch_sizes(stage) == [1, 1, 2]
+    assert told.outcomes == done(1, 2, 3, 4)
+
+
+def test_sequences_of_a_producer_continue_until_its_epoch_changes(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    appends.add(a_transactional_append(1, count=2))
+    appends.add(a_transactional_append(2, count=2))  # no repetition of the first
+    appends.add(a_transactional_append(3, producer=8))
+    stage.turn()
+    appends_of_successor = appends_to(stage, told)  # another shard, after an election
+    appends_of_successor.add(a_transactional_append(4))
+    appends_of_successor.add(a_transactional_append(5, epoch=1))
+    stage.turn()
+    assert producers(stage) == [
+        (7, 0, 0, True),
+        (7, 0, 2, True),
+        (8, 0, 0, True),
+        (7, 0, 4, True),
+        (7, 1, 0, True),
+    ]
+    assert told.outcomes == done(1, 2, 3, 4, 5)
+
+
+def test_a_transactional_append_of_a_fenced_epoch_is_refused(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    appends.add(a_transactional_append(1, epoch=1))
+    appends.add(a_transactional_append(2, epoch=0))
+    appends.add(an_append(3))
+    stage.turn()
+    assert batch_sizes(stage) == [1, 1]
+    refused = (2, ErrorCode.invalid_producer_epoch, None)
+    assert told.outcomes == [*done(1), refused, *done(3)]
+
+
+def test_records_are_compressed_with_the_codec_of_the_options(
+    stage: HandlerStage, told: Told
+) -> None:
     alone(stage)
     appends_to(stage, told, Compression.GZIP).add(an_append(1, 100))
     stage.turn()
@@ -128,7 +198,9 @@ def test_records_are_compressed_with_the_chosen_codec(stage: HandlerStage, told:
     assert record.timestamp_ms == stage.clock.wall_ms()
 
 
-def test_an_append_without_records_has_its_turn(stage: HandlerStage, told: Told) -> None:
+def test_an_append_without_records_is_confirmed_after_earlier_appends(
+    stage: HandlerStage, told: Told
+) -> None:
     both(stage)
     appends = appends_to(stage, told)
     appends.add(an_append(1))
@@ -141,7 +213,9 @@ def test_an_append_without_records_has_its_turn(stage: HandlerStage, told: Told)
     assert batch_sizes(stage) == [1]
 
 
-def test_a_refusal_is_told_after_what_was_appended_before(stage: HandlerStage, told: Told) -> None:
+def test_a_refusal_is_reported_after_the_outcomes_of_earlier_appends(
+    stage: HandlerStage, told: Told
+) -> None:
     configs = {"min.insync.replicas": "2"}
     stage.update(a_topic("t", a_partition([BROKER, OTHER]), configs=configs))
     appends = appends_to(stage, told)
@@ -158,7 +232,7 @@ def test_a_refusal_is_told_after_what_was_appended_before(stage: HandlerStage, t
     ]
 
 
-def test_an_outcome_that_brings_an_append_is_told_before_that_ones(
+def test_an_outcome_is_reported_before_that_of_an_append_it_caused(
     stage: HandlerStage, told: Told
 ) -> None:
     alone(stage)
@@ -170,7 +244,7 @@ def test_an_outcome_that_brings_an_append_is_told_before_that_ones(
     assert told.outcomes == done(1, 2, 3)
 
 
-def test_an_append_that_is_not_confirmed_in_time_is_late_once(
+def test_an_append_is_reported_late_once_when_it_is_not_confirmed_in_time(
     stage: HandlerStage, told: Told
 ) -> None:
     both(stage)
@@ -189,7 +263,7 @@ def test_an_append_that_is_not_confirmed_in_time_is_late_once(
     assert (told.late, told.outcomes) == ([1, 2], done(1, 2))
 
 
-def test_one_that_is_confirmed_is_not_late(stage: HandlerStage, told: Told) -> None:
+def test_a_confirmed_append_is_not_reported_late(stage: HandlerStage, told: Told) -> None:
     both(stage)
     appends = appends_to(stage, told)
     appends.add(an_append(1))
@@ -204,7 +278,7 @@ def test_one_that_is_confirmed_is_not_late(stage: HandlerStage, told: Told) -> N
     assert told.late == [2]
 
 
-def test_after_its_end_nothing_is_appended_or_told(stage: HandlerStage, told: Told) -> None:
+def test_nothing_is_appended_or_reported_after_close(stage: HandlerStage, told: Told) -> None:
     both(stage)
     appends = appends_to(stage, told)
     appends.add(an_append(1))
@@ -217,7 +291,7 @@ def test_after_its_end_nothing_is_appended_or_told(stage: HandlerStage, told: To
     assert (told.outcomes, told.late, batch_sizes(stage)) == ([], [], [1])
 
 
-def test_a_lost_leadership_fails_what_waits(stage: HandlerStage, told: Told) -> None:
+def test_waiting_appends_fail_when_leadership_is_lost(stage: HandlerStage, told: Told) -> None:
     both(stage)
     appends = appends_to(stage, told)
     appends.add(an_append(1))

@@ -1,36 +1,39 @@
-"""What one shard of the coordinator appends to its partition: a batch for all that a turn brings.
+"""Appends the records of one shard to its partition: one batch for everything that a turn brings.
 
 Kafka writes one batch for each request (`GroupMetadataManager.appendForGroup`), or collects them
-for `group.coordinator.append.linger.ms`; here nobody waits for the others of a batch.
+for `group.coordinator.append.linger.ms`. Here a batch ends with the turn, so no request waits for
+others to join its batch.
 """
 
 from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cluster.brokers.replication.internal_topics import AppendOutcome, InternalTopics
+from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
+from cluster.brokers.replication.internal_topics import AppendOutcome
 from cluster.brokers.replication.partition import Partition
-from cluster.coordinator.groups.effects import Append
+from cluster.coordinator.shards.effects import Append
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
-from cluster.records.batch import HEADER_BYTES, Compression
-from cluster.records.builder import NewRecord, build_batch
-from cluster.runtime.clock import Clock
-from cluster.runtime.loop import EventLoop, Timer
+from cluster.model.ids import NO_PRODUCER_ID
+from cluster.records.batch import HEADER_BYTES
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.runtime.loop import Timer
 
 _RECORD_OVERHEAD_BYTES: Final = 32
-"""More than a record's lengths, timestamp and offset take."""
+"""An upper bound of what a record's lengths, timestamp and offset take."""
+_NO_PRODUCER: Final = ProducerIdentity()
 
 
 class AppendListener(Protocol):
-    """Who is told what became of its appends."""
+    """Receives the outcomes of appends."""
 
     def on_appended(self, append_id: int, code: ErrorCode, *, is_in_log: bool | None) -> None:
-        """The outcome of an append: once for each, in their order."""
+        """The outcome of an append; called once for each, in their order."""
         ...
 
     def on_append_late(self, append_id: int) -> None:
-        """The in-sync replicas have not confirmed it within the time limit."""
+        """The in-sync replicas have not confirmed the append within the time limit."""
         ...
 
 
@@ -45,41 +48,38 @@ class _Batch:
 class ShardAppends:
     """Owned by the broker's thread.
 
-    Invariant: outcomes are told in the order of appends, although a refusal is known at once.
+    Invariant: outcomes are reported in the order of appends, although a refusal is known at once.
     """
 
     def __init__(
         self,
         partition: Partition,
-        internal_topics: InternalTopics,
-        codec: Compression,
-        timeout_ms: int,
-        clock: Clock,
-        loop: EventLoop,
+        options: CoordinatorOptions,
+        ports: CoordinatorPorts,
         listener: AppendListener,
     ) -> None:
-        """`timeout_ms`: after how long an append that is not confirmed counts as late."""
         self._partition = partition
-        self._internal_topics = internal_topics
-        self._codec = codec
-        self._timeout_ms = timeout_ms
-        self._clock = clock
-        self._loop = loop
+        self._internal_topics = ports.internal_topics
+        self._codec = options.codec
+        self._timeout_ms = options.append_timeout_ms
+        self._clock = ports.clock
+        self._loop = ports.loop
         self._listener = listener
         self._collected: list[Append] = []
         self._in_flight: deque[_Batch] = deque()
         self._timer: Timer | None = None
         self._is_closed = False
-        self._is_telling = False
+        self._is_reporting = False
 
     def add(self, append: Append) -> None:
-        """Append it at the end of this turn, together with others."""
+        """Append the records at the end of this turn, in a batch with others unless they belong to
+        a transaction."""
         if not self._collected:
             self._loop.defer(self._flush)
         self._collected.append(append)
 
     def close(self) -> None:
-        """The shard is gone: nothing more is appended or told."""
+        """The shard is unloaded: nothing more is appended or reported."""
         self._is_closed = True
         self._collected.clear()
         self._in_flight.clear()
@@ -95,15 +95,28 @@ class ShardAppends:
         size_bytes = HEADER_BYTES
         for append in collected:
             own_bytes = _size_of(append)
-            if group and size_bytes + own_bytes > limit_bytes:
+            is_apart = append.producer_id != NO_PRODUCER_ID
+            if group and (is_apart or size_bytes + own_bytes > limit_bytes):
                 self._write(group)
                 group, size_bytes = [], HEADER_BYTES
+            if is_apart:
+                self._write([append], self._next_of_producer(append))
+                continue
             group.append(append)
             size_bytes += own_bytes
         if group:
             self._write(group)
 
-    def _write(self, appends: list[Append]) -> None:
+    def _next_of_producer(self, append: Append) -> ProducerIdentity:
+        """The producer of a transactional append. The log checks and remembers sequence numbers, so
+        they continue those of its earlier batches here; Kafka's coordinators write 0 each time and
+        are exempt from the check."""
+        sequence = self._partition.log.producers.next_sequence(
+            append.producer_id, append.producer_epoch
+        )
+        return ProducerIdentity(append.producer_id, append.producer_epoch, sequence)
+
+    def _write(self, appends: list[Append], producer: ProducerIdentity = _NO_PRODUCER) -> None:
         if self._is_closed:
             return
         now_ms, wall_ms = self._loop.now_ms, self._clock.wall_ms()
@@ -119,7 +132,12 @@ class ShardAppends:
         if not records:
             self._on_outcome(batch, AppendOutcome(ErrorCode.none, is_appended=True))
             return
-        content = build_batch(records, codec=self._codec)
+        content = build_batch(
+            records,
+            codec=self._codec,
+            producer=producer,
+            is_transactional=producer is not _NO_PRODUCER,
+        )
         self._internal_topics.append(
             self._partition.id,
             memoryview(content),
@@ -132,19 +150,19 @@ class ShardAppends:
 
     def _on_outcome(self, batch: _Batch, outcome: AppendOutcome) -> None:
         batch.outcome = outcome
-        if self._is_telling:  # what is told may bring the next outcome, which comes after it
+        if self._is_reporting:  # a listener caused this outcome, which is reported after its own
             return
-        self._is_telling = True
+        self._is_reporting = True
         while self._in_flight:
             oldest = self._in_flight[0]
             if oldest.outcome is None:
                 break
             self._in_flight.popleft()
-            self._tell(oldest, oldest.outcome)
-        self._is_telling = False
+            self._report(oldest, oldest.outcome)
+        self._is_reporting = False
 
-    def _tell(self, batch: _Batch, outcome: AppendOutcome) -> None:
-        # Which leader comes next decides whether it keeps what a lost leadership left in the log.
+    def _report(self, batch: _Batch, outcome: AppendOutcome) -> None:
+        # After a lost leadership, the next leader decides whether these records stay in the log.
         is_in_log = True if outcome.code is ErrorCode.not_enough_replicas_after_append else None
         for append_id in batch.append_ids:
             if self._is_closed:
@@ -168,7 +186,7 @@ class ShardAppends:
 
 
 def _size_of(append: Append) -> int:
-    """At least as many bytes as its records take in a batch."""
+    """An upper bound of the bytes that the records take in a batch."""
     return sum(
         len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
         for record in append.records

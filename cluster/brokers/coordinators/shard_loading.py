@@ -1,7 +1,7 @@
-"""Reads a partition of `__consumer_offsets` into a shard, in steps. Kafka: `CoordinatorLoaderImpl`.
+"""Replays a partition of an internal topic into a shard, in steps. Kafka: `CoordinatorLoaderImpl`.
 
-The records of one key come into the shard once for each piece of the log that is read, the newest
-of them: a group that commits all day writes thousands of records of the same few keys.
+The log is read in pieces, and of each key only the newest record in a piece is replayed: a group
+that commits all day writes thousands of records with the same few keys.
 """
 
 import logging
@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from cluster.brokers.replication.partition import Partition
-from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.shards.shard import Shard
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import BatchHeader, batches_of, checksum
@@ -23,20 +23,22 @@ log = logging.getLogger(__name__)
 
 _RECORDS_PER_STEP: Final = 50
 _OFFSETS_TRIED: Final = 20_000
-"""After a damaged batch; more than a batch has of them, or lie between two entries of the index."""
+"""How many offsets after a damaged batch are tried: more than a batch contains, and more than lie
+between two entries of the index."""
 RECORDS_PER_FREEZE: Final = 5_000
-"""What is loaded or committed stays for long: a garbage collection of a million offsets takes
-0.2 to 0.4 s."""
+"""After so many loaded or appended records, the objects in memory are left out of garbage
+collections: they stay for long, and a collection of a million offsets takes 0.2 to 0.4 s."""
 KEYS_MAX: Final = 30_000
-"""Of which the newest record is kept back: more of them, made or freed at once, would be felt."""
+"""How many keys of a piece are collected before they are replayed: creating or freeing more at once
+would delay requests."""
 _MARKER_KEY: Final = struct.Struct(">hh")
-"""Version and type of a control record."""
+"""Version and type, the key of a control record."""
 _ABORT, _COMMIT = 0, 1
 
 
 @dataclass(slots=True)
 class LoadCount:
-    """What was read."""
+    """What was read from the log."""
 
     records: int = 0
     bytes: int = 0
@@ -44,13 +46,13 @@ class LoadCount:
 
 
 def load_steps(
-    partition: Partition, shard: GroupShard, buffer_bytes: int, count: LoadCount
+    partition: Partition, shard: Shard, buffer_bytes: int, count: LoadCount
 ) -> Iterator[None]:
-    """The steps of loading all records that the log has when the first step is made.
+    """The steps of replaying all records that the log contains at the first step.
 
-    At most `buffer_bytes` of the log are looked at together, or one larger batch. A damaged batch
-    is waited for while another replica may have it; else it is left out, with one line and a
-    count. Raises StorageFailed.
+    A piece has at most `buffer_bytes`, or is one larger batch. Loading waits for a damaged batch
+    while it may be repaired from another replica; otherwise the batch is skipped, logged and
+    counted. Raises StorageFailed.
     """
     own_log = partition.log
     offset, end_offset = own_log.log_start_offset, own_log.log_end_offset
@@ -62,13 +64,13 @@ def load_steps(
                 upper_offset=end_offset,
                 at_least_one_batch=True,
             )
-        except Refused as refused:  # a file that was closed long ago is checked when it is read
+        except Refused as refused:  # damage is found when a file is first read
             if own_log.damage.is_being_repaired:
-                yield  # that takes milliseconds; it is given up after some seconds
+                yield  # a repair takes milliseconds, and is given up after some seconds
                 continue
             offset = yield from _pass_damage(partition, offset, end_offset, refused, count)
             continue
-        if piece.size_bytes == 0:  # compaction left nothing up to the end
+        if piece.size_bytes == 0:  # compaction removed everything up to the end
             return
         yield from _PieceReader(partition.id, shard, count).steps(piece.view())
         offset = piece.next_offset
@@ -77,7 +79,7 @@ def load_steps(
 def _pass_damage(
     partition: Partition, damaged: Offset, end_offset: Offset, refused: Refused, count: LoadCount
 ) -> Generator[None, None, Offset]:
-    """Look for the next offset that can be read, in the same segment or the next. Returns it."""
+    """Find the next readable offset, in the same segment or at the start of the next one."""
     own_log = partition.log
     bases = (segment.base_offset for segment in own_log.segments)
     next_base = next((base for base in bases if base > damaged), end_offset)
@@ -93,7 +95,7 @@ def _pass_damage(
         yield
     count.damaged_batches += 1
     log.error(
-        "offsets %d to %d of %s are damaged and left out: %s",
+        "skipped offsets %d to %d of %s, which are damaged: %s",
         damaged,
         offset - 1,
         partition.id,
@@ -103,10 +105,13 @@ def _pass_damage(
 
 
 class _PieceReader:
-    """Reads batches that follow each other. Invariant: what depends on the order of records, which
-    is transactions, comes into the shard after all that precedes it."""
+    """Replays consecutive batches.
 
-    def __init__(self, partition: TopicPartition, shard: GroupShard, count: LoadCount) -> None:
+    Invariant: transactions depend on the order of records, so everything that precedes a
+    transactional batch or a marker is replayed before it.
+    """
+
+    def __init__(self, partition: TopicPartition, shard: Shard, count: LoadCount) -> None:
         self._partition = partition
         self._shard = shard
         self._count = count
@@ -119,8 +124,8 @@ class _PieceReader:
                 offset = header.base_offset
                 yield from self._guarded_steps(header, batch)
         except Refused as refused:
-            self._on_damage(f"what follows offset {offset}", refused)
-        yield from self._give_newest()
+            self._on_damage(f"the data after offset {offset}", refused)
+        yield from self._replay_newest()
 
     def _guarded_steps(self, header: BatchHeader, batch: memoryview) -> Iterator[None]:
         self._count.bytes += len(batch)
@@ -128,12 +133,12 @@ class _PieceReader:
             if checksum(batch) != header.crc:
                 raise Refused(ErrorCode.corrupt_message, "its checksum is wrong")
             if header.is_control:
-                yield from self._give_newest()
-                self._give_marker(header, batch)
+                yield from self._replay_newest()
+                self._replay_marker(header, batch)
             elif header.is_transactional:
-                yield from self._give_newest()
+                yield from self._replay_newest()
                 for key, value in keys_and_values(header, batch):
-                    self._shard.load(key, value, header.producer_id)
+                    self._shard.replay(key, value, header.producer_id)
                 self._count.records += header.record_count
             else:
                 yield from self._collect(header, batch)
@@ -149,26 +154,26 @@ class _PieceReader:
             self._count.records += len(some)
             yield
             if len(newest) >= KEYS_MAX:
-                yield from self._give_newest()
+                yield from self._replay_newest()
                 newest = self._newest
 
-    def _give_newest(self) -> Iterator[None]:
+    def _replay_newest(self) -> Iterator[None]:
         newest, self._newest = self._newest, {}
-        load = self._shard.load
+        replay = self._shard.replay
         for number, (key, value) in enumerate(newest.items(), start=1):
-            load(key, value)
+            replay(key, value)
             if number % _RECORDS_PER_STEP == 0:
                 yield
             if number % RECORDS_PER_FREEZE == 0:
                 collector.leave_out_what_is_there()
 
-    def _give_marker(self, header: BatchHeader, batch: memoryview) -> None:
+    def _replay_marker(self, header: BatchHeader, batch: memoryview) -> None:
         for key, _ in keys_and_values(header, batch):
             if key is not None and len(key) >= _MARKER_KEY.size:
                 _, kind = _MARKER_KEY.unpack_from(key)
                 if kind in (_ABORT, _COMMIT):
-                    self._shard.load_marker(header.producer_id, is_commit=kind == _COMMIT)
+                    self._shard.replay_marker(header.producer_id, is_commit=kind == _COMMIT)
 
     def _on_damage(self, what: str, refused: Refused) -> None:
         self._count.damaged_batches += 1
-        log.error("%s of %s is damaged and left out: %s", what, self._partition, refused.detail)
+        log.error("skipped %s of %s, which is damaged: %s", what, self._partition, refused.detail)

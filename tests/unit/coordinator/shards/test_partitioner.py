@@ -2,8 +2,8 @@
 
 import pytest
 
-from cluster.coordinator.groups.shared.java_text import java_hash, java_length
-from cluster.coordinator.groups.shared.partitioner import partition_of
+from cluster.coordinator.shards.java_text import java_hash, java_length
+from cluster.coordinator.shards.partitioner import partition_of
 
 SMALLEST = "polygenelubricants"
 """A text whose hash is the smallest number, of which there is no positive one."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.coordinator.groups.shared.alarms import DROPPED_MAX, Alarms
+from cluster.coordinator.shards.alarms import DROPPED_MAX, Alarms
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 
 

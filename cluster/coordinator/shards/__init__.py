@@ -1,0 +1,1 @@
+"""What every kind of coordinator shares: the interface of a shard, and its requests and effects."""
