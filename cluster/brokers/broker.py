@@ -130,10 +130,10 @@ class Broker:
                 Listener(listener.name, listener.host, listener.port), self._tls.open(listener)
             )
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
-        self._registry.call(lambda store: store.prepare())
+        self._registry.call(lambda store: store.brokers.prepare())
         if first_user is not None:
             store_first_user(self._registry, first_user, self._clock.wall_ms())
-        self.cluster_id = self._registry.call(lambda store: store.cluster_id())
+        self.cluster_id = self._registry.call(lambda store: store.ids.cluster_id())
         self._directories = open_all(
             [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
         )
@@ -172,7 +172,7 @@ class Broker:
             on_found({key for one in brokers if (key := key_of(one.control_endpoint)) is not None})
 
         self._registry.submit(
-            lambda store: store.live_brokers(), on_brokers, lambda _error: on_found(None)
+            lambda store: store.brokers.live(), on_brokers, lambda _error: on_found(None)
         )
 
     def _limit_connections(self, settings: Settings) -> None:

@@ -1,12 +1,12 @@
-"""The store of the cluster's state outside its brokers, as operations on domain types.
+"""The store that keeps a cluster's state outside its brokers: one interface per kind of document.
 
-Registrations that end with their owner, topics and their partitions' states, configs, sequences of
-ids. Every operation blocks and runs on a thread of the store's own; a `StoreSession` runs it and
-hands the result back to the broker's loop.
+Every operation blocks and runs on the store's own thread; a `StoreSession` runs it and hands the
+result back to the broker's loop.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, NamedTuple, NewType, Protocol, TypeVar
 
 from cluster.model.acls import AclEntry, PatternType, ResourcePattern
@@ -20,14 +20,16 @@ from cluster.model.scram import ScramCredential
 from cluster.model.security import SaslMechanism
 
 StoreVersion = NewType("StoreVersion", int)
-"""Opaque: what a conditional write names to say what it was made from."""
+"""Opaque: a conditional write names the version that it replaces."""
 NO_VERSION: Final = StoreVersion(-1)
 
 Quotas = dict[QuotaEntity, dict[QuotaKind, float]]
 Credentials = dict[str, dict[SaslMechanism, ScramCredential]]
 """By user."""
 OnChange = Callable[[], None]
-"""Called once, on the broker's loop, when what was read has changed; read again to watch again."""
+"""Called once, on the broker's loop, when what was read has changed. Read again to watch again."""
+RETRY_MS: Final = 500
+"""The delay before an operation of the store that failed is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +39,16 @@ class Election:
     controller: BrokerId
     epoch: ControllerEpoch | None = None
     epoch_version: StoreVersion = NO_VERSION
-    """What every write of this controller is conditional on."""
+    """Every write of this controller is conditional on it."""
 
 
 class LoadedCluster(NamedTuple):
-    """What a new controller begins with.
+    """The state that a new controller starts from.
 
     `written` has the transaction number of each partition state's last write. Broker epochs are
-    transaction numbers too: a broker with a larger one has registered since. `recorded` has that of
-    each broker's record of its log directories, which follows when a controller has taken into
-    account what its registration says of them.
+    transaction numbers too: a broker with a larger one has registered since. `recorded` has the
+    transaction number of each broker's record of its log directories; a broker writes that record
+    once a controller has acted on the log directories in its registration.
     """
 
     state: ClusterState
@@ -54,47 +56,71 @@ class LoadedCluster(NamedTuple):
     recorded: dict[BrokerId, BrokerEpoch]
 
 
+class ConfigKind(StrEnum):
+    """Whose configs; the values are Kafka's names in change nodes."""
+
+    BROKER = "brokers"
+    GROUP = "groups"
+
+
+class ConfigOwner(NamedTuple):
+    """One broker, all brokers (KIP-226) or one group."""
+
+    kind: ConfigKind
+    name: str | None
+    """None: all of that kind."""
+
+
+def broker_config(broker: BrokerId | None) -> ConfigOwner:
+    """The owner of the config of one broker, or of all brokers (None)."""
+    return ConfigOwner(ConfigKind.BROKER, None if broker is None else str(broker))
+
+
+def group_config(group_id: str) -> ConfigOwner:
+    return ConfigOwner(ConfigKind.GROUP, group_id)
+
+
 class StoredConfig(NamedTuple):
-    """What is stored for one broker, for all brokers (KIP-226) or for one group."""
+    """The stored values of one owner by setting."""
 
     texts: dict[str, str]
     version: StoreVersion
     problem: str | None = None
-    """Why the texts are empty although something is stored, in a line for the log."""
+    """Why a stored config could not be read, as a line for the log; `texts` is empty then."""
 
 
 class StoredAcls(NamedTuple):
-    """The rules that are stored for one pattern of names of resources."""
+    """The stored rules for one pattern of resource names."""
 
     entries: frozenset[AclEntry]
     problem: str | None = None
-    """Why the rules are not known although something is stored, in a line for the log."""
+    """Why stored rules could not be read, as a line for the log; `entries` is empty then."""
 
 
 class AclNews(NamedTuple):
-    """What is stored for patterns of one type: for all of them, or for those that have changed."""
+    """The stored rules for patterns of one type: for all patterns, or for the changed ones."""
 
     acls: dict[ResourcePattern, StoredAcls]
     seen: frozenset[str]
-    """The change nodes that were there."""
+    """The change nodes that existed when the rules were read."""
     is_whole: bool
-    """Patterns that are not in `acls` have no rules, rather than the same as before."""
+    """Whether patterns that are not in `acls` have no rules; otherwise theirs have not changed."""
 
 
 class TokenNews(NamedTuple):
-    """Delegation tokens by id: all of them, or those that have changed, None for one that is gone
-    or cannot be read.
+    """Delegation tokens by id: all of them, or the changed ones. None stands for a token that is
+    gone or cannot be read.
     """
 
     tokens: dict[str, DelegationToken | None]
     seen: frozenset[str]
-    """The change nodes that were there."""
+    """The change nodes that existed when the tokens were read."""
     is_whole: bool
-    """There are no others than those in `tokens`, rather than the same as before."""
+    """Whether `tokens` has all of them; otherwise the others have not changed."""
 
 
 class ChangedTopics(NamedTuple):
-    """Topics whose configs somebody has changed, up to the change of that number."""
+    """Topics whose configs have changed, up to the change with the number `last`."""
 
     last: int
     names: frozenset[str]
@@ -105,7 +131,7 @@ class Deposed(Exception):
 
 
 class OutOfStep(Exception):
-    """The registry does not hold what the plan was made from: somebody else has written there."""
+    """The stored state is not the one that the plan was made from: somebody else has written."""
 
 
 STORE_FULL: Final = (
@@ -115,54 +141,51 @@ STORE_FULL: Final = (
 
 
 class StoreFull(Exception):
-    """The registry has no room for this on its disk: nothing was written."""
+    """The disk of the registry is full: nothing was written."""
 
 
-class ClusterStore(Protocol):
-    """Blocking operations; each may raise the adapter's own error when the store is unreachable."""
+class BrokerStore(Protocol):
+    """Registrations of brokers, and which log directories each broker has in use."""
 
     def prepare(self) -> None:
-        """Create the parents of all records, where they are missing."""
+        """Create the missing parents of all records."""
         ...
 
-    def cluster_id(self) -> str:
-        """The cluster's id, made by the first broker ever. Raises UserError when it is none."""
-        ...
+    def register(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
+        """Announce a broker for as long as the session lives; returns its epoch, which is larger
+        than any before.
 
-    def login_secret(self, proposed: bytes) -> bytes:
-        """What salts of unknown users are made up with, the same on every broker: what is stored,
-        else what is proposed, which is stored. Raises UserError when it is none.
+        Raises UserError when a live broker has the same id.
         """
         ...
 
-    def register_broker(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
-        """Announce a broker while the session lives; its epoch, larger than any before.
-
-        Raises UserError when its id is taken by a live broker.
-        """
+    def live(self, on_change: OnChange | None = None) -> list[BrokerRegistration]:
+        """Every registered broker; `on_change` is called when one registers or leaves."""
         ...
 
-    def live_brokers(self, on_change: OnChange | None = None) -> list[BrokerRegistration]:
-        """Every registered broker; `on_change` is called when one comes or goes."""
+    def log_directories(self, broker: BrokerId) -> dict[str, int] | None:
+        """The generations of a broker's log directories by their ids; None if none are stored."""
         ...
 
-    def load_log_directories(self, broker: BrokerId) -> dict[str, int] | None:
-        """Generations of a broker's log directories by their ids; None where none are stored."""
-        ...
+    def write_log_directories(self, broker: BrokerId, generations: Mapping[str, int]) -> None: ...
 
-    def write_log_directories(self, broker: BrokerId, generations: Mapping[str, int]) -> None:
-        """Store the generations of a broker's log directories."""
-        ...
+
+class ElectionStore(Protocol):
+    """Which broker is the controller."""
 
     def campaign(self, broker: BrokerId, wall_ms: WallMs) -> Election:
-        """Try to become the controller; who is, and the new epoch if it is this broker."""
+        """Try to become the controller; returns who is, with the new epoch if it is this broker."""
         ...
 
-    def watch_controller(self, on_change: OnChange) -> BrokerId | None:
-        """Who is the controller (None: nobody); `on_change` is called when that changes."""
+    def watch(self, on_change: OnChange) -> BrokerId | None:
+        """The present controller, if any; `on_change` is called when that changes."""
         ...
 
-    def load_cluster(self, version: StoreVersion) -> LoadedCluster:
+
+class TopicStore(Protocol):
+    """Topics, their configs and the states of their partitions. Only the controller writes them."""
+
+    def load(self, version: StoreVersion) -> LoadedCluster:
         """All topics with their partitions, for the controller of that version.
 
         Raises Deposed, OutOfStep; ValueError for a record that cannot be read.
@@ -176,9 +199,130 @@ class ClusterStore(Protocol):
         controller_epoch: ControllerEpoch,
         version: StoreVersion,
     ) -> None:
-        """Write a plan made from `state`, and fill `learned` with what it asks to be read.
+        """Write a plan made from `state`, and fill `learned` with the configs that it asks for.
 
-        Raises Deposed or OutOfStep; then not all is written. Raises StoreFull; then nothing is.
+        Raises Deposed or OutOfStep when another writer was faster; part of the plan may have been
+        written. Raises StoreFull when nothing was written.
+        """
+        ...
+
+    def changed_configs(
+        self, after: int | None, on_change: OnChange | None = None
+    ) -> ChangedTopics:
+        """The topics whose configs were changed after the change of that number.
+
+        None: only the number of the last change. `on_change` is called at the next change.
+        """
+        ...
+
+
+class ConfigStore(Protocol):
+    """Configs of brokers and groups."""
+
+    def load(self, owner: ConfigOwner, on_change: OnChange | None = None) -> StoredConfig:
+        """`on_change` is called when this config changes, whether it was announced or not."""
+        ...
+
+    def write(
+        self, owner: ConfigOwner, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+    ) -> bool:
+        """Replace the config that was read as `version`, and notify every broker.
+
+        False when it has changed since; then nothing is written.
+        """
+        ...
+
+    def load_groups(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
+        """The configs of all groups by group id; `on_change` is called when any config changes."""
+        ...
+
+
+class QuotaStore(Protocol):
+    """Quotas of users, client ids and addresses."""
+
+    def load(self, on_change: OnChange | None = None) -> Quotas:
+        """All quotas; `on_change` is called when any config changes."""
+        ...
+
+    def alter(
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
+    ) -> None:
+        """Merge changes by Kafka's quota keys (None removes one), and notify every broker."""
+        ...
+
+
+class AclStore(Protocol):
+    """Access rules."""
+
+    def load(
+        self,
+        pattern_type: PatternType,
+        seen: frozenset[str] | None,
+        on_change: OnChange | None = None,
+    ) -> AclNews:
+        """Rules for LITERAL or for PREFIXED patterns: those that change nodes other than `seen`
+        name, or all of them (None). `on_change` is called at the next change.
+        """
+        ...
+
+    def change(
+        self,
+        pattern: ResourcePattern,
+        change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
+        wall_ms: WallMs,
+    ) -> StoredAcls:
+        """Change the rules for a pattern, notify every broker and return the stored rules.
+
+        `change` may be called several times. Rules that cannot be read are not changed.
+        """
+        ...
+
+
+class CredentialStore(Protocol):
+    """SCRAM credentials of users."""
+
+    def load(self, on_change: OnChange | None = None) -> Credentials:
+        """All credentials; `on_change` is called when any config changes."""
+        ...
+
+    def alter(
+        self,
+        user: str,
+        changes: Mapping[SaslMechanism, ScramCredential | None],
+        wall_ms: WallMs,
+    ) -> None:
+        """Set credentials of a user (None removes one), and notify every broker."""
+        ...
+
+
+class TokenStore(Protocol):
+    """Delegation tokens."""
+
+    def load(self, seen: frozenset[str] | None, on_change: OnChange | None = None) -> TokenNews:
+        """The tokens that change nodes other than `seen` name, or all of them (None). `on_change`
+        is called at the next change.
+        """
+        ...
+
+    def write(self, token: DelegationToken, wall_ms: WallMs) -> None:
+        """Create or replace a token, and notify every broker."""
+        ...
+
+    def remove(self, token_id: str, wall_ms: WallMs) -> None:
+        """Remove a token, if it exists, and notify every broker."""
+        ...
+
+
+class IdStore(Protocol):
+    """What exists once in a cluster, and is made by the first broker that asks for it."""
+
+    def cluster_id(self) -> str:
+        """Raises UserError when the stored id cannot be read."""
+        ...
+
+    def login_secret(self, proposed: bytes) -> bytes:
+        """The secret from which every broker makes up salts of unknown users: the stored one, else
+        the proposed one, which is stored. Raises UserError when the stored one cannot be read.
         """
         ...
 
@@ -186,106 +330,23 @@ class ClusterStore(Protocol):
         """A block of producer ids that no other broker has or will have. Raises ValueError."""
         ...
 
-    def load_broker_config(
-        self, broker: BrokerId | None, on_change: OnChange | None = None
-    ) -> StoredConfig:
-        """What is stored for a broker, or for all (None); `on_change` is called when it changes."""
-        ...
 
-    def write_broker_config(
-        self, broker: BrokerId | None, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
-    ) -> bool:
-        """Replace what was read as `version` for a broker, or for all (None), and notify others.
+@dataclass(frozen=True, slots=True)
+class ClusterStore:
+    """One store for each family of documents.
 
-        False where it has changed since; then nothing is written.
-        """
-        ...
+    Operations block. Each may raise the adapter's own error when the store cannot be reached.
+    """
 
-    def load_group_configs(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
-        """Configs of groups by group id; `on_change` is called when a config changes after this."""
-        ...
-
-    def load_group_config(self, group: str) -> StoredConfig:
-        """What is stored for a group."""
-        ...
-
-    def write_group_config(
-        self, group: str, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
-    ) -> bool:
-        """Replace what was read as `version` for a group, and notify others.
-
-        False where it has changed since; then nothing is written.
-        """
-        ...
-
-    def changed_topics(self, after: int | None, on_change: OnChange | None = None) -> ChangedTopics:
-        """The topics whose configs were changed after the change of that number.
-
-        None: only the number of the last change. `on_change` is called at the next change.
-        """
-        ...
-
-    def load_acls(
-        self,
-        pattern_type: PatternType,
-        seen: frozenset[str] | None,
-        on_change: OnChange | None = None,
-    ) -> AclNews:
-        """Rules for patterns of a type, LITERAL or PREFIXED: those that were changed by other
-        change nodes than `seen`, or all (None). `on_change` is called when there is another one.
-        """
-        ...
-
-    def change_acls(
-        self,
-        pattern: ResourcePattern,
-        change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
-        wall_ms: WallMs,
-    ) -> StoredAcls:
-        """Change the rules for a pattern, and notify others; what is stored now.
-
-        `change` may be called several times. Where the rules cannot be read nothing is changed.
-        """
-        ...
-
-    def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
-        """All quotas; `on_change` is called when a config changes after this has read them."""
-        ...
-
-    def alter_quota(
-        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
-    ) -> None:
-        """Merge changes by Kafka's quota keys (None removes one) and notify every broker."""
-        ...
-
-    def load_tokens(
-        self, seen: frozenset[str] | None, on_change: OnChange | None = None
-    ) -> TokenNews:
-        """Delegation tokens: all of them, or where `seen` names the change nodes of an earlier
-        call, those that have changed. `on_change` is called when one changes after this.
-        """
-        ...
-
-    def write_token(self, token: DelegationToken, wall_ms: WallMs) -> None:
-        """Write a delegation token, new or changed, and notify every broker."""
-        ...
-
-    def remove_token(self, token_id: str, wall_ms: WallMs) -> None:
-        """Remove a delegation token, if it is there, and notify every broker."""
-        ...
-
-    def load_credentials(self, on_change: OnChange | None = None) -> Credentials:
-        """All SCRAM credentials; `on_change` is called when a config changes after this."""
-        ...
-
-    def alter_credentials(
-        self,
-        user: str,
-        changes: Mapping[SaslMechanism, ScramCredential | None],
-        wall_ms: WallMs,
-    ) -> None:
-        """Set credentials of a user (None removes one) and notify every broker."""
-        ...
+    brokers: BrokerStore
+    election: ElectionStore
+    topics: TopicStore
+    configs: ConfigStore
+    quotas: QuotaStore
+    acls: AclStore
+    credentials: CredentialStore
+    tokens: TokenStore
+    ids: IdStore
 
 
 T = TypeVar("T")
@@ -299,7 +360,7 @@ class StoreSession(Protocol):
     """A new session replaces one that expired: the broker has to register again."""
 
     def call(self, operation: Callable[[ClusterStore], T]) -> T:
-        """Blocking, for start-up only."""
+        """Run an operation and wait for it; only while the broker starts."""
         ...
 
     def submit(

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cluster.brokers.security.authorizer import Authorizer
-from cluster.coordinator.registry.client.acl_records import change_acls, load_acls
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments
 from cluster.datadir.paths import REGISTRY_JAAS, DataDir
 from cluster.datadir.registry_auth import registry_access
@@ -31,6 +30,7 @@ from cluster.tools.main import main
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import ToolShell, run_program
 from tests.integration.registry_process import RegistryProcess
+from tests.support.fake_registry import store_of
 from tests.support.running_cluster import Cluster
 from tests.support.topics import unique_name
 from tests.support.waiting import wait_until
@@ -376,9 +376,10 @@ def test_decisions_are_those_of_kafkas_authorizer(tmp_path: Path, seed: int, eve
     with RegistryProcess(tmp_path / "registry", tick_time_ms=2_000) as registry:
         client = registry.client()
         for pattern_type in (PatternType.LITERAL, PatternType.PREFIXED):
-            load_acls(client, pattern_type, None)  # makes what is missing
+            store_of(client).acls.load(pattern_type, None)  # makes what is missing
         for pattern, entries in random_rules(Random(seed)).items():
-            stored = change_acls(client, pattern, lambda _, new=entries: frozenset(new), WallMs(0))
+            new = frozenset(entries)
+            stored = store_of(client).acls.change(pattern, lambda _, new=new: new, WallMs(0))
             authorizer.take_rules({pattern: stored})
         lines = [f"{u} {h} {o.name} {k.name} {n}\n" for u, h, o, k, n in questions]
         address = f"127.0.0.1:{registry.port}"

@@ -143,10 +143,10 @@ def test_credentials_and_tokens_are_for_their_brokers_alone(
     session.connect(10_000)
     token = DelegationToken("one", "User:bob", "User:bob", (), now_ms, now_ms, now_ms)
     credential = credential_of(SHA_256, "a password", b"salt")
-    session.call(lambda store: store.prepare())
-    session.call(lambda store: store.load_tokens(None))
-    session.call(lambda store: store.write_token(token, now_ms))
-    session.call(lambda store: store.alter_credentials("bob", {SHA_256: credential}, now_ms))
+    session.call(lambda store: store.brokers.prepare())
+    session.call(lambda store: store.tokens.load(None))
+    session.call(lambda store: store.tokens.write(token, now_ms))
+    session.call(lambda store: store.credentials.alter("bob", {SHA_256: credential}, now_ms))
     nobody = connect(open_to_all)
     for path in (
         *("/delegation_token", "/delegation_token/tokens", "/delegation_token/tokens/one"),

@@ -23,7 +23,7 @@ def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
 
 def watcher(session: Any, callback: Callable[[], object]) -> Any:
     """A watch function for one call of the session's client."""
-    return session.call(lambda store: store.make_watch(callback))
+    return session.watch(callback)
 
 
 class Owner:
@@ -32,7 +32,6 @@ class Owner:
     def __init__(self, registry: RegistryProcess, file: Path, **options: Any) -> None:
         self.posted: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.told: list[str] = []
-        # Its store has a client and makes watches, which a `ClusterStore` need not.
         self.session: Any = KazooSession(
             f"127.0.0.1:{registry.port}/some/place",
             3_000,
@@ -59,13 +58,13 @@ def owner(registry: RegistryProcess, tmp_path: Path) -> Iterator[Owner]:
 
 def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, owner: Owner) -> None:
     session = owner.session
-    session.call(lambda store: store.client.create("/a", b""))
-    session.call(lambda store: store.client.create("/b", b""))
+    session.call(lambda _: session.client.create("/a", b""))
+    session.call(lambda _: session.client.create("/b", b""))
     for path in ("/a", "/quiet"):
         told = watcher(session, lambda path=path: owner.told.append(path))
-        session.call(lambda store, path=path, told=told: store.client.exists(path, watch=told))
+        session.call(lambda _, path=path, told=told: session.client.exists(path, watch=told))
     told = watcher(session, lambda: owner.told.append("children"))
-    session.call(lambda store: store.client.get_children("/b", watch=told))
+    session.call(lambda _: session.client.get_children("/b", watch=told))
     before = session.session_id
     registry.kill()
     registry.start()
@@ -77,7 +76,7 @@ def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, ow
     other.create("/some/place/b/c", b"")
     wait_until(lambda: "children" in owner.told, "the second watch")
     other.set("/some/place/a", b"again")
-    assert session.call(lambda store: store.client.get("/a")[0]) == b"again"
+    assert session.call(lambda _: session.client.get("/a")[0]) == b"again"
     assert owner.told.count("/a") == 1, "once"
     assert session.session_id == before
 
@@ -85,15 +84,15 @@ def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, ow
 def test_the_owner_is_notified_of_a_new_session(
     registry: RegistryProcess, owner: Owner, tmp_path: Path
 ) -> None:
-    session_id, password = owner.session.call(lambda store: store.client.client_id)
+    session_id, password = owner.session.call(lambda _: owner.session.client.client_id)
     told = watcher(owner.session, lambda: owner.told.append("watch"))
-    owner.session.call(lambda store: store.client.exists("/a", watch=told))
+    owner.session.call(lambda _: owner.session.client.exists("/a", watch=told))
     assert close_session("127.0.0.1", registry.port, session_id, password, 2_000)
     wait_until(lambda: owner.told == ["lost", "begun"], "the next session")
     assert owner.session.session_id != session_id
     assert hex(owner.session.session_id)
     assert str(owner.session.session_id) in (tmp_path / "a.session").read_text()
-    owner.session.call(lambda store: store.client.create("/a", b""))
+    owner.session.call(lambda _: owner.session.client.create("/a", b""))
     assert owner.told == ["lost", "begun"], "the old watch ended with its session"
 
 
@@ -104,7 +103,7 @@ def test_the_owner_is_notified_of_a_new_session_when_the_disk_is_full(
     directory = tmp_path / "gone"
     directory.mkdir()
     owner = Owner(registry, directory / "a.session")
-    session_id, password = owner.session.call(lambda store: store.client.client_id)
+    session_id, password = owner.session.call(lambda _: owner.session.client.client_id)
     (directory / "a.session").unlink()
     directory.rmdir()
     assert close_session("127.0.0.1", registry.port, session_id, password, 2_000)
@@ -122,7 +121,7 @@ def test_calls_come_back_through_the_loop(registry: RegistryProcess, owner: Owne
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
     for path in ("/", "/none"):
         owner.session.submit(
-            lambda store, path=path: store.client.get(path)[0], answers.put, answers.put
+            lambda _, path=path: owner.session.client.get(path)[0], answers.put, answers.put
         )
     assert answers.get(timeout=DEADLINE_SECONDS) == b""
     assert type(answers.get(timeout=DEADLINE_SECONDS)).__name__ == "NoNodeError"

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from cluster.coordinator.controller.leader_elections import ElectionType
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
 from cluster.model.errors import StorageFailed, UserError
@@ -31,7 +30,7 @@ from tests.simulation.checks import (
 )
 from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
 from tests.simulation.world import TraceHandler, World, log
-from tests.support.fake_registry import FakeClient, FakeTree
+from tests.support.fake_registry import FakeClient, FakeTree, store_of
 
 QUIET_LIMIT_MS = 90_000
 
@@ -76,7 +75,7 @@ class SimulatedCluster:
         """An older copy of a broker's disks."""
         self._value_count = 0
         registry: Any = FakeClient(self.tree)
-        prepare_paths(registry)
+        store_of(registry).brokers.prepare()
 
     def __enter__(self) -> Self:
         log.addHandler(self._trace)

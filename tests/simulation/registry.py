@@ -7,7 +7,7 @@ from typing import Any
 from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.client.kazoo_store import kazoo_store
 from tests.simulation.world import Node, World
 from tests.support.fake_registry import FakeClient, FakeTree, Watch
 
@@ -27,7 +27,7 @@ class SimulatedSession:
         self._node = node
         self.client = FakeClient(tree)
         client: Any = self.client
-        self.store = KazooStore(client, self._watch)
+        self.store = kazoo_store(client, self._watch)
         self.on_session_lost: Callable[[], None] = lambda: None
         self.on_session_begun: Callable[[], None] = lambda: None
         self._calls: deque[Callable[[], None]] = deque()

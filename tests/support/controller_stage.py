@@ -7,7 +7,6 @@ from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.controller.topic_plans import TopicRules
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.metrics.events import EventLog
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration
@@ -19,7 +18,7 @@ from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 
 ORDERS_0 = TopicPartition("orders", 0)
 WALL_MS = WallMs(1_700_000_000_000)
@@ -53,7 +52,7 @@ class Member:
 
     def register(self) -> None:
         """As a broker does at its start."""
-        self.epoch = self.session.store.register_broker(a_broker(self.id), WALL_MS)
+        self.epoch = self.session.store.brokers.register(a_broker(self.id), WALL_MS)
 
     @property
     def controller_epoch(self) -> int | None:
@@ -68,7 +67,7 @@ class Stage:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
-        prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
+        store_of(FakeClient(self.tree)).brokers.prepare()
         self.members: list[Member] = []
         self.is_unclean = False
         self.returns = ReturnOptions()

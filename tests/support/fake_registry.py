@@ -22,7 +22,8 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import EventType, KeeperState, WatchedEvent
 
-from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.registry.client.kazoo_store import kazoo_store
 
 Watch = Callable[[WatchedEvent], None]
 
@@ -282,12 +283,17 @@ def _copy(node: _Node) -> _Node:
     return replace(node)
 
 
+def store_of(client: Any) -> ClusterStore:
+    """The store of a client, whose watches call back at once."""
+    return kazoo_store(client, lambda callback: lambda _event: callback())
+
+
 class FakeSession:
     """Stands in for KazooSession. Calls run one after another when `work` is called."""
 
     def __init__(self, tree: FakeTree, post: Callable[[Callable[[], None]], None]) -> None:
         self.client = FakeClient(tree)
-        self.store = KazooStore(self.client, lambda callback: lambda _event: post(callback))  # type: ignore[arg-type]  # stands in
+        self.store = kazoo_store(self.client, lambda callback: lambda _event: post(callback))  # type: ignore[arg-type]  # stands in
         self.pending: deque[Callable[[], None]] = deque()
         self._post = post
 

@@ -21,7 +21,6 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.config.settings import broker_settings
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.log.log_directory import open_all
 from cluster.model.cluster import OfflinePartitions, TopicState
 from cluster.model.errors import ErrorCode, PeerError, StorageFailed
@@ -35,7 +34,7 @@ from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 from tests.support.fake_sockets import FakeSockets
 from tests.support.inline_background import InlineBackground
 from tests.support.inline_helper import inline_helpers
@@ -225,7 +224,7 @@ class HandlerStage:
             lambda endpoint: endpoint in {a_broker(b).control_endpoint for b in self.alive}
         )
         tree = FakeTree()
-        prepare_paths(FakeClient(tree))  # type: ignore[arg-type]  # stands in for kazoo's
+        store_of(FakeClient(tree)).brokers.prepare()
         self.store = FakeSession(tree, self.loop.call_from_thread)
         link: Any = self.link
         store: Any = self.store

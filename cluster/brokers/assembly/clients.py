@@ -157,6 +157,6 @@ def _producer_ids(foundation: Foundation) -> ProducerIds:
     store = foundation.ports.store
     return ProducerIds(
         lambda on_done, on_failed: store.submit(
-            lambda blocking: blocking.next_producer_ids(foundation.id), on_done, on_failed
+            lambda blocking: blocking.ids.next_producer_ids(foundation.id), on_done, on_failed
         )
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from cluster.coordinator.cluster_store import StoreSession
+from cluster.coordinator.cluster_store import RETRY_MS, StoreSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerEpoch, TopicPartition
 from cluster.protocol.peer.control import ClusterUpdate
@@ -15,7 +15,6 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 NOT_REGISTERED: Final = BrokerEpoch(-1)
-_RETRY_MS: Final = 500
 
 
 class Registration:
@@ -34,7 +33,7 @@ class Registration:
         """Register, blocking, at start. Raises UserError when the id is taken by a live broker."""
         self._announced = announced
         wall_ms = self._clock.wall_ms()
-        self.epoch = self._store.call(lambda store: store.register_broker(announced, wall_ms))
+        self.epoch = self._store.call(lambda store: store.brokers.register(announced, wall_ms))
 
     def on_update(self, update: ClusterUpdate) -> None:
         """Logs that have everything again are not announced as lost in the next session."""
@@ -68,8 +67,8 @@ class Registration:
 
         def on_failed(error: Exception) -> None:
             log.warning("cannot register: %s", error)
-            self._loop.call_after(_RETRY_MS, lambda: self.again(on_registered))
+            self._loop.call_after(RETRY_MS, lambda: self.again(on_registered))
 
         self._store.submit(
-            lambda store: store.register_broker(announced, wall_ms), on_done, on_failed
+            lambda store: store.brokers.register(announced, wall_ms), on_done, on_failed
         )

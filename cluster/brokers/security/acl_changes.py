@@ -160,7 +160,7 @@ def _load(
     seen: frozenset[str] | None,
     on_change: Callable[[], None],
 ) -> AclNews:
-    return store.load_acls(pattern_type, seen, on_change)
+    return store.acls.load(pattern_type, seen, on_change)
 
 
 def _change_stored(
@@ -169,7 +169,7 @@ def _change_stored(
     wall_ms: WallMs,
     store: ClusterStore,
 ) -> StoredAcls:
-    return store.change_acls(pattern, change, wall_ms)
+    return store.acls.change(pattern, change, wall_ms)
 
 
 def _by_pattern(bindings: Iterable[AclBinding]) -> dict[ResourcePattern, set[AclEntry]]:

@@ -64,7 +64,7 @@ class Authentication:
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
         options = self._options
-        options.secret = self._store.call(lambda store: store.login_secret(options.secret))
+        options.secret = self._store.call(lambda store: store.ids.login_secret(options.secret))
         self.credentials.load_at_start()
         self.tokens.load_at_start()
 

@@ -74,7 +74,7 @@ class DelegationTokens:
             store,
             loop,
             "the delegation tokens",
-            lambda store, seen, on_change: store.load_tokens(seen, on_change),
+            lambda store, seen, on_change: store.tokens.load(seen, on_change),
             self._apply,
         )
 
@@ -266,12 +266,12 @@ class DelegationTokens:
 
     def _write(self, token: DelegationToken, on_done: OnDone) -> None:
         wall_ms = self._wall_ms()
-        self._change(lambda store: store.write_token(token, wall_ms), token, token, on_done)
+        self._change(lambda store: store.tokens.write(token, wall_ms), token, token, on_done)
 
     def _remove(self, token: DelegationToken, on_done: OnDone) -> None:
         wall_ms = self._wall_ms()
         remove: Callable[[ClusterStore], None]
-        remove = lambda store: store.remove_token(token.token_id, wall_ms)  # noqa: E731
+        remove = lambda store: store.tokens.remove(token.token_id, wall_ms)  # noqa: E731
         self._change(remove, None, token, on_done)
 
     def _change(

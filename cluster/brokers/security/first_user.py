@@ -33,4 +33,4 @@ def store_first_user(registry: Registry, path: Path, wall_ms: WallMs) -> None:
         return
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise UserError(f"cannot use {path}: {problem}") from None
-    registry.call(lambda store: store.alter_quota(QuotaEntity(user, None), credentials, wall_ms))
+    registry.call(lambda store: store.quotas.alter(QuotaEntity(user, None), credentials, wall_ms))

@@ -30,7 +30,7 @@ class UserCredentials:
             store,
             loop,
             "the credentials of users",
-            lambda store, on_change: store.load_credentials(on_change),
+            lambda store, on_change: store.credentials.load(on_change),
             self._apply,
         )
 
@@ -69,7 +69,7 @@ class UserCredentials:
         self, on_done: Callable[[Credentials], None], on_failed: Callable[[Exception], None]
     ) -> None:
         """The credentials as the store has them now."""
-        self._store.submit(lambda store: store.load_credentials(), on_done, on_failed)
+        self._store.submit(lambda store: store.credentials.load(), on_done, on_failed)
 
     def alter(
         self,
@@ -108,7 +108,7 @@ class UserCredentials:
                 write(users[1:])
 
             self._store.submit(
-                lambda store: store.alter_credentials(user, changes[user], wall_ms),
+                lambda store: store.credentials.alter(user, changes[user], wall_ms),
                 on_written,
                 on_failed,
             )

@@ -7,12 +7,11 @@ the next start has to find the same.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from cluster.brokers.membership.registration import NOT_REGISTERED
 from cluster.brokers.replication.lost_logs import condition_of
 from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.coordinator.cluster_store import StoreSession
+from cluster.coordinator.cluster_store import RETRY_MS, StoreSession
 from cluster.log.directory_mark import write_mark
 from cluster.log.log_directory import LogDirectory
 from cluster.model.errors import StorageFailed
@@ -21,8 +20,6 @@ from cluster.model.log_condition import LogCondition
 from cluster.protocol.peer.control import ClusterUpdate
 
 log = logging.getLogger(__name__)
-
-_RETRY_MS: Final = 1_000
 
 
 class DirectoryRecord:
@@ -62,7 +59,7 @@ class DirectoryRecord:
 
     def find_condition(self) -> LogCondition:
         """What the logs are like, at the start; waits for the registry."""
-        known = self._store.call(lambda store: store.load_log_directories(self._local_id))
+        known = self._store.call(lambda store: store.brokers.log_directories(self._local_id))
         self._known = known or {}
         condition = condition_of(self._table, known, self._boot_id)
         self._table.is_judged = not condition.is_known_to_lack
@@ -113,10 +110,10 @@ class DirectoryRecord:
 
         def on_failed(error: Exception) -> None:
             log.warning("cannot store which log directories are in use: %r", error)
-            self._call_after(_RETRY_MS, lambda: self._store_record(written))
+            self._call_after(RETRY_MS, lambda: self._store_record(written))
 
         self._store.submit(
-            lambda store: store.write_log_directories(self._local_id, written),
+            lambda store: store.brokers.write_log_directories(self._local_id, written),
             on_done,
             on_failed,
         )

@@ -12,7 +12,7 @@ from cluster.config import broker, group
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import group_settings
 from cluster.config.snapshot import Settings
-from cluster.coordinator.cluster_store import StoreSession
+from cluster.coordinator.cluster_store import StoreSession, group_config
 from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.errors import ErrorCode, Refused
@@ -45,7 +45,7 @@ class GroupConfigs:
             store,
             loop,
             "the configs of groups",
-            lambda store, on_change: store.load_group_configs(on_change),
+            lambda store, on_change: store.configs.load_groups(on_change),
             self._apply,
         )
 
@@ -113,7 +113,7 @@ class GroupConfigs:
 
         def on_written() -> None:
             self._store.submit(
-                lambda store: store.load_group_configs(), on_reloaded, failed(on_done)
+                lambda store: store.configs.load_groups(), on_reloaded, failed(on_done)
             )
 
         def on_reloaded(configs: Configs) -> None:
@@ -122,9 +122,9 @@ class GroupConfigs:
 
         change_stored(
             self._store,
-            lambda store: store.load_group_config(group_id),
-            lambda store, texts, version: store.write_group_config(
-                group_id, texts, version, self._clock.wall_ms()
+            lambda store: store.configs.load(group_config(group_id)),
+            lambda store, texts, version: store.configs.write(
+                group_config(group_id), texts, version, self._clock.wall_ms()
             ),
             changed,
             on_written,

@@ -55,7 +55,7 @@ class QuotaChanges:
             store,
             loop,
             "the quotas",
-            lambda store, on_change: _loaded(store.load_quotas(on_change)),
+            lambda store, on_change: _loaded(store.quotas.load(on_change)),
             self._apply,
         )
 
@@ -92,7 +92,7 @@ class QuotaChanges:
         self, on_done: Callable[[Quotas], None], on_failed: Callable[[Exception], None]
     ) -> None:
         """The quotas as the registry has them now, also those that another broker just wrote."""
-        self._store.submit(lambda store: store.load_quotas(), on_done, on_failed)
+        self._store.submit(lambda store: store.quotas.load(), on_done, on_failed)
 
     def alter(
         self,
@@ -126,7 +126,7 @@ class QuotaChanges:
             outcomes[entity] = error
             if len(outcomes) == count:
                 self._store.submit(
-                    lambda store: _loaded(store.load_quotas()),
+                    lambda store: _loaded(store.quotas.load()),
                     finish,
                     lambda _error: on_done(outcomes),
                 )
@@ -143,7 +143,7 @@ class QuotaChanges:
                         f"{host} is not a valid IP or resolvable host.",
                     )
             if changes:
-                store.alter_quota(entity, changes, wall_ms)
+                store.quotas.alter(entity, changes, wall_ms)
 
         self._store.submit(write, lambda _: end(None), end)
 

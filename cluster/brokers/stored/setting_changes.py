@@ -19,7 +19,12 @@ from cluster.config.live_settings import LiveSettings
 from cluster.config.remarks import lines_by_reason
 from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings, Source
-from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
+from cluster.coordinator.cluster_store import (
+    ClusterStore,
+    StoredConfig,
+    StoreSession,
+    broker_config,
+)
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
 from cluster.runtime.clock import Clock
@@ -49,7 +54,7 @@ class SettingChanges:
         self._loop = loop
         self._clock = clock
         self._live = live
-        self._whose: Final[dict[Source, BrokerId | None]] = {OWN: broker, CLUSTER_WIDE: None}
+        self._whose: Final = {OWN: broker_config(broker), CLUSTER_WIDE: broker_config(None)}
         self._stored: dict[Source, Texts] = {OWN: {}, CLUSTER_WIDE: {}}
         """With plain passwords; in the store they are encrypted."""
         self._passwords = stored_passwords(live.started)
@@ -72,7 +77,7 @@ class SettingChanges:
         """The secret was changed. If the record changes meanwhile, it is left to the next start."""
         texts = self._passwords.encrypted_anew(stored.texts)
         wall_ms = self._clock.wall_ms()
-        if store.write_broker_config(self._whose[level], texts, stored.version, wall_ms):
+        if store.configs.write(self._whose[level], texts, stored.version, wall_ms):
             log.info("passwords changed in use are encrypted with the new secret")
 
     def reload(self) -> None:
@@ -91,7 +96,7 @@ class SettingChanges:
 
     def _read_and_watch(self, level: Source) -> Callable[[ClusterStore], StoredConfig]:
         whose = self._whose[level]
-        return lambda store: store.load_broker_config(whose, lambda: self._reload(level))
+        return lambda store: store.configs.load(whose, lambda: self._reload(level))
 
     def _take(self, level: Source, stored: StoredConfig) -> None:
         self._remember(level, stored)
@@ -126,7 +131,7 @@ class SettingChanges:
 
         def on_written() -> None:
             self._store.submit(
-                lambda store: store.load_broker_config(self._whose[level]),
+                lambda store: store.configs.load(self._whose[level]),
                 on_reloaded,
                 failed(on_done),
             )
@@ -137,8 +142,8 @@ class SettingChanges:
 
         change_stored(
             self._store,
-            lambda store: store.load_broker_config(self._whose[level]),
-            lambda store, texts, version: store.write_broker_config(
+            lambda store: store.configs.load(self._whose[level]),
+            lambda store, texts, version: store.configs.write(
                 self._whose[level], texts, version, self._clock.wall_ms()
             ),
             lambda before: self._changed(level, before, change),

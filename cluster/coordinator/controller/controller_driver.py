@@ -14,6 +14,7 @@ from cluster.config.broker import UNCLEAN_LEADER_ELECTION_ENABLE
 from cluster.config.snapshot import Settings
 from cluster.coordinator.cluster_store import (
     NO_VERSION,
+    RETRY_MS,
     ChangedTopics,
     Deposed,
     Election,
@@ -51,7 +52,6 @@ from cluster.runtime.slices import Slices
 log = logging.getLogger(__name__)
 
 _NO_RETURNS: Final = ReturnOptions()
-_RETRY_MS = 500
 _STEPS_AT_ONCE = 4
 """Steps of a plan: most plans are complete in the turn in which they are asked for."""
 
@@ -135,8 +135,8 @@ class ControllerDriver:
         wall_ms = self._clock.wall_ms()
         self._store.submit(
             lambda store: (
-                store.campaign(self._local_id, wall_ms),
-                store.watch_controller(lambda: self._on_controller_changed(number)),
+                store.election.campaign(self._local_id, wall_ms),
+                store.election.watch(lambda: self._on_controller_changed(number)),
             ),
             lambda result: self._on_election(term, *result),
             lambda error: self._on_campaign_failed(error, term),
@@ -174,7 +174,7 @@ class ControllerDriver:
             return
         self._is_campaigning = False
         log.warning("cannot reach the registry to elect a controller: %r", error)
-        self._loop.call_after(_RETRY_MS, self.campaign)
+        self._loop.call_after(RETRY_MS, self.campaign)
 
     def _on_controller_changed(self, campaign_number: int) -> None:
         if campaign_number != self._campaign_number:
@@ -197,8 +197,8 @@ class ControllerDriver:
         self._store.submit(
             lambda store: (
                 configs.watch(store),
-                store.load_cluster(election.epoch_version),
-                store.live_brokers(lambda: self._on_brokers_changed(term)),
+                store.topics.load(election.epoch_version),
+                store.brokers.live(lambda: self._on_brokers_changed(term)),
             ),
             lambda result: self._on_loaded(term, election, configs, *result),
             lambda error: self._on_campaign_failed(error, term),
@@ -249,7 +249,7 @@ class ControllerDriver:
             self._have_brokers_changed = True
             return
         self._store.submit(
-            lambda store: store.live_brokers(lambda: self._on_brokers_changed(term)),
+            lambda store: store.brokers.live(lambda: self._on_brokers_changed(term)),
             lambda brokers: self._on_registrations(term, brokers),
             lambda error: self._on_lost_registry(error, term),
         )
@@ -339,7 +339,9 @@ class ControllerDriver:
             self._on_lost_registry(error, term)
 
         self._store.submit(
-            lambda store: store.commit(plan, controller.state, controller.epoch, epoch_version),
+            lambda store: store.topics.commit(
+                plan, controller.state, controller.epoch, epoch_version
+            ),
             on_written,
             on_failed,
         )
@@ -363,9 +365,9 @@ class ControllerDriver:
         if epoch is not None and not isinstance(error, Deposed):
             election = Election(self._local_id, epoch, self._epoch_version)
             term = self._term
-            self._loop.call_after(_RETRY_MS, lambda: self._reload(term, election))
+            self._loop.call_after(RETRY_MS, lambda: self._reload(term, election))
         else:
-            self._loop.call_after(_RETRY_MS, self.campaign)
+            self._loop.call_after(RETRY_MS, self.campaign)
 
     def _reload(self, term: int, election: Election) -> None:
         if term == self._term and not self._is_campaigning:

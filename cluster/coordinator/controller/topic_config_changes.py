@@ -33,7 +33,7 @@ class TopicConfigChanges:
 
     def watch(self, store: ClusterStore) -> ChangedTopics:
         """On the store's thread, before all topics are loaded: from when on changes are new."""
-        return store.changed_topics(None, self._on_change)
+        return store.topics.changed_configs(None, self._on_change)
 
     def begin(self, found: ChangedTopics) -> None:
         """The topics are loaded: tell of what has changed since `watch` found this."""
@@ -49,7 +49,7 @@ class TopicConfigChanges:
         if not self._is_current():
             return
         self._store.submit(
-            lambda store: store.changed_topics(last, self._on_change),
+            lambda store: store.topics.changed_configs(last, self._on_change),
             self._on_found,
             self._on_failed,
         )

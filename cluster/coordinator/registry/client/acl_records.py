@@ -1,4 +1,4 @@
-"""ACLs in the registry, where Kafka's AclAuthorizer keeps them: blocking calls.
+"""ACLs in the registry, where Kafka's AclAuthorizer keeps them.
 
     /kafka-acl/Topic/orders                       {"version":1,"acls":[{"principal":"User:alice",
     /kafka-acl-extended/prefixed/Group/billing-     "permissionType":"Allow","operation":"Read",
@@ -7,7 +7,7 @@
     /kafka-acl-extended-changes/acl_changes_0000000000
         {"version":1,"resourceType":"Group","name":"billing-","patternType":"PREFIXED"}
 
-Whoever changes rules announces it by a change node, after they are written.
+Whoever changes rules announces it by a change node after writing them.
 """
 
 import logging
@@ -16,10 +16,10 @@ from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
-from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.cluster_store import AclNews, StoredAcls
+from cluster.coordinator.cluster_store import AclNews, OnChange, StoredAcls
 from cluster.coordinator.registry.client.change_nodes import add_change
+from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.acls import (
     RESOURCE_TYPES,
@@ -33,66 +33,65 @@ from cluster.model.clocks import WallMs
 log = logging.getLogger(__name__)
 
 _TRIES_MAX: Final = 50
-"""Each fails only where another broker has just changed the same rules."""
-
-Watch = Callable[[WatchedEvent], None]
+"""A try fails only when another broker has just changed the same rules."""
 
 
-def load_acls(
-    client: KazooClient,
-    pattern_type: PatternType,
-    seen: frozenset[str] | None,
-    watch: Watch | None = None,
-) -> AclNews:
-    """Rules for LITERAL or for PREFIXED patterns: all of them, or where `seen` names the change
-    nodes of an earlier call, those that others announce. `watch` fires once at the next change.
-    """
-    directory = paths.ACL_CHANGES[pattern_type]
-    if seen is None:
-        _make_parents(client, pattern_type)
-    names = frozenset(client.get_children(directory, watch=watch))
-    changed = None if seen is None else _changed(client, pattern_type, names - seen)
-    if changed is None:
-        return AclNews(_read(client, _all_patterns(client, pattern_type)), names, is_whole=True)
-    return AclNews(_read(client, changed), names, is_whole=False)
+class AclRecords:
+    """An `AclStore`."""
 
+    def __init__(self, client: KazooClient, watch: Watch) -> None:
+        self._client = client
+        self._watch = watch
 
-def change_acls(
-    client: KazooClient,
-    pattern: ResourcePattern,
-    change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
-    wall_ms: WallMs,
-) -> StoredAcls:
-    """Change the rules for a pattern and announce it; what is stored now.
+    def load(
+        self,
+        pattern_type: PatternType,
+        seen: frozenset[str] | None,
+        on_change: OnChange | None = None,
+    ) -> AclNews:
+        client = self._client
+        directory = paths.ACL_CHANGES[pattern_type]
+        if seen is None:
+            _make_parents(client, pattern_type)
+        names = frozenset(client.get_children(directory, watch=self._watch(on_change)))
+        changed = None if seen is None else _changed(client, pattern_type, names - seen)
+        if changed is None:
+            return AclNews(_read(client, _all_patterns(client, pattern_type)), names, is_whole=True)
+        return AclNews(_read(client, changed), names, is_whole=False)
 
-    Nothing is changed where the rules cannot be read. Raises BadVersionError where others change
-    them again and again.
-    """
-    path = paths.acls(pattern)
-    for _ in range(_TRIES_MAX):
-        try:
-            document, stat = client.get(path)
-            version = stat.version
-        except NoNodeError:
-            document, version = b"", None
-        found = _decoded(path, document)
-        entries = found.entries if found.problem is not None else change(found.entries)
-        if entries == found.entries:
-            return found
-        try:
-            _write(client, path, entries, version)
-        except (BadVersionError, NodeExistsError, NoNodeError):
-            continue  # another broker was faster
-        prefix = f"{paths.ACL_CHANGES[pattern.pattern_type]}/{paths.ACL_CHANGE_NAME}"
-        add_change(client, prefix, znodes.encode_acl_change(pattern), wall_ms)
-        return StoredAcls(entries)
-    raise BadVersionError(f"{path} is changed all the time")
+    def change(
+        self,
+        pattern: ResourcePattern,
+        change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
+        wall_ms: WallMs,
+    ) -> StoredAcls:
+        """Raises BadVersionError when others change the same rules again and again."""
+        client = self._client
+        path = paths.acls(pattern)
+        for _ in range(_TRIES_MAX):
+            try:
+                document, stat = client.get(path)
+                version = stat.version
+            except NoNodeError:
+                document, version = b"", None
+            found = _decoded(path, document)
+            entries = found.entries if found.problem is not None else change(found.entries)
+            if entries == found.entries:
+                return found
+            try:
+                _write(client, path, entries, version)
+            except (BadVersionError, NodeExistsError, NoNodeError):
+                continue  # another broker was faster
+            prefix = f"{paths.ACL_CHANGES[pattern.pattern_type]}/{paths.ACL_CHANGE_NAME}"
+            add_change(client, prefix, znodes.encode_acl_change(pattern), wall_ms)
+            return StoredAcls(entries)
+        raise BadVersionError(f"{path} is changed all the time")
 
 
 def _write(
     client: KazooClient, path: str, entries: frozenset[AclEntry], version: int | None
 ) -> None:
-    """`version` is None where there is no node. A node without rules is removed, as in Kafka."""
+    """`version` is None if there is no node. A node without rules is removed, as in Kafka."""
     if not entries:
         client.delete(path, version=version)
     elif version is None:
@@ -110,7 +109,7 @@ def _make_parents(client: KazooClient, pattern_type: PatternType) -> None:
 def _changed(
     client: KazooClient, pattern_type: PatternType, names: Iterable[str]
 ) -> set[ResourcePattern] | None:
-    """The patterns that change nodes name; None where one cannot be read: it may name any."""
+    """The patterns that change nodes name; None if one cannot be read, since it may name any."""
     directory = paths.ACL_CHANGES[pattern_type]
     answers = [(name, client.get_async(f"{directory}/{name}")) for name in sorted(names)]
     patterns = set()
@@ -134,7 +133,7 @@ def _all_patterns(client: KazooClient, pattern_type: PatternType) -> list[Resour
         try:
             resource_type = ResourceType.of_label(name)
         except ValueError:
-            log.warning("%s/%s is no type of resource", paths.ACLS[pattern_type], name)
+            log.warning("ignored %s/%s: not a resource type", paths.ACLS[pattern_type], name)
             continue
         patterns += [
             ResourcePattern(resource_type, each, pattern_type)

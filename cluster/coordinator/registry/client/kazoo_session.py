@@ -22,7 +22,7 @@ from kazoo.security import CREATOR_ALL_ACL
 
 from cluster.coordinator.cluster_store import STORE_FULL, ClusterStore, StoreFull
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
-from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.client.kazoo_store import kazoo_store
 from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.model.errors import UserError
@@ -39,6 +39,7 @@ class KazooSession:
     """One session with the registry, for the life of a broker process.
 
     `post` runs a callable on the broker's loop; every callback given here is run through it.
+    `client` and `watch` are public for the tests of this adapter.
     """
 
     def __init__(
@@ -60,15 +61,15 @@ class KazooSession:
         self._post = post
         servers, slash, chroot = hosts.partition("/")
         self._chroot = slash + chroot.rstrip("/") if chroot else ""
-        self._client = KazooClient(
+        self.client = KazooClient(
             hosts=servers,
             timeout=session_timeout_ms / 1000,
             connection_retry=_RECONNECT,
             default_acl=CREATOR_ALL_ACL if protects_znodes else None,
             **kazoo_arguments(access),
         )
-        self._watches = LastingWatches(self._client)
-        self._store = KazooStore(self._client, self._watch)
+        self._watches = LastingWatches(self.client)
+        self._store = kazoo_store(self.client, self.watch)
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
         self.on_session_lost: Callable[[], None] = _ignore
@@ -78,9 +79,9 @@ class KazooSession:
 
     def connect(self, timeout_ms: int) -> None:
         """Blocking: begin the session. Raises UserError when no registry answers in time."""
-        self._client.add_listener(self._on_state)
+        self.client.add_listener(self._on_state)
         try:
-            start_client(self._client, timeout_ms / 1000)
+            start_client(self.client, timeout_ms / 1000)
         except KazooTimeoutError as error:
             raise UserError(
                 f"no answer from the registry at {self._hosts} within {timeout_ms} ms"
@@ -99,8 +100,8 @@ class KazooSession:
         is the client's root.
         """
         if self._chroot:
-            self._client.ensure_path(self._chroot)
-            self._client.chroot = self._chroot
+            self.client.ensure_path(self._chroot)
+            self.client.chroot = self._chroot
 
     @property
     def session_id(self) -> int:
@@ -143,12 +144,12 @@ class KazooSession:
         self._calls.put(None)
         if self._thread.is_alive():  # it is started by `connect`
             self._thread.join(timeout_ms / 1000)
-        self._client.remove_listener(self._on_state)
-        self._client.stop()
-        self._client.close()
+        self.client.remove_listener(self._on_state)
+        self.client.stop()
+        self.client.close()
         self._session_file.unlink(missing_ok=True)
 
-    def _watch(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
+    def watch(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
         """A watch function that runs `callback` on the loop, once; it ends with its session."""
         return self._watches.mark(lambda _: self._post(callback))
 
@@ -164,7 +165,7 @@ class KazooSession:
             self._watches.on_lost()
             self._post(lambda: self.on_session_lost())
         elif state == KazooState.CONNECTED and self._session_id is not None:
-            client_id = self._client.client_id
+            client_id = self.client.client_id
             if client_id is not None and client_id[0] != self._session_id:
                 self._remember_session()
                 self._post(lambda: self.on_session_begun())
@@ -177,7 +178,7 @@ class KazooSession:
         Without them our death is noticed only when the session times out; so a full disk is no
         reason not to register.
         """
-        session_id, password = self._client.client_id
+        session_id, password = self.client.client_id
         self._session_id = session_id
         try:
             self._write_session_file(session_id, password)

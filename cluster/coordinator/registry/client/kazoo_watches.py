@@ -12,10 +12,10 @@ from weakref import WeakSet
 from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 
+from cluster.coordinator.registry.client.watching import WatchFunction
 from cluster.coordinator.registry.wire.codes import Operation
 from cluster.coordinator.registry.wire.jute import encode_long, encode_strings
 
-WatchFunction = Callable[[WatchedEvent], None]
 _MAX_REQUEST_BYTES: Final = 128 * 1024
 """Well below jute.maxbuffer; ZooKeeper's client uses the same."""
 

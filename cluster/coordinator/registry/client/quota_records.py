@@ -1,4 +1,4 @@
-"""Quotas in the registry, where Kafka keeps them: blocking calls for the registry thread.
+"""Quotas in the registry, where Kafka keeps them.
 
     /config/users/alice                      {"version":1,"config":{"producer_byte_rate":"1024"}}
     /config/clients/<default>
@@ -6,68 +6,82 @@
     /config/ips/192.0.2.7                    {"version":1,"config":{"connection_creation_rate":"5"}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"users/alice"}
 
-Whoever changes a config announces it by a change node, after the config is written.
+Whoever changes a config announces it by a change node after writing the config.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
-from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.cluster_store import Quotas
-from cluster.coordinator.registry.client.config_records import announce
+from cluster.coordinator.cluster_store import OnChange, Quotas
+from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity, limits_of
 
 log = logging.getLogger(__name__)
 
-Watch = Callable[[WatchedEvent], None]
+
+class QuotaRecords:
+    """A `QuotaStore`."""
+
+    def __init__(self, client: KazooClient, watch: Watch) -> None:
+        self._client = client
+        self._watch = watch
+
+    def load(self, on_change: OnChange | None = None) -> Quotas:
+        client = self._client
+        client.get_children(paths.CONFIG_CHANGES, watch=self._watch(on_change))
+        pending = [(entity, client.get_async(_path(entity))) for entity in self._entities()]
+        quotas: Quotas = {}
+        for entity, answer in pending:
+            try:
+                document, _ = answer.get()
+                limits = limits_of(entity, znodes.decode_entity_config(document))
+            except NoNodeError:
+                continue  # deleted meanwhile
+            except (NoAuthError, ValueError) as error:
+                log.warning("ignored the quotas of %s: %r", entity, error)
+                continue
+            if limits:
+                quotas[entity] = limits
+        return quotas
+
+    def _entities(self) -> list[QuotaEntity]:
+        client = self._client
+        users = client.get_children(f"{paths.CONFIG}/{paths.USER_CONFIGS}")
+        clients = client.get_children(f"{paths.CONFIG}/{paths.CLIENT_CONFIGS}")
+        ips = client.get_children(f"{paths.CONFIG}/{paths.IP_CONFIGS}")
+        entities = [QuotaEntity(_name(user), None) for user in users]
+        entities += [QuotaEntity(None, _name(client_id)) for client_id in clients]
+        entities += [QuotaEntity(None, None, _name(ip)) for ip in ips]
+        pairs = [
+            (user, client.get_children_async(f"{_path(QuotaEntity(_name(user), None))}/clients"))
+            for user in users
+        ]
+        for user, answer in pairs:
+            try:
+                entities += [QuotaEntity(_name(user), _name(each)) for each in answer.get()]
+            except NoNodeError:
+                continue
+            except NoAuthError:
+                log.warning("may not read the quotas of the clients of user %s", user)
+        return entities
+
+    def alter(
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
+    ) -> None:
+        merge_config(self._client, entity, changes, wall_ms)
 
 
-def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
-    """All quotas; `watch` fires once when a config changes after this has read them."""
-    client.get_children(paths.CONFIG_CHANGES, watch=watch)
-    users = client.get_children(f"{paths.CONFIG}/{paths.USER_CONFIGS}")
-    clients = client.get_children(f"{paths.CONFIG}/{paths.CLIENT_CONFIGS}")
-    ips = client.get_children(f"{paths.CONFIG}/{paths.IP_CONFIGS}")
-    entities = [QuotaEntity(_name(user), None) for user in users]
-    entities += [QuotaEntity(None, _name(client_id)) for client_id in clients]
-    entities += [QuotaEntity(None, None, _name(ip)) for ip in ips]
-    pairs = [
-        (user, client.get_children_async(f"{_path(QuotaEntity(_name(user), None))}/clients"))
-        for user in users
-    ]
-    for user, answer in pairs:
-        try:
-            entities += [QuotaEntity(_name(user), _name(each)) for each in answer.get()]
-        except NoNodeError:
-            continue
-        except NoAuthError:
-            log.warning("the quotas of user %s may not be read", user)
-    pending = [(entity, client.get_async(_path(entity))) for entity in entities]
-    quotas: Quotas = {}
-    for entity, answer in pending:
-        try:
-            document, _ = answer.get()
-            limits = limits_of(entity, znodes.decode_entity_config(document))
-        except (NoNodeError, NoAuthError, ValueError) as error:
-            # Deleted meanwhile, not readable for us, or malformed: the other quotas still apply.
-            if not isinstance(error, NoNodeError):
-                log.warning("no quota of %s: %r", entity, error)
-            continue
-        if limits:
-            quotas[entity] = limits
-    return quotas
-
-
-def alter_quota(
+def merge_config(
     client: KazooClient, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
 ) -> None:
-    """Merge the changes (None removes a key) into one entity's config and announce it."""
+    """Merge changes (None removes a key) into the config of an entity, and announce it."""
     path = _path(entity)
     client.ensure_path(path)
     while True:
@@ -83,7 +97,7 @@ def alter_quota(
         except BadVersionError:
             continue  # another broker has changed it
         break
-    announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
+    announce_config(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
 
 
 def _path(entity: QuotaEntity) -> str:
@@ -100,7 +114,9 @@ def _path(entity: QuotaEntity) -> str:
 
 
 def _segment(name: Name) -> str:
-    """Somebody may be called `<default>`; the default entity alone is written so."""
+    """A name in a path. Only the default entity is written `<default>`: the name `<default>` of a
+    user or client is escaped.
+    """
     return paths.DEFAULT_ENTITY if name is DEFAULT else paths.escaped(str(name))
 
 

@@ -1,6 +1,6 @@
-"""Topics, partition states and topic configs in the registry: blocking calls for its thread.
+"""Topics, their configs and the states of their partitions in the registry.
 
-Every write of the controller goes in a transaction that also checks the version of
+Every write of the controller is part of a transaction that also checks the version of
 `/controller_epoch`, so a controller that was replaced without noticing writes nothing.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
@@ -24,12 +24,15 @@ from kazoo.interfaces import IAsyncResult
 
 from cluster.coordinator.cluster_store import (
     STORE_FULL,
+    ChangedTopics,
     Deposed,
     LoadedCluster,
+    OnChange,
     OutOfStep,
     StoreFull,
     StoreVersion,
 )
+from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import (
     PartitionStateRecord,
@@ -60,47 +63,113 @@ T = TypeVar("T")
 WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
 READS_AT_ONCE = 500
-"""Enough to hide the way to the registry. Each is some twenty objects while it is under way: every
-thread would wait while the garbage collector looks at those of ten thousand."""
+"""Enough to hide the latency of the registry. A read in progress is some twenty objects: with ten
+thousand reads, a pass of the garbage collector would stop all threads for too long."""
+_TOPIC_PREFIX: Final = f"{paths.TOPIC_CONFIGS}/"
 
 
-def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedCluster:
-    """Every topic with its partitions as the registry holds them; brokers are left empty.
+class TopicRecords:
+    """A `TopicStore`."""
 
-    A topic without an id gets one there and then: with another id after the next election its
-    replicas would be those of another topic, and be removed. Raises Deposed, OutOfStep; ValueError
-    for a document that is none, since a topic that was left out would lose its replicas too.
-    """
-    state = ClusterState()
-    written: dict[TopicPartition, BrokerEpoch] = {}
-    names = client.get_children(paths.TOPICS)
-    for name in [each for each in names if len(each) > TOPIC_NAME_LENGTH_MAX]:
-        log.warning("a topic with a name of %d characters is left out", len(name))
-        names.remove(name)  # no replica of it can have a directory
-    assignments = [(name, client.get_async(paths.topic(name))) for name in names]
-    configs = {
-        name: client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name)) for name in names
-    }
-    for name, answer in assignments:
-        document, stat = answer.get()
-        with _naming(paths.topic(name)):
-            assignment = znodes.decode_topic(document)
-        topic_id = assignment.topic_id
-        if topic_id is None:
-            topic_id = new_uuid()
-            assignment = replace(assignment, topic_id=topic_id)
-            _commit_batch(
-                client, [_assignment_write(name, assignment, stat.version)], epoch_version
+    def __init__(self, client: KazooClient, watch: Watch) -> None:
+        self._client = client
+        self._watch = watch
+
+    def load(self, version: StoreVersion) -> LoadedCluster:
+        """A topic without an id gets one now: with another id after the next election its replicas
+        would belong to another topic, and be removed. A document that cannot be read is an error,
+        since a topic that was left out would lose its replicas too.
+        """
+        client = self._client
+        state = ClusterState()
+        written: dict[TopicPartition, BrokerEpoch] = {}
+        names = client.get_children(paths.TOPICS)
+        for name in [each for each in names if len(each) > TOPIC_NAME_LENGTH_MAX]:
+            log.warning("ignored a topic whose name has %d characters", len(name))
+            names.remove(name)  # its replicas could not have a directory
+        assignments = [(name, client.get_async(paths.topic(name))) for name in names]
+        configs = {
+            name: client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name)) for name in names
+        }
+        for name, answer in assignments:
+            document, stat = answer.get()
+            with _naming(paths.topic(name)):
+                assignment = znodes.decode_topic(document)
+            topic_id = assignment.topic_id
+            if topic_id is None:
+                topic_id = new_uuid()
+                assignment = replace(assignment, topic_id=topic_id)
+                _commit_batch(client, [_assignment_write(name, assignment, stat.version)], version)
+            state.put_topic(
+                TopicState(
+                    name,
+                    topic_id,
+                    _overrides(name, configs[name]),
+                    dict(_load_partitions(client, name, assignment, written)),
+                )
             )
-        state.put_topic(
-            TopicState(
-                name,
-                topic_id,
-                _overrides(name, configs[name]),
-                dict(_load_partitions(client, name, assignment, written)),
-            )
-        )
-    return LoadedCluster(state, written, _directories_recorded(client))
+        return LoadedCluster(state, written, _directories_recorded(client))
+
+    def commit(
+        self,
+        plan: Plan,
+        state: ClusterState,
+        controller_epoch: ControllerEpoch,
+        version: StoreVersion,
+    ) -> None:
+        """A large plan takes several transactions; each leaves a state from which a new controller
+        can go on.
+        """
+        client = self._client
+        writes = _writes(client, plan, state, controller_epoch)
+        has_written = False
+        while batch := list(islice(writes, WRITES_PER_TRANSACTION)):
+            try:
+                _commit_batch(client, batch, version)
+            except NotReadOnlyCallError as error:
+                if has_written:
+                    raise OutOfStep(STORE_FULL) from error
+                raise StoreFull(STORE_FULL) from error
+            has_written = True
+
+        def read(name: str) -> IAsyncResult:
+            return client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name))
+
+        for name, answer in _reads(plan.reread, read):
+            overrides = _overrides(name, answer)
+            if overrides != state.topics[name].configs:
+                plan.learned[name] = overrides
+
+    def changed_configs(
+        self, after: int | None, on_change: OnChange | None = None
+    ) -> ChangedTopics:
+        client = self._client
+        names = sorted(client.get_children(paths.CONFIG_CHANGES, watch=self._watch(on_change)))
+        numbered = list(_numbered(names))
+        last = max([-1 if after is None else after, *(number for number, _ in numbered)])
+        new = [] if after is None else [name for number, name in numbered if number > after]
+        answers = [(name, client.get_async(f"{paths.CONFIG_CHANGES}/{name}")) for name in new]
+        topics = set()
+        for name, answer in answers:
+            try:
+                entity_path = znodes.decode_config_change(answer.get()[0])
+            except NoNodeError:
+                continue  # removed for its age: its watchers have seen it long ago
+            except (NoAuthError, ValueError) as error:
+                log.warning("ignored %s/%s: %r", paths.CONFIG_CHANGES, name, error)
+                continue
+            if entity_path.startswith(_TOPIC_PREFIX):
+                topics.add(entity_path.removeprefix(_TOPIC_PREFIX))
+        return ChangedTopics(last, frozenset(topics))
+
+
+def _numbered(names: list[str]) -> Iterator[tuple[int, str]]:
+    """Change nodes with their numbers; other nodes in the folder are left out."""
+    prefix = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
+    for name in names:
+        number = name.removeprefix(prefix)
+        if name.startswith(prefix) and number.isdecimal() and number.isascii():
+            yield int(number), name
 
 
 def _directories_recorded(client: KazooClient) -> dict[BrokerId, BrokerEpoch]:
@@ -123,7 +192,7 @@ def _overrides(name: str, answer: IAsyncResult) -> dict[str, str]:
     except NoNodeError:
         return {}
     except (NoAuthError, ValueError) as error:
-        log.warning("configs of topic %s are left out: %r", name, error)
+        log.warning("ignored the configs of topic %s: %r", name, error)
         return {}
 
 
@@ -140,7 +209,7 @@ def _load_partitions(
         try:
             document, stat = answer.get()
         except NoNodeError:
-            # Assigned but never given a state: by a tool, or by a controller that died in between.
+            # A tool has assigned it without a state, or a controller has died in between.
             yield (
                 number,
                 PartitionState(replicas, replicas, NO_BROKER, LeaderEpoch(0), PartitionEpoch(-1)),
@@ -161,39 +230,6 @@ def _load_partitions(
                 record.doubtful,
             ),
         )
-
-
-def commit(
-    client: KazooClient,
-    plan: Plan,
-    state: ClusterState,
-    controller_epoch: ControllerEpoch,
-    epoch_version: StoreVersion,
-) -> None:
-    """Write a plan made from `state`, and read what it asks for.
-
-    Raises Deposed, OutOfStep, StoreFull.
-
-    Large plans take several transactions; each leaves a state that a new controller can go on from.
-    """
-    writes = _writes(client, plan, state, controller_epoch)
-    has_written = False
-    while batch := list(islice(writes, WRITES_PER_TRANSACTION)):
-        try:
-            _commit_batch(client, batch, epoch_version)
-        except NotReadOnlyCallError as error:
-            if has_written:
-                raise OutOfStep(STORE_FULL) from error
-            raise StoreFull(STORE_FULL) from error
-        has_written = True
-
-    def read(name: str) -> IAsyncResult:
-        return client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name))
-
-    for name, answer in _reads(plan.reread, read):
-        overrides = _overrides(name, answer)
-        if overrides != state.topics[name].configs:
-            plan.learned[name] = overrides
 
 
 _Write = Callable[[TransactionRequest], None]
@@ -231,7 +267,7 @@ def _writes(
 ) -> Iterator[_Write]:
     """The writes that carry out the plan.
 
-    They depend on which znodes exist: other tools write there too, and an earlier controller may
+    They depend on which znodes exist: other tools write here too, and an earlier controller may
     have died between two transactions.
     """
     for topic in plan.created:
@@ -305,7 +341,7 @@ def _delete_topic(client: KazooClient, name: str) -> Iterator[_Write]:
     levels = [[paths.topic(name)]]
     while levels[-1]:
         levels.append(_below(client, levels[-1]))
-    # The topic goes last: until then the next controller finds it, and can delete it again.
+    # The topic itself comes last: until then the next controller finds it and can delete it again.
     doomed = [path for level in reversed(levels) for path in level]
     config_path = paths.entity_config(paths.TOPIC_CONFIGS, name)
     if client.exists(config_path) is not None:
@@ -325,7 +361,7 @@ def _below(client: KazooClient, parents: Iterable[str]) -> list[str]:
 def _reads(
     items: Iterable[T], read: Callable[[T], IAsyncResult]
 ) -> Iterator[tuple[T, IAsyncResult]]:
-    """Each item with its read, which has begun; a limited number are under way at a time."""
+    """Each item with its read, which has begun; limits how many reads are in progress."""
     rest = iter(items)
     while some := list(islice(rest, READS_AT_ONCE)):
         answers = deque(map(read, some))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cluster.coordinator.cluster_store import group_config
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import LeaderEpoch
 from cluster.protocol.api import ApiKey
@@ -247,11 +248,8 @@ def test_a_session_that_ends_takes_the_partitions(coordinator: HandlerStage) -> 
 
 
 def test_a_groups_own_timings_are_in_force(coordinator: HandlerStage) -> None:
-    coordinator.store.call(
-        lambda store: store.write_group_config(
-            "g", {"consumer.heartbeat.interval.ms": "7000"}, -1, coordinator.clock.wall_ms()
-        )
-    )
+    texts, wall_ms = {"consumer.heartbeat.interval.ms": "7000"}, coordinator.clock.wall_ms()
+    coordinator.store.call(lambda store: store.configs.write(group_config("g"), texts, -1, wall_ms))
     coordinator.core.groups.configs.load_at_start()
     answer = coordinator.connect().call(joining("m"))
     assert answer.heartbeat_interval.total_seconds() == 7

@@ -220,17 +220,17 @@ def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
     stage.core.clients.security.authentication.tokens.remove_expired()
     stage.store.work()
     stage.turn()
-    assert list(stage.store.store.load_tokens(None).tokens) == [kept]
+    assert list(stage.store.store.tokens.load(None).tokens) == [kept]
 
 
 def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> None:
     now = stage.clock.wall_ms()
     later = WallMs(now + 1_000)
     token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)
-    stage.store.store.write_token(token, now)
+    stage.store.store.tokens.write(token, now)
     settle(stage)
     assert list(stage.core.clients.security.authentication.tokens.tokens()) == [token]
-    stage.store.store.remove_token("id", now)
+    stage.store.store.tokens.remove("id", now)
     settle(stage)
     assert list(stage.core.clients.security.authentication.tokens.tokens()) == []
 
@@ -253,7 +253,7 @@ def test_one_change_reads_one_token(stage: HandlerStage, monkeypatch: pytest.Mon
     monkeypatch.setattr(client, "get_async", lambda path: (read.append(path), get(path))[1])
     now = stage.clock.wall_ms()
     other = znodes.decode_token(client.get(f"{paths.TOKENS}/{first.token_id}")[0])
-    stage.store.store.write_token(other._replace(expires_at=WallMs(now + 5)), now)
+    stage.store.store.tokens.write(other._replace(expires_at=WallMs(now + 5)), now)
     settle(stage)
     assert [path for path in read if path.startswith(paths.TOKENS)] == [
         f"{paths.TOKENS}/{first.token_id}"
@@ -394,7 +394,7 @@ def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
         assert last.error_code == 0
         settle(made)
         own = {*first, last.token_id}
-        stored = made.store.store.load_tokens(None).tokens.values()
+        stored = made.store.store.tokens.load(None).tokens.values()
         assert {each.token_id for each in stored if each.owner == "User:alice"} == own
         assert create(made, alice).error_code == ErrorCode.policy_violation
         assert expire(made, alice, last.hmac).error_code == 0
@@ -416,7 +416,7 @@ def test_tokens_that_are_being_made_are_counted(tmp_path: Path) -> None:
         for client in clients:
             client.send(message)
         settle(made)
-        assert len(made.store.store.load_tokens(None).tokens) == 3
+        assert len(made.store.store.tokens.load(None).tokens) == 3
 
 
 def test_long_lists_of_renewers_are_refused(stage: HandlerStage) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.brokers.handlers.config_alterations import APPEND, DELETE, SET
 from cluster.config.snapshot import Source
+from cluster.coordinator.cluster_store import group_config
 from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
@@ -98,7 +99,9 @@ def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage
 
 def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
     stage.store.call(
-        lambda store: store.write_group_config("g", {INTERVAL: "6000"}, -1, stage.clock.wall_ms())
+        lambda store: store.configs.write(
+            group_config("g"), {INTERVAL: "6000"}, -1, stage.clock.wall_ms()
+        )
     )
     stage.turn()
     stage.store.work()
@@ -110,7 +113,9 @@ def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
 def test_what_a_registry_has_and_cannot_be_used_is_left_out(
     stage: HandlerStage, texts: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage.store.call(lambda store: store.write_group_config("g", texts, -1, stage.clock.wall_ms()))
+    stage.store.call(
+        lambda store: store.configs.write(group_config("g"), texts, -1, stage.clock.wall_ms())
+    )
     stage.core.groups.configs.load_at_start()
     assert stage.core.groups.configs.timings("g") == DEFAULTS
     assert "configs of group g are not used" in caplog.text

@@ -118,7 +118,7 @@ def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage, tmp_pa
     store = stage.store.store
     credential = {SaslMechanism.SCRAM_SHA_256: None}
     alter(stage, upsertion("alice"))
-    store.alter_credentials("alice", credential, WallMs(0))
+    store.credentials.alter("alice", credential, WallMs(0))
     stage.turn()
     stage.store.work()
     stage.turn()
@@ -186,13 +186,13 @@ def test_only_the_controller_alters_credentials(stage: HandlerStage) -> None:
 def test_quotas_and_credentials_of_a_user_leave_each_other_alone(stage: HandlerStage) -> None:
     store = stage.store.store
     alice = QuotaEntity("alice", None)
-    store.alter_quota(alice, {"producer_byte_rate": "1024"}, WallMs(0))
+    store.quotas.alter(alice, {"producer_byte_rate": "1024"}, WallMs(0))
     alter(stage, upsertion("alice"))
-    assert store.load_quotas() == {alice: {QuotaKind.PRODUCE: 1024.0}}
-    store.alter_quota(alice, {"producer_byte_rate": "2048"}, WallMs(0))
+    assert store.quotas.load() == {alice: {QuotaKind.PRODUCE: 1024.0}}
+    store.quotas.alter(alice, {"producer_byte_rate": "2048"}, WallMs(0))
     assert described(stage) == {"alice": {1: 4096}}
     alter(stage, deletion("alice"))
-    assert store.load_quotas() == {alice: {QuotaKind.PRODUCE: 2048.0}}
+    assert store.quotas.load() == {alice: {QuotaKind.PRODUCE: 2048.0}}
 
 
 def test_a_credential_that_cannot_be_read_is_none(

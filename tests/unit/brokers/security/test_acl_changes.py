@@ -7,7 +7,6 @@ import pytest
 
 from cluster.brokers.security.acl_changes import AclChanges, UnreadableAcls
 from cluster.brokers.security.authorizer import Authorizer
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.model.acls import (
     AclBinding,
     AclFilter,
@@ -18,7 +17,7 @@ from cluster.model.acls import (
 )
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 from tests.unit.brokers.security.test_acl_rules import rule
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
@@ -36,7 +35,7 @@ class Stage:
         self.loop = EventLoop(self.clock)
         self.tree = tree or FakeTree()
         self.other: Any = FakeClient(self.tree)
-        prepare_paths(self.other)
+        store_of(self.other).brokers.prepare()
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.authorizer = Authorizer()
         store: Any = self.session

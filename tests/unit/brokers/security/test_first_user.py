@@ -17,7 +17,7 @@ FIRST = {"user": "admin", "credentials": {"SCRAM-SHA-512": "salt=eA==,iterations
 @pytest.fixture
 def registry() -> Any:
     session = FakeSession(FakeTree(), lambda callback: callback())
-    session.store.prepare()
+    session.store.brokers.prepare()
     return session
 
 

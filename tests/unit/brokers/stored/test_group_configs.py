@@ -10,13 +10,12 @@ from cluster.brokers.stored.group_configs import GroupConfigs
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import broker_settings
 from cluster.coordinator.groups.consumer.requests import ConsumerTimings
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 
 SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 PATH = "/config/groups/g"
@@ -32,7 +31,7 @@ class Stage:
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
         self.other: Any = FakeClient(self.tree)
-        prepare_paths(self.other)
+        store_of(self.other).brokers.prepare()
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         store: Any = self.session
         live = LiveSettings(broker_settings({}))

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from cluster.brokers.stored.quota_changes import QuotaChanges
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 
 ALICE = QuotaEntity("alice", None)
 
@@ -27,7 +26,7 @@ class Stage:
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
         self.other: Any = FakeClient(self.tree)
-        prepare_paths(self.other)
+        store_of(self.other).brokers.prepare()
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.known: dict[Any, Any] = {}
         quotas = SimpleNamespace(

@@ -13,14 +13,13 @@ from cluster.config.dynamic import CLUSTER_WIDE, OWN
 from cluster.config.listeners import of_listener
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import broker_settings
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 
 OWN_PATH, DEFAULT_PATH = "/config/brokers/7", "/config/brokers/<default>"
 DONE = Outcome(ErrorCode.none)
@@ -34,7 +33,7 @@ class Stage:
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
         self.other: Any = FakeClient(self.tree)
-        prepare_paths(self.other)
+        store_of(self.other).brokers.prepare()
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.replaced: list[int] = []
         self.start(texts)

@@ -10,13 +10,12 @@ from cluster.brokers.stored.setting_changes import SettingChanges
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, texts_at
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import broker_settings
-from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
 
 KEYS = ("log.segment.bytes", "log.retention.ms", "max.connections", "broker.id", "nope")
 VALUES = ("14", "5000", "-1", "soon")
@@ -53,7 +52,7 @@ class SettingsOfTwoBrokers(RuleBasedStateMachine):
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
         self.tool: Any = FakeClient(self.tree)
-        prepare_paths(self.tool)
+        store_of(self.tool).brokers.prepare()
         self.brokers = [Broker(number, self.tree, self.loop, self.clock) for number in (0, 1)]
         self.asked = 0
         self.told: list[Outcome] = []

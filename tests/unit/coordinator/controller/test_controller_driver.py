@@ -9,9 +9,9 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError, NotReadOnlyCallError
 
 from cluster.coordinator.controller import broker_updates, elections
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.registry.client.broker_records import campaign
-from cluster.coordinator.registry.client.config_records import announce
-from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.election_records import ElectionRecords
+from cluster.coordinator.registry.client.topic_records import TopicRecords
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
@@ -39,7 +39,7 @@ from tests.support.controller_stage import (
     propose,
     updates,
 )
-from tests.support.fake_registry import FakeClient, FakeTransaction
+from tests.support.fake_registry import FakeClient, FakeTransaction, store_of
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_without_the_registry_the_campaign_is_tried_again(stage, monkeypatch):
         calls.append(1)
         raise ConnectionLoss
 
-    monkeypatch.setattr(KazooStore, "campaign", unreachable)
+    monkeypatch.setattr(ElectionRecords, "campaign", unreachable)
     member.driver.campaign()
     stage.settle()
     stage.pass_time(500)
@@ -226,7 +226,7 @@ def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
         raise ConnectionLoss
 
     member = stage.member(1)
-    monkeypatch.setattr(KazooStore, "load_cluster", broken)
+    monkeypatch.setattr(TopicRecords, "load", broken)
     member.driver.campaign()
     stage.settle()
     assert not member.driver.is_active
@@ -349,7 +349,7 @@ def test_watches_of_an_earlier_term_do_not_add_up(stage, controller, monkeypatch
 
     for _ in range(5):
         with monkeypatch.context() as patched:
-            patched.setattr(KazooStore, "commit", lose_the_connection)
+            patched.setattr(TopicRecords, "commit", lose_the_connection)
             create(controller)
             stage.settle()
         assert not controller.driver.is_active
@@ -373,7 +373,7 @@ def write_configs(stage: Stage, topic: str, **configs: str) -> None:
     path = paths.entity_config(paths.TOPIC_CONFIGS, topic)
     client.ensure_path(path)
     client.set(path, znodes.encode_entity_config(configs))
-    announce(client, paths.entity_path(paths.TOPIC_CONFIGS, topic), WALL_MS)
+    announce_config(client, paths.entity_path(paths.TOPIC_CONFIGS, topic), WALL_MS)
 
 
 def configs_known(member: Member, topic: str = "orders") -> Any:
@@ -449,7 +449,7 @@ def test_a_config_that_is_none_counts_as_empty(stage, with_orders, document):
     stage.settle()
     client: Any = FakeClient(stage.tree)
     client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), document)
-    announce(client, "topics/orders", WALL_MS)
+    announce_config(client, "topics/orders", WALL_MS)
     stage.settle()
     assert configs_known(with_orders) == {}
     assert with_orders.driver.is_active
@@ -562,7 +562,7 @@ def test_an_operation_in_progress_when_the_controller_resigns_fails_once(stage, 
 def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, controller):
     client = FakeClient(stage.tree)
     client.delete(paths.CONTROLLER)
-    campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
+    store_of(client).election.campaign(BrokerId(9), WALL_MS)
     outcomes = create(controller)  # before it hears of that
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
@@ -595,13 +595,13 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
 def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
     stage, controller, monkeypatch
 ):
-    commit = KazooStore.commit
+    commit = TopicRecords.commit
 
     def lost_answer(*arguments: Any) -> None:
         commit(*arguments)
         raise ConnectionLoss
 
-    monkeypatch.setattr(KazooStore, "commit", lost_answer)
+    monkeypatch.setattr(TopicRecords, "commit", lost_answer)
     outcomes = create(controller)
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]

@@ -1,14 +1,13 @@
 """ACLs in a real registry: what is read and changed, what is protected, who notices."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kazoo.security import CREATOR_ALL_ACL, make_digest_acl
 
 from cluster.coordinator.cluster_store import StoredAcls
-from cluster.coordinator.registry.client.acl_records import change_acls, load_acls
 from cluster.coordinator.registry.client.change_nodes import CHANGE_EXPIRY_MS
 from cluster.model.acls import (
     AclEntry,
@@ -20,6 +19,7 @@ from cluster.model.acls import (
 )
 from cluster.model.clocks import WallMs
 from tests.integration.registry_process import RegistryProcess
+from tests.support.fake_registry import store_of
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 READ = AclEntry("User:alice", "*", AclOperation.READ, AclPermission.ALLOW)
@@ -38,17 +38,17 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProce
 def client(registry: RegistryProcess) -> Iterator[Any]:
     client = registry.client_of_empty_tree()
     for pattern_type in (LITERAL, PREFIXED):
-        load_acls(client, pattern_type, None)
+        store_of(client).acls.load(pattern_type, None)
     yield client
     registry.close_clients()
 
 
 def add(client: Any, pattern: ResourcePattern, *entries: AclEntry) -> StoredAcls:
-    return change_acls(client, pattern, lambda old: old | set(entries), NOW)
+    return store_of(client).acls.change(pattern, lambda old: old | set(entries), NOW)
 
 
 def remove_all(client: Any, pattern: ResourcePattern) -> StoredAcls:
-    return change_acls(client, pattern, lambda _: frozenset(), NOW)
+    return store_of(client).acls.change(pattern, lambda _: frozenset(), NOW)
 
 
 @pytest.mark.parametrize("pattern_type", [LITERAL, PREFIXED])
@@ -61,37 +61,36 @@ def test_what_is_stored_is_read(client: Any, pattern_type: PatternType) -> None:
     ]
     for pattern in patterns:
         assert add(client, pattern, READ, WRITE).entries == {READ, WRITE}
-    news = load_acls(client, pattern_type, None)
+    news = store_of(client).acls.load(pattern_type, None)
     assert news.is_whole
     assert news.acls == dict.fromkeys(patterns, StoredAcls(frozenset({READ, WRITE})))
     other = PREFIXED if pattern_type is LITERAL else LITERAL
-    assert load_acls(client, other, None).acls == {}
+    assert store_of(client).acls.load(other, None).acls == {}
 
 
 def test_what_has_changed_since_is_read_alone(client: Any) -> None:
     add(client, ORDERS, READ)
-    seen = load_acls(client, LITERAL, None).seen
+    seen = store_of(client).acls.load(LITERAL, None).seen
     group = ResourcePattern(ResourceType.GROUP, "a:b")
     add(client, group, READ)
     remove_all(client, ORDERS)
-    news = load_acls(client, LITERAL, seen)
+    news = store_of(client).acls.load(LITERAL, seen)
     assert not news.is_whole
     assert news.acls == {group: StoredAcls(frozenset({READ})), ORDERS: StoredAcls(frozenset())}
-    assert load_acls(client, LITERAL, news.seen).acls == {}
+    assert store_of(client).acls.load(LITERAL, news.seen).acls == {}
 
 
 def test_nothing_is_announced_where_nothing_changes(client: Any) -> None:
     add(client, ORDERS, READ)
-    seen = load_acls(client, LITERAL, None).seen
+    seen = store_of(client).acls.load(LITERAL, None).seen
     assert add(client, ORDERS, READ).entries == {READ}
     assert remove_all(client, ResourcePattern(ResourceType.TOPIC, "none")).entries == frozenset()
-    assert load_acls(client, LITERAL, None).seen == seen
+    assert store_of(client).acls.load(LITERAL, None).seen == seen
 
 
 def test_a_watch_is_called_at_the_next_change(client: Any) -> None:
     called = threading.Event()
-    watch: Callable[[Any], None] = lambda _event: called.set()  # noqa: E731 - one line
-    load_acls(client, LITERAL, None, watch)
+    store_of(client).acls.load(LITERAL, None, called.set)
     assert not called.is_set()
     add(client, ORDERS, READ)
     assert called.wait(30)
@@ -101,9 +100,9 @@ def test_old_announcements_are_removed(client: Any) -> None:
     add(client, ORDERS, READ)
     now = client.exists("/kafka-acl-changes").ctime
     later = WallMs(now + CHANGE_EXPIRY_MS + 60_000)
-    change_acls(client, ORDERS, lambda old: old | {WRITE}, later)
+    store_of(client).acls.change(ORDERS, lambda old: old | {WRITE}, later)
     assert client.get_children("/kafka-acl-changes") == []
-    assert load_acls(client, LITERAL, None).acls[ORDERS].entries == {READ, WRITE}
+    assert store_of(client).acls.load(LITERAL, None).acls[ORDERS].entries == {READ, WRITE}
 
 
 def test_changes_of_many_brokers_at_once_are_all_kept(
@@ -121,7 +120,7 @@ def test_changes_of_many_brokers_at_once_are_all_kept(
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert load_acls(client, LITERAL, None).acls[ORDERS].entries == set(entries)
+    assert store_of(client).acls.load(LITERAL, None).acls[ORDERS].entries == set(entries)
 
 
 def test_rules_that_may_not_be_read_are_named_and_not_changed(
@@ -131,7 +130,7 @@ def test_rules_that_may_not_be_read_are_named_and_not_changed(
     owner.add_auth("digest", "other:secret")
     add(client, ORDERS, READ)
     owner.set_acls("/kafka-acl/Topic/orders", [make_digest_acl("other", "secret", all=True)])
-    found = load_acls(client, LITERAL, None).acls[ORDERS]
+    found = store_of(client).acls.load(LITERAL, None).acls[ORDERS]
     assert found == StoredAcls(frozenset(), "/kafka-acl/Topic/orders may not be read")
 
 
@@ -142,7 +141,7 @@ def test_what_a_client_makes_has_its_own_protection(registry: RegistryProcess) -
         if owner.exists(f"/{name}"):
             owner.delete(f"/{name}", recursive=True)
     owner.default_acl = CREATOR_ALL_ACL
-    load_acls(owner, LITERAL, None)
+    store_of(owner).acls.load(LITERAL, None)
     add(owner, ORDERS, READ)
     (change,) = owner.get_children("/kafka-acl-changes")
     for path in ("/kafka-acl", "/kafka-acl/Topic/orders", f"/kafka-acl-changes/{change}"):

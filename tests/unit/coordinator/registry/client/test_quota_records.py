@@ -6,22 +6,15 @@ from typing import Any
 import pytest
 from kazoo.security import make_digest_acl
 
-from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.cluster_store import ClusterStore
 from cluster.coordinator.registry.client.change_nodes import CHANGE_EXPIRY_MS
-from cluster.coordinator.registry.client.credential_records import (
-    alter_credentials,
-    load_credentials,
-)
-from cluster.coordinator.registry.client.quota_records import (
-    alter_quota,
-    load_quotas,
-)
 from cluster.coordinator.registry.documents import paths
 from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from cluster.model.scram import credential_of
 from cluster.model.security import SaslMechanism
 from tests.integration.registry_process import RegistryProcess
+from tests.support.fake_registry import store_of
 from tests.support.waiting import wait_until
 
 ALICE = QuotaEntity("alice", None)
@@ -38,9 +31,14 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProce
 @pytest.fixture
 def client(registry: RegistryProcess) -> Iterator[Any]:
     client = registry.client_of_empty_tree()
-    prepare_paths(client)
+    store_of(client).brokers.prepare()
     yield client
     registry.close_clients()
+
+
+@pytest.fixture
+def store(client: Any) -> ClusterStore:
+    return store_of(client)
 
 
 def now_ms(client: Any) -> int:
@@ -48,7 +46,7 @@ def now_ms(client: Any) -> int:
     return ctime
 
 
-def test_what_is_written_is_read(client):
+def test_what_is_written_is_read(client, store):
     entities = [
         ALICE,
         QuotaEntity(DEFAULT, None),
@@ -57,48 +55,48 @@ def test_what_is_written_is_read(client):
         QuotaEntity(DEFAULT, DEFAULT),
     ]
     for entity in entities:
-        alter_quota(client, entity, RATE, WallMs(now_ms(client)))
-    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
-    alter_quota(client, ALICE, {"producer_byte_rate": None}, WallMs(now_ms(client)))
-    assert ALICE not in load_quotas(client)
+        store.quotas.alter(entity, RATE, WallMs(now_ms(client)))
+    assert store.quotas.load() == dict.fromkeys(entities, LIMIT)
+    store.quotas.alter(ALICE, {"producer_byte_rate": None}, WallMs(now_ms(client)))
+    assert ALICE not in store.quotas.load()
 
 
 @pytest.mark.parametrize(
     "name", [".", "..", "/", "a/../b", "%", "%2E", "%2F", "\x01", "<default>", "~"]
 )
-def test_names_that_mean_something_in_a_path_are_names_like_others(client, name):
+def test_names_that_mean_something_in_a_path_are_names_like_others(client, name, store):
     entities = [QuotaEntity(name, None), QuotaEntity(None, name), QuotaEntity(name, name)]
     for entity in entities:
-        alter_quota(client, entity, RATE, WallMs(now_ms(client)))
-    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
+        store.quotas.alter(entity, RATE, WallMs(now_ms(client)))
+    assert store.quotas.load() == dict.fromkeys(entities, LIMIT)
     mechanism = SaslMechanism.SCRAM_SHA_256
     credential = credential_of(mechanism, "secret", b"salt")
-    alter_credentials(client, name, {mechanism: credential}, WallMs(now_ms(client)))
-    assert load_credentials(client) == {name: {mechanism: credential}}
-    alter_credentials(client, name, {mechanism: None}, WallMs(now_ms(client)))
-    assert load_credentials(client) == {}
-    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
+    store.credentials.alter(name, {mechanism: credential}, WallMs(now_ms(client)))
+    assert store.credentials.load() == {name: {mechanism: credential}}
+    store.credentials.alter(name, {mechanism: None}, WallMs(now_ms(client)))
+    assert store.credentials.load() == {}
+    assert store.quotas.load() == dict.fromkeys(entities, LIMIT)
 
 
-def test_the_zone_of_an_address_leaves_its_znode(client):
+def test_the_zone_of_an_address_leaves_its_znode(client, store):
     entity = QuotaEntity(None, None, "fe80::1%a/../b")
-    alter_quota(client, entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
-    assert load_quotas(client) == {entity: {QuotaKind.CONNECTION: 5.0}}
+    store.quotas.alter(entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
+    assert store.quotas.load() == {entity: {QuotaKind.CONNECTION: 5.0}}
 
 
-def test_rates_of_addresses_are_where_kafka_keeps_them(client):
+def test_rates_of_addresses_are_where_kafka_keeps_them(client, store):
     addresses = [QuotaEntity(None, None, ip) for ip in ("192.0.2.7", "::1", DEFAULT)]
     for entity in addresses:
-        alter_quota(client, entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
+        store.quotas.alter(entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
     assert sorted(client.get_children("/config/ips")) == ["192.0.2.7", "::1", "<default>"]
-    assert load_quotas(client) == {entity: {QuotaKind.CONNECTION: 5.0} for entity in addresses}
+    assert store.quotas.load() == {entity: {QuotaKind.CONNECTION: 5.0} for entity in addresses}
 
 
-def test_a_change_keeps_what_is_not_ours_and_is_announced(client):
+def test_a_change_keeps_what_is_not_ours_and_is_announced(client, store):
     client.create("/config/users/alice", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}')
     told: list[Any] = []
-    load_quotas(client, told.append)
-    alter_quota(client, ALICE, RATE, WallMs(now_ms(client)))
+    store.quotas.load(lambda: told.append(None))
+    store.quotas.alter(ALICE, RATE, WallMs(now_ms(client)))
     wait_until(lambda: told, "the announcement")
     assert b'"SCRAM-SHA-256":"x"' in client.get("/config/users/alice")[0]
     (name,) = client.get_children(paths.CONFIG_CHANGES)
@@ -106,15 +104,15 @@ def test_a_change_keeps_what_is_not_ours_and_is_announced(client):
     assert document == b'{"version":2,"entity_path":"users/alice"}'
 
 
-def test_old_announcements_are_removed_by_the_next(client):
+def test_old_announcements_are_removed_by_the_next(client, store):
     for number in range(3):
-        alter_quota(client, ALICE, {"producer_byte_rate": str(number + 1)}, WallMs(now_ms(client)))
-    alter_quota(client, ALICE, RATE, WallMs(now_ms(client) + CHANGE_EXPIRY_MS + 60_000))
+        store.quotas.alter(ALICE, {"producer_byte_rate": str(number + 1)}, WallMs(now_ms(client)))
+    store.quotas.alter(ALICE, RATE, WallMs(now_ms(client) + CHANGE_EXPIRY_MS + 60_000))
     assert client.get_children(paths.CONFIG_CHANGES) == []
 
 
-def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client):
-    alter_quota(client, ALICE, RATE, WallMs(now_ms(client)))
+def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client, store):
+    store.quotas.alter(ALICE, RATE, WallMs(now_ms(client)))
     secret = [make_digest_acl("other", "secret", all=True)]
     for name, document in {
         "protected": b'{"version":1,"config":{"producer_byte_rate":"5"}}',
@@ -134,4 +132,4 @@ def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client):
             acl = secret if name == "protected" else None
             client.create(f"/config/{kind}/{name}", document, acl=acl)
     client.create("/config/users/alice/clients", b"", acl=secret)
-    assert load_quotas(client) == {ALICE: LIMIT}
+    assert store.quotas.load() == {ALICE: LIMIT}

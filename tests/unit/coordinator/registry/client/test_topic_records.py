@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.cluster_store import Deposed, OutOfStep, StoreVersion
-from cluster.coordinator.registry.client import broker_records, topic_records
+from cluster.coordinator.registry.client import topic_records
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import ClusterState
@@ -24,7 +23,7 @@ from cluster.model.ids import (
 from cluster.model.plan import Plan
 from tests.integration.registry_process import RegistryProcess
 from tests.support.cluster_states import a_broker, a_partition, a_topic
-from tests.support.fake_registry import FakeClient, FakeTree
+from tests.support.fake_registry import FakeClient, FakeTree, store_of
 from tests.support.waiting import wait_until
 
 WALL_MS = WallMs(1_700_000_000_000)
@@ -61,19 +60,19 @@ def new_client(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
 @pytest.fixture
 def client(new_client: Callable[[], Any]) -> Any:
     client = new_client()
-    broker_records.prepare_paths(client)
+    store_of(client).brokers.prepare()
     return client
 
 
 def commit(client: Any, plan: Plan, state: ClusterState, version: StoreVersion) -> None:
     """Write a plan, and apply it as the driver does."""
-    topic_records.commit(client, plan, state, EPOCH_1, version)
+    store_of(client).topics.commit(plan, state, EPOCH_1, version)
     plan.apply(state)
 
 
 def elected(client: Any, broker: BrokerId = ONE) -> StoreVersion:
     """Version of the epoch that the new controller checks."""
-    election = broker_records.campaign(client, broker, WALL_MS)
+    election = store_of(client).election.campaign(broker, WALL_MS)
     assert election.epoch is not None
     return election.epoch_version
 
@@ -94,13 +93,13 @@ class Seen:
     """A watch that counts."""
 
     def __init__(self) -> None:
-        self.events: list[WatchedEvent] = []
+        self.count = 0
 
-    def __call__(self, event: WatchedEvent) -> None:
-        self.events.append(event)
+    def __call__(self) -> None:
+        self.count += 1
 
     def wait(self) -> None:
-        wait_until(lambda: self.events, "the watch")
+        wait_until(lambda: self.count, "the watch")
 
 
 # Brokers
@@ -108,42 +107,42 @@ class Seen:
 
 def test_paths_are_prepared_once_and_the_cluster_has_one_id(new_client):
     first, second = new_client(), new_client()
-    broker_records.prepare_paths(first)
-    broker_records.prepare_paths(second)
-    assert broker_records.cluster_id(first) == broker_records.cluster_id(second)
-    assert len(broker_records.cluster_id(first)) == 22
+    store_of(first).brokers.prepare()
+    store_of(second).brokers.prepare()
+    assert store_of(first).ids.cluster_id() == store_of(second).ids.cluster_id()
+    assert len(store_of(first).ids.cluster_id()) == 22
 
 
 def test_a_registered_broker_is_seen_with_its_epoch_until_its_session_ends(client, new_client):
     other = new_client()
-    epoch = broker_records.register_broker(other, a_broker(2, rack="a"), WALL_MS)
+    epoch = store_of(other).brokers.register(a_broker(2, rack="a"), WALL_MS)
     seen = Seen()
-    (found,) = broker_records.live_brokers(client, seen)
+    (found,) = store_of(client).brokers.live(seen)
     assert found == replace(a_broker(2, rack="a"), epoch=epoch)
     end(other)
     seen.wait()
-    assert broker_records.live_brokers(client) == []
+    assert store_of(client).brokers.live() == []
 
 
 def test_a_broker_that_comes_back_has_a_larger_epoch(client, new_client):
     other = new_client()
-    first = broker_records.register_broker(other, a_broker(2), WALL_MS)
+    first = store_of(other).brokers.register(a_broker(2), WALL_MS)
     end(other)
-    wait_until(lambda: broker_records.live_brokers(client) == [], "the broker to go")
-    assert broker_records.register_broker(new_client(), a_broker(2), WALL_MS) > first
+    wait_until(lambda: store_of(client).brokers.live() == [], "the broker to go")
+    assert store_of(new_client()).brokers.register(a_broker(2), WALL_MS) > first
 
 
 def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
-    broker_records.register_broker(client, a_broker(1), WALL_MS)
+    store_of(client).brokers.register(a_broker(1), WALL_MS)
     with pytest.raises(UserError, match="a broker with id 1 is already registered"):
-        broker_records.register_broker(new_client(), a_broker(1), WALL_MS)
+        store_of(new_client()).brokers.register(a_broker(1), WALL_MS)
 
 
 def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, monkeypatch):
     """A broker that was killed and started again may meet the end of its former session."""
     client, former = new_client(), new_client()
-    broker_records.prepare_paths(client)
-    broker_records.register_broker(former, a_broker(1), WALL_MS)
+    store_of(client).brokers.prepare()
+    store_of(former).brokers.register(a_broker(1), WALL_MS)
     exists = client.exists
 
     def exists_afterwards(path: str) -> Any:
@@ -152,31 +151,31 @@ def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, mo
         return exists(path)
 
     monkeypatch.setattr(client, "exists", exists_afterwards)
-    assert broker_records.register_broker(client, a_broker(1), WALL_MS) > 0
-    assert [broker.id for broker in broker_records.live_brokers(client)] == [1]
+    assert store_of(client).brokers.register(a_broker(1), WALL_MS) > 0
+    assert [broker.id for broker in store_of(client).brokers.live()] == [1]
 
 
 def test_a_cluster_id_that_is_none_is_a_person_s_mistake(client):
     client.ensure_path("/cluster")
     client.create(paths.CLUSTER_ID, b"abc")
     with pytest.raises(UserError, match="/cluster/id in the registry"):
-        broker_records.cluster_id(client)
+        store_of(client).ids.cluster_id()
 
 
 def test_what_the_first_broker_proposes_is_everybodys_login_secret(new_client):
     first, second = new_client(), new_client()
-    assert broker_records.login_secret(first, b"a" * 32) == b"a" * 32
-    assert broker_records.login_secret(second, b"b" * 32) == b"a" * 32
+    assert store_of(first).ids.login_secret(b"a" * 32) == b"a" * 32
+    assert store_of(second).ids.login_secret(b"b" * 32) == b"a" * 32
     second.set(paths.LOGIN_SECRET, b'{"version":1,"secret":"c2VjcmV0"}')
     with pytest.raises(UserError, match=r"/cluster/login_secret .* delete it") as refused:
-        broker_records.login_secret(first, b"a" * 32)
+        store_of(first).ids.login_secret(b"a" * 32)
     assert "c2VjcmV0" not in str(refused.value)
 
 
 def test_registering_again_in_the_same_session_finds_the_registration(client):
     """The answer to the first try may have been lost."""
-    epoch = broker_records.register_broker(client, a_broker(1), WALL_MS)
-    assert broker_records.register_broker(client, a_broker(1), WALL_MS) == epoch
+    epoch = store_of(client).brokers.register(a_broker(1), WALL_MS)
+    assert store_of(client).brokers.register(a_broker(1), WALL_MS) == epoch
 
 
 @pytest.mark.parametrize(
@@ -194,9 +193,9 @@ def test_registering_again_in_the_same_session_finds_the_registration(client):
 )
 def test_what_is_no_broker_is_left_out(client, name, document):
     """Any tool can write there; the others still need a controller."""
-    epoch = broker_records.register_broker(client, a_broker(2), WALL_MS)
+    epoch = store_of(client).brokers.register(a_broker(2), WALL_MS)
     client.create(f"{paths.BROKER_IDS}/{name}", document)
-    assert broker_records.live_brokers(client) == [replace(a_broker(2), epoch=epoch)]
+    assert store_of(client).brokers.live() == [replace(a_broker(2), epoch=epoch)]
 
 
 # Elections
@@ -205,19 +204,19 @@ def test_what_is_no_broker_is_left_out(client, name, document):
 def test_the_first_to_claim_is_the_controller_and_epochs_rise(client, new_client):
     other = new_client()
     seen = Seen()
-    election = broker_records.campaign(client, ONE, WALL_MS)
+    election = store_of(client).election.campaign(ONE, WALL_MS)
     assert (election.controller, election.epoch) == (ONE, 1)
-    assert broker_records.campaign(other, TWO, WALL_MS).epoch is None
-    assert broker_records.watch_controller(other, seen) == ONE
+    assert store_of(other).election.campaign(TWO, WALL_MS).epoch is None
+    assert store_of(other).election.watch(seen) == ONE
     end(client)
     seen.wait()
-    assert broker_records.watch_controller(other, Seen()) is None
-    assert broker_records.campaign(other, TWO, WALL_MS).epoch == 2
+    assert store_of(other).election.watch(Seen()) is None
+    assert store_of(other).election.campaign(TWO, WALL_MS).epoch == 2
 
 
 def test_a_claim_of_our_own_is_made_anew(client):
-    first = broker_records.campaign(client, ONE, WALL_MS)
-    second = broker_records.campaign(client, ONE, WALL_MS)
+    first = store_of(client).election.campaign(ONE, WALL_MS)
+    second = store_of(client).election.campaign(ONE, WALL_MS)
     assert (second.epoch, second.epoch_version) == (2, first.epoch_version + 1)
 
 
@@ -231,18 +230,18 @@ def test_what_was_committed_is_loaded(client):
         "orders", a_partition([1, 2]), a_partition([2, 1], [2]), configs={"retention.ms": "5"}
     )
     commit(client, Plan(created=[orders, a_topic("bills", a_partition([2]))]), state, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(state)
 
     orders_0, bills_1 = TopicPartition("orders", 0), TopicPartition("bills", 1)
     plan = Plan(
         changed={orders_0: a_partition([1, 2], [2], 2, 1, 1)}, added={bills_1: a_partition([1])}
     )
     commit(client, plan, state, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(state)
 
     again = Plan(changed={orders_0: a_partition([1, 2], [2, 1], 2, 1, 2)}, deleted=["bills"])
     commit(client, again, state, version)
-    loaded = topic_records.load_cluster(client, version).state
+    loaded = store_of(client).topics.load(version).state
     assert topics_of(loaded) == topics_of(state)
     assert list(loaded.topics) == ["orders"]
     config_names = client.get_children(f"/config/{paths.TOPIC_CONFIGS}")
@@ -255,9 +254,9 @@ def test_a_large_plan_takes_several_transactions(client, monkeypatch):
     state = ClusterState()
     topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
     commit(client, Plan(created=[topic]), state, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(state)
     commit(client, Plan(deleted=["wide"]), state, version)
-    assert topic_records.load_cluster(client, version).state.topics == {}
+    assert store_of(client).topics.load(version).state.topics == {}
 
 
 def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
@@ -269,12 +268,12 @@ def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
     elected(other, TWO)
     plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, 1)})
     with pytest.raises(Deposed):
-        topic_records.commit(client, plan, state, EPOCH_1, version)
+        store_of(client).topics.commit(plan, state, EPOCH_1, version)
     with pytest.raises(Deposed):
-        topic_records.commit(
-            client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
+        store_of(client).topics.commit(
+            Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
         )
-    loaded = topic_records.load_cluster(other, StoreVersion(version + 1)).state
+    loaded = store_of(other).topics.load(StoreVersion(version + 1)).state
     assert topics_of(loaded) == topics_of(state)
 
 
@@ -291,10 +290,10 @@ def test_a_plan_made_from_something_else_is_out_of_step(client, plan):
     version = elected(client)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), state, version)
-    before = topics_of(topic_records.load_cluster(client, version).state)
+    before = topics_of(store_of(client).topics.load(version).state)
     with pytest.raises(OutOfStep):
-        topic_records.commit(client, plan, state, EPOCH_1, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == before
+        store_of(client).topics.commit(plan, state, EPOCH_1, version)
+    assert topics_of(store_of(client).topics.load(version).state) == before
 
 
 def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
@@ -303,26 +302,24 @@ def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
     client.delete(paths.partition_state(TopicPartition("orders", 0)))
     client.delete(paths.partition(TopicPartition("orders", 0)))
-    loaded = topic_records.load_cluster(client, version).state.topics["orders"].partitions[0]
+    loaded = store_of(client).topics.load(version).state.topics["orders"].partitions[0]
     assert loaded == a_partition([1, 2], leader=-1, partition_epoch=-1)
     plan = Plan(
         changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, partition_epoch=0)}
     )
     commit(client, plan, state, version)
-    assert (
-        topic_records.load_cluster(client, version).state.topics["orders"].partitions[0].leader == 2
-    )
+    assert store_of(client).topics.load(version).state.topics["orders"].partitions[0].leader == 2
 
 
 def test_a_topic_that_a_tool_has_made_gets_states_configs_and_its_end(client):
     """An old tool writes the assignment and nothing else."""
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
-    loaded = topic_records.load_cluster(client, version).state
+    loaded = store_of(client).topics.load(version).state
     led = Plan(changed={TopicPartition("orders", 0): a_partition([1], [1], 1, 1)})
     commit(client, led, loaded, version)
     commit(client, Plan(configured={"orders": {"retention.ms": "5"}}), loaded, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(loaded)
     client.delete(paths.entity_config(paths.TOPIC_CONFIGS, "orders"))
     client.create(f"{paths.partitions('orders')}/0/of another tool", b"")
     commit(client, Plan(deleted=["orders"]), loaded, version)
@@ -334,7 +331,7 @@ def test_a_topic_whose_name_no_directory_can_have_is_left_out(client):
     version = elected(client)
     for name in ("x" * 249, "x" * 250):
         client.create(paths.topic(name), b'{"version":1,"partitions":{"0":[1]}}')
-    assert list(topic_records.load_cluster(client, version).state.topics) == ["x" * 249]
+    assert list(store_of(client).topics.load(version).state.topics) == ["x" * 249]
 
 
 def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
@@ -342,9 +339,9 @@ def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
     version = elected(client)
     document = b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{"0":[2]}}'
     client.create(paths.topic("orders"), document)
-    first = topic_records.load_cluster(client, version).state.topics["orders"].topic_id
+    first = store_of(client).topics.load(version).state.topics["orders"].topic_id
     version = elected(client)
-    assert topic_records.load_cluster(client, version).state.topics["orders"].topic_id == first
+    assert store_of(client).topics.load(version).state.topics["orders"].topic_id == first
     kept = znodes.decode_topic(client.get(paths.topic("orders"))[0])
     assert (kept.topic_id, kept.replicas, kept.adding) == (first, {0: (1,)}, {0: (2,)})
 
@@ -353,7 +350,7 @@ def test_only_the_controller_gives_topics_ids(client):
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
     with pytest.raises(Deposed):
-        topic_records.load_cluster(client, StoreVersion(version - 1))
+        store_of(client).topics.load(StoreVersion(version - 1))
 
 
 def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
@@ -362,14 +359,14 @@ def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
     state = ClusterState()
     orders = a_topic("orders", a_partition([1]), configs={"retention.ms": "5"})
     commit(client, Plan(created=[orders]), state, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(state)
 
 
 def test_configs_that_are_none_leave_the_topic_without(client):
     version = elected(client)
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), b'{"config":{"a":"\\ud800"}}')
-    assert topic_records.load_cluster(client, version).state.topics["orders"].configs == {}
+    assert store_of(client).topics.load(version).state.topics["orders"].configs == {}
 
 
 @pytest.mark.parametrize(
@@ -380,7 +377,7 @@ def test_a_topic_that_cannot_be_read_is_named_and_not_left_out(client, path):
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(path, b"{}")
     with pytest.raises(ValueError, match=path):
-        topic_records.load_cluster(client, version)
+        store_of(client).topics.load(version)
 
 
 class Died(Exception):
@@ -411,10 +408,10 @@ def test_the_next_controller_goes_on_from_half_a_plan(
     with monkeypatch.context() as patched:
         patched.setattr(client, "transaction", dying)
         with suppress(Died):
-            topic_records.commit(client, plan, state, EPOCH_1, version)
+            store_of(client).topics.commit(plan, state, EPOCH_1, version)
 
     version = elected(client)
-    loaded = topic_records.load_cluster(client, version).state
+    loaded = store_of(client).topics.load(version).state
     waiting = {
         partition: replace(
             one, leader=ONE, leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(0)
@@ -423,27 +420,27 @@ def test_the_next_controller_goes_on_from_half_a_plan(
         if one.partition_epoch < 0
     }
     commit(client, Plan(changed=waiting), loaded, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(loaded)
     if "wide" in loaded.topics:
         commit(client, Plan(deleted=["wide"]), loaded, version)
     commit(client, Plan(created=[topic]), loaded, version)
-    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(store_of(client).topics.load(version).state) == topics_of(loaded)
 
 
 def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_client):
     version = elected(client)
     other = new_client()
-    before = broker_records.register_broker(other, a_broker(2), WALL_MS)
+    before = store_of(other).brokers.register(a_broker(2), WALL_MS)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
-    written = topic_records.load_cluster(client, version).written[TopicPartition("orders", 0)]
+    written = store_of(client).topics.load(version).written[TopicPartition("orders", 0)]
     end(other)
-    wait_until(lambda: broker_records.live_brokers(client) == [], "the broker to go")
-    after = broker_records.register_broker(new_client(), a_broker(2), WALL_MS)
+    wait_until(lambda: store_of(client).brokers.live() == [], "the broker to go")
+    after = store_of(new_client()).brokers.register(a_broker(2), WALL_MS)
     assert before < written < after
     plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [1], 1, 0, 1)})
     commit(client, plan, state, version)
-    assert topic_records.load_cluster(client, version).written[TopicPartition("orders", 0)] > after
+    assert store_of(client).topics.load(version).written[TopicPartition("orders", 0)] > after
 
 
 # Producer ids
@@ -452,9 +449,9 @@ def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_c
 def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
     other = new_client()
     blocks = [
-        broker_records.next_producer_ids(client, ONE),
-        broker_records.next_producer_ids(other, TWO),
-        broker_records.next_producer_ids(client, ONE),
+        store_of(client).ids.next_producer_ids(ONE),
+        store_of(other).ids.next_producer_ids(TWO),
+        store_of(client).ids.next_producer_ids(ONE),
     ]
     assert blocks == [range(0, 1000), range(1000, 2000), range(2000, 3000)]
 
@@ -464,9 +461,9 @@ def test_producer_ids_end_where_they_would_not_fit(client, last):
     document = f'{{"version":1,"broker":1,"block_start":"0","block_end":"{last}"}}'.encode()
     client.create(paths.LATEST_PRODUCER_ID_BLOCK, document)
     with pytest.raises(ValueError, match="no producer ids after"):
-        broker_records.next_producer_ids(client, ONE)
+        store_of(client).ids.next_producer_ids(ONE)
     client.set(paths.LATEST_PRODUCER_ID_BLOCK, document.replace(b'"%d"' % last, b'"998"'))
-    assert broker_records.next_producer_ids(client, ONE) == range(999, 1999)
+    assert store_of(client).ids.next_producer_ids(ONE) == range(999, 1999)
 
 
 def test_a_transaction_that_fails_leaves_nothing(client):
@@ -512,7 +509,7 @@ def test_a_limited_number_of_reads_is_under_way_at_a_time(client, monkeypatch):
     commit(client, Plan(created=[topic]), state, version)
 
     reads = ReadsUnderWay(client, monkeypatch)
-    loaded = topic_records.load_cluster(client, version)
+    loaded = store_of(client).topics.load(version)
     commit(client, Plan(deleted=["orders"]), state, version)
 
     assert reads.most == 4
