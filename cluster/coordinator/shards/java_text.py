@@ -1,4 +1,4 @@
-"""How Java counts and hashes text: by UTF-16 units, not by characters. Pure."""
+"""Length and hash of a text as in Java, which counts UTF-16 units instead of characters. Pure."""
 
 
 def java_hash(text: str) -> int:

@@ -1,17 +1,17 @@
-"""Which partition of `__consumer_offsets` keeps a group. Pure.
+"""The partition of an internal topic that stores a group or another key. Pure.
 
-Kafka: `GroupMetadataManager.partitionFor`.
+Kafka: `GroupMetadataManager.partitionFor`, `TransactionStateManager.partitionFor`.
 """
 
 from cluster.coordinator.shards.java_text import java_hash
 
 
-def partition_of(group_id: str, partition_count: int) -> int:
-    """The partition, 0 to `partition_count` - 1, whose leader coordinates the group.
+def partition_of(key: str, partition_count: int) -> int:
+    """The partition, 0 to `partition_count` - 1, whose leader coordinates the key.
 
-    Kafka's `Utils.abs`: of the smallest number, which has no positive one, it is 0.
+    Kafka's `Utils.abs` returns 0 for the smallest integer, which has no positive counterpart.
     """
-    value = java_hash(group_id)
+    value = java_hash(key)
     if value == 0x80000000:
         return 0
     return (value if value < 0x80000000 else 0x100000000 - value) % partition_count

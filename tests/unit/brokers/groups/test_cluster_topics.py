@@ -1,4 +1,4 @@
-"""What the group coordinator is told of topics, and of what an update changes in them."""
+"""Topics as the group coordinator sees them, and the topics that an update reshapes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def topics(stage: HandlerStage) -> ClusterTopics:
     return ClusterTopics(stage.metadata)
 
 
-def test_topics_are_those_of_the_cluster(stage: HandlerStage, topics: ClusterTopics) -> None:
+def test_topics_are_those_of_the_metadata_cache(stage: HandlerStage, topics: ClusterTopics) -> None:
     shape = topics.shape("b")
     assert shape == TopicShape(stage.metadata.topics["b"].topic_id, 2)
     assert topics.name(shape.topic_id) == "b"
@@ -48,7 +48,7 @@ def test_topics_are_those_of_the_cluster(stage: HandlerStage, topics: ClusterTop
         ({"is_full": True}, {"a", "b"}),
     ],
 )
-def test_what_an_update_reshapes(
+def test_an_update_reshapes_the_topics_it_creates_enlarges_or_deletes(
     stage: HandlerStage,
     topics: ClusterTopics,
     update: dict[str, object],

@@ -1,4 +1,4 @@
-"""What brokers say of the groups that they coordinate: records, the stats file, gauges."""
+"""Metrics of the groups that a broker coordinates: records, the stats file, gauges."""
 
 import json
 from itertools import pairwise
@@ -32,7 +32,7 @@ WALL_MS = 1_700_000_000_000
 
 
 class World:
-    """The coordinator and the logs; slices are run by `tick`."""
+    """Stands in for the coordinator and the leaders; `tick` runs all slices."""
 
     def __init__(self, groups_bytes: int = 1 << 16) -> None:
         self.stats = MmapStats.in_memory(rows=0, groups_bytes=groups_bytes)
@@ -106,7 +106,7 @@ def a_group(name: str = "g", state: str = "Stable", **others: Any) -> GroupProgr
     return GroupProgress(group_id=name, state=state, **{**fields, **others})
 
 
-def test_many_offsets_are_looked_at_less_often():
+def test_passes_are_less_frequent_when_there_are_many_offsets():
     world = World()
     world.groups["g"] = a_group(committed={"orders": dict.fromkeys(range(40_000), 5)})
     due_ms = 5_000 + 40_000 * REST_US_PER_OFFSET // 1_000
@@ -117,8 +117,8 @@ def test_many_offsets_are_looked_at_less_often():
     assert (group["partitions"], group["interval_ms"]) == (40_000, due_ms - 5_000)
 
 
-def test_a_record_of_a_rest_has_the_time_at_which_that_ended():
-    """The timestamp of each is compared with its `ts` by the stage."""
+def test_a_record_of_an_unchanged_time_is_stamped_with_its_end():
+    """The stage compares the timestamp of each record with its `ts`."""
     world = World()
     world.groups["g"] = a_group()
     world.tick(5_000, WALL_MS)
@@ -128,7 +128,7 @@ def test_a_record_of_a_rest_has_the_time_at_which_that_ended():
     assert [each["ts"] - WALL_MS for each in records] == [5_000, 10_000]
 
 
-def test_a_group_and_its_partitions_have_records():
+def test_a_pass_writes_records_of_a_group_and_its_partitions():
     world = World()
     world.groups["g"] = a_group(committed={"orders": {1: 20, 0: 10}, "audit": {0: 7}})
     world.ends = {"orders": {0: 15, 1: 18}}
@@ -152,13 +152,13 @@ def test_a_group_and_its_partitions_have_records():
     row = {**head, "kind": "lag", "topic": "orders"}
     first = {**row, "partition": 0, "log_end": 15, "committed": 10, "lag": 5}
     second = {**row, "partition": 1, "log_end": 18, "committed": 20, "lag": 0}
-    # Of a partition whose leader is not known, the topic says nothing and the file that.
+    # A partition whose leader is unknown has no record, but a line in the file.
     assert lags == [first, second, group]
     unknown = {**row, "topic": "audit", "partition": 0, "log_end": None, "committed": 7}
     assert world.in_file() == [group, {**unknown, "lag": None}, first, second]
 
 
-def test_what_rests_is_written_less_often():
+def test_unchanged_groups_and_partitions_are_written_less_often():
     world = World()
     world.groups["g"] = a_group(committed={"orders": {0: 10, 1: 20}})
     world.ends = {"orders": {0: 15, 1: 30}}
@@ -171,12 +171,12 @@ def test_what_rests_is_written_less_often():
         assert len(world.in_file()) == 3
     lags = [(at_s, partition) for at_s, kind, partition in written if kind == "lag"]
     assert lags == [(5, 0), (5, 1), (20, 1), (55, 0), (70, 1), (105, 0), (120, 1)]
-    # When its lag changes, one of the time before and one of the interval in which that was.
+    # When its lag changes, a record of the unchanged time and one of the last interval.
     groups = [at_s for at_s, kind, _ in written if kind == "group"]
     assert groups == [5, 20, 20, 40, 60, 80, 100, 120]
 
 
-def test_a_change_after_a_rest_is_told_apart_from_it():
+def test_a_change_after_an_unchanged_time_has_a_record_of_its_own():
     world = World()
     spent = {"Empty": 0}
 
@@ -211,7 +211,7 @@ _LOOKS = st.lists(
 
 
 @given(_LOOKS)
-def test_the_records_of_a_group_cover_its_time_once_and_tell_each_change_when_it_was(looks):
+def test_records_of_a_group_cover_its_time_once_and_date_each_change(looks):
     changes = GroupChanges()
     told: dict[str, list[DueGroup]] = {"g": [], "h": []}
     seen: dict[str, list[tuple[int, int, dict[str, int]]]] = {"g": [], "h": []}
@@ -241,7 +241,7 @@ def test_the_records_of_a_group_cover_its_time_once_and_tell_each_change_when_it
         assert all(each.interval_ms <= 20_000 for each in records)
 
 
-def test_the_interval_goes_on_while_a_leader_has_not_answered():
+def test_an_interval_is_extended_when_a_leader_has_not_answered():
     world = World()
     world.groups["g"] = a_group()
     world.answers_late = True
@@ -250,14 +250,14 @@ def test_the_interval_goes_on_while_a_leader_has_not_answered():
     (on_done,) = world.waiting
     world.answers_late = False
     on_done({})
-    (late,) = world.tick(12_000)  # the first interval's
+    (late,) = world.tick(12_000)  # the record of the first interval
     assert late["interval_ms"] == 5_000
     world.groups["g"] = world.groups["g"]._replace(generation=5)
     (next_one,) = world.tick(15_000)
     assert next_one["interval_ms"] == 10_000
 
 
-def test_leaderships_may_change_between_two_steps():
+def test_leadership_may_change_between_two_steps():
     world = World()
     world.groups |= {str(number): a_group(str(number)) for number in range(30)}
     led: dict[int, World] = {0: world, 1: World()}
@@ -275,7 +275,7 @@ def test_leaderships_may_change_between_two_steps():
     assert len([each for each in world.in_file() if each["kind"] == "group"]) == 30
 
 
-def test_many_records_go_in_several_batches():
+def test_many_records_are_sent_in_several_batches():
     world = World()
     world.groups["g"] = a_group(committed={"t": dict.fromkeys(range(1_000), 0)})
     world.ends = {"t": dict.fromkeys(range(1_000), 1)}
@@ -299,7 +299,7 @@ def test_groups_are_counted_by_state():
 
 
 @pytest.mark.parametrize("groups_bytes", [0, 100, 800, 2_000])
-def test_the_file_holds_what_fits_the_furthest_behind_first(groups_bytes):
+def test_the_file_contains_groups_with_the_largest_lag_when_not_all_fit(groups_bytes):
     world = World(groups_bytes=groups_bytes)
     for number in range(6):
         world.groups[f"g{number}"] = a_group(f"g{number}", committed={"t": {number: 0}})
@@ -314,7 +314,7 @@ def test_the_file_holds_what_fits_the_furthest_behind_first(groups_bytes):
         assert world.gauge("GroupPartitionsWithoutRow") == 6 - told
 
 
-def test_without_a_topic_only_the_file_is_written():
+def test_only_the_file_is_written_when_there_is_no_topic():
     world = World()
     everything: Any = world
     jobs: list[Any] = []
@@ -335,7 +335,7 @@ def test_without_a_topic_only_the_file_is_written():
 # -- pure parts ------------------------------------------------------------------------------------
 
 
-def test_times_in_states_are_those_since_the_last_look():
+def test_times_in_states_are_counted_since_the_last_pass():
     times = StateTimes()
 
     def look(**spent: int) -> dict[str, int]:
@@ -345,12 +345,12 @@ def test_times_in_states_are_those_since_the_last_look():
     assert look(Empty=10) == {"Empty": 10}
     assert look(Empty=40, Stable=5) == {"Empty": 30, "Stable": 5}
     assert look(Empty=40, Stable=65) == {"Stable": 60}
-    assert look(Empty=3) == {"Empty": 3}  # deleted, and made again
+    assert look(Empty=3) == {"Empty": 3}  # deleted and created again
     times.begin()
-    assert look(Empty=9) == {"Empty": 9}  # it was away for a while
+    assert look(Empty=9) == {"Empty": 9}  # missing in the previous pass
 
 
-def test_a_group_that_is_gone_is_forgotten():
+def test_a_group_is_forgotten_when_it_is_missing_in_a_pass():
     changes = LagChanges()
     lag = PartitionLag(0, 5, 5)
     for now_ms, is_there, expected in (
@@ -376,7 +376,7 @@ def test_a_group_that_is_gone_is_forgotten():
     ),
     st.integers(1, 4),
 )
-def test_what_is_due_is_what_differs_from_what_was_told(looks, piece):
+def test_partitions_are_due_when_they_differ_from_their_last_record(looks, piece):
     changes = LagChanges()
     told: dict[tuple[str, str, int], tuple[tuple[int | None, int], int]] = {}
     for step, offsets in enumerate(looks):
@@ -406,7 +406,7 @@ def test_what_is_due_is_what_differs_from_what_was_told(looks, piece):
         }
 
 
-def test_only_groups_far_behind_keep_their_partitions():
+def test_only_groups_with_the_largest_lag_keep_their_partitions():
     groups = [GroupLag(a_group(str(number))) for number in range(20)]
     furthest = FurthestBehind(at_most=30)
     for number, group in enumerate(groups):
@@ -427,7 +427,7 @@ def test_only_groups_far_behind_keep_their_partitions():
         st.sampled_from("abcd"), st.dictionaries(st.integers(0, 400), st.integers(0, 50))
     ),
 )
-def test_a_group_is_the_sum_of_its_partitions(committed, ends):
+def test_lag_of_a_group_is_the_sum_over_its_partitions(committed, ends):
     progress = a_group(committed=committed)
     group = GroupLag(progress)
     rows = []

@@ -1,4 +1,4 @@
-"""Ends of logs: those led here are looked up, the others asked of their leaders."""
+"""Ends of logs: looked up for partitions led here, requested from other leaders."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def gathered(stage: HandlerStage, wanted: dict[str, set[int]]) -> list[Ends]:
-    """Told so far; more when peers answer."""
+    """The results so far; more follow when peers answer."""
     told: list[Ends] = []
     for _ in stage.core.groups.log_ends.gather(wanted, told.append):
         pass
@@ -37,7 +37,7 @@ def append(stage: HandlerStage, topic: str, number: int, count: int) -> None:
         )
 
 
-def test_own_partitions_are_looked_up_and_others_asked_of_their_leaders(stage):
+def test_ends_are_looked_up_here_and_requested_from_other_leaders(stage):
     stage.update(
         a_topic("alone", a_partition([BROKER])),
         a_topic("led", a_partition(ALL)),
@@ -71,7 +71,7 @@ def test_own_partitions_are_looked_up_and_others_asked_of_their_leaders(stage):
     "answer",
     [Refusal(ErrorCode.invalid_request, "unknown"), LogEnds([[-1, -1]]), LogEnds([]), None],
 )
-def test_a_leader_that_tells_nothing_leaves_the_end_unknown(stage, answer):
+def test_an_end_is_unknown_when_its_leader_does_not_tell_it(stage, answer):
     stage.update(a_topic("t", *[a_partition(ALL, leader=OTHER)] * 2))
     stage.link.take()
     told = gathered(stage, {"t": {0, 1}})
@@ -79,7 +79,7 @@ def test_a_leader_that_tells_nothing_leaves_the_end_unknown(stage, answer):
     assert told == [{}]
 
 
-def test_a_leader_answers_for_what_it_leads(stage):
+def test_a_leader_answers_for_the_partitions_that_it_leads(stage):
     stage.update(
         a_topic("t", a_partition([BROKER]), a_partition(ALL, leader=OTHER)),
         a_topic("u", a_partition([BROKER])),
@@ -93,7 +93,7 @@ def test_a_leader_answers_for_what_it_leads(stage):
     assert answers == [LogEnds([[0], [-1, 5, -1]])]
 
 
-def test_many_partitions_go_in_several_requests(stage):
+def test_many_partitions_are_requested_in_several_requests(stage):
     many = a_topic("many", *[a_partition(ALL, leader=OTHER)] * 2_500)
     stage.metadata.apply(update_of(stage, many))
     told = gathered(stage, {"many": set(range(2_500))})
@@ -106,7 +106,7 @@ def test_many_partitions_go_in_several_requests(stage):
 
 
 def update_of(stage: HandlerStage, *topics: Any) -> Any:
-    """The controller's update as the metadata takes it, without making replicas."""
+    """Apply an update of the controller to the metadata cache, without creating replicas."""
     received: list[Any] = []
     stage.core.control.updates.before_update.append(received.append)
     stage.update(*[a_topic("x", a_partition([OTHER]))])

@@ -1,4 +1,4 @@
-"""Alarms ring at their time, once, however often they were put off or brought forward."""
+"""Alarms ring once at their time, however often they were postponed or brought forward."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ def at(now_ms: int) -> Moment:
     return Moment(MonotonicMs(now_ms), WallMs(0))
 
 
-def test_an_alarm_that_is_put_off_rings_at_the_later_time():
+def test_an_alarm_rings_at_the_later_time_when_it_is_postponed():
     alarms, rung = Alarms(), []
     alarm = alarms.alarm(lambda now: rung.append(now.monotonic_ms))
     alarm.set(MonotonicMs(10))
@@ -23,7 +23,7 @@ def test_an_alarm_that_is_put_off_rings_at_the_later_time():
     assert alarms.next_ms() is None
 
 
-def test_an_alarm_that_is_brought_forward_rings_once():
+def test_an_alarm_rings_once_when_it_is_brought_forward():
     alarms, rung = Alarms(), []
     alarm = alarms.alarm(lambda now: rung.append(now.monotonic_ms))
     alarm.set(MonotonicMs(100))
@@ -33,7 +33,7 @@ def test_an_alarm_that_is_brought_forward_rings_once():
     assert rung == [15]
 
 
-def test_no_more_ring_in_a_turn_than_allowed():
+def test_a_turn_rings_at_most_the_allowed_number():
     alarms, rung = Alarms(), []
     for number in range(5):
         alarms.alarm(lambda _, number=number: rung.append(number)).set(MonotonicMs(number))
@@ -42,7 +42,7 @@ def test_no_more_ring_in_a_turn_than_allowed():
     assert alarms.next_ms() == 3
 
 
-def test_what_is_dropped_does_not_stay_until_its_time():
+def test_dropped_alarms_leave_the_heap_before_their_time():
     alarms, rung = Alarms(), []
     kept = alarms.alarm(lambda now: rung.append(now.monotonic_ms))
     kept.set(MonotonicMs(2_000_000))
@@ -81,7 +81,7 @@ def test_alarms_may_be_dropped_while_others_ring():
         max_size=60,
     )
 )
-def test_an_alarm_rings_when_a_plain_list_says_so(steps):
+def test_alarms_ring_as_in_a_plain_list(steps):
     alarms = Alarms()
     rung: list[tuple[int, int]] = []
     now_ms = 0

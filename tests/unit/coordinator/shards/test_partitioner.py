@@ -1,4 +1,4 @@
-"""Groups are where Kafka looks for them. Hashes are those of Java's `String.hashCode`."""
+"""Partitions of keys as in Kafka, by the hash of Java's `String.hashCode`."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from cluster.coordinator.shards.java_text import java_hash, java_length
 from cluster.coordinator.shards.partitioner import partition_of
 
 SMALLEST = "polygenelubricants"
-"""A text whose hash is the smallest number, of which there is no positive one."""
+"""The hash of this text is the smallest integer, which has no positive counterpart."""
 
 
 @pytest.mark.parametrize(
@@ -24,16 +24,16 @@ SMALLEST = "polygenelubricants"
         ("😀", 0xD83D * 31 + 0xDE00),  # two units
     ],
 )
-def test_a_hash_is_javas(text, hash_code):
+def test_the_hash_is_that_of_java(text, hash_code):
     assert java_hash(text) == hash_code % 2**32
     assert partition_of(text, 50) == (0 if hash_code == -(2**31) else abs(hash_code) % 50)
 
 
-def test_a_group_is_in_one_of_the_partitions():
+def test_a_key_belongs_to_one_of_the_partitions():
     assert {partition_of(f"group-{number}", 7) for number in range(500)} == set(range(7))
     assert partition_of(SMALLEST, 7) == 0
 
 
 @pytest.mark.parametrize(("text", "length"), [("", 0), ("abc", 3), ("é", 1), ("😀", 2)])
-def test_a_length_is_javas(text, length):
+def test_the_length_is_that_of_java(text, length):
     assert java_length(text) == length
