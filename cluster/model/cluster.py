@@ -81,6 +81,10 @@ class PartitionState:
     doubtful: tuple[DoubtfulLog, ...] = ()
     """Former in-sync replicas whose logs may have lost committed records. While nobody leads: the
     best of them leads once neither ISR nor eligible replicas are left."""
+    adding: tuple[BrokerId, ...] = ()
+    """Replicas that a reassignment adds: they are among `replicas`."""
+    removing: tuple[BrokerId, ...] = ()
+    """Replicas that it removes once the added ones are in sync: they are among `replicas` too."""
 
     @property
     def has_leader(self) -> bool:

@@ -17,6 +17,7 @@ from kio.index import load_response_schema
 from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.replication.leader_fetches import LeaderActions
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.stored.producer_ids import ProducerIds
@@ -255,7 +256,14 @@ class HandlerStage:
         self.purgatory = self.core.replication.purgatory
         self.events = self.core.replication.events
         self.roles = self.core.replication.roles
-        self.isr_changes = self.core.replication.isr_changes
+        self.isr_proposals = self.core.replication.isr_proposals
+        self.leader_actions = LeaderActions(
+            self.table.find,
+            self.events.on_high_watermark_moved,
+            self.events.on_moved,
+            self.isr_proposals.propose,
+            self.table.note_failure,
+        )
         self.changes = self.core.replication.changes
         self.slices = self.core.foundation.slices
         self.control = self.core.membership.asks

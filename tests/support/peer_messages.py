@@ -65,6 +65,8 @@ _STATE: Final = PartitionState(
     BrokerId(0),
     LeaderEpoch(3),
     PartitionEpoch(-1),
+    adding=(BrokerId(1),),
+    removing=(BrokerId(0),),
 )
 
 REQUESTS: Final[tuple[Any, ...]] = (

@@ -99,7 +99,7 @@ def assemble_metrics(
         topics.known = metadata.topics
         counters.topic_name = metadata.topic_name
         replication.events.append_listeners.append(
-            lambda partition: topics.on_appended(partition.id.topic, partition.leader)
+            lambda partition: topics.on_appended(partition.id.topic, partition.counts)
         )
     watched = Watched(
         ports.clients,
@@ -113,7 +113,7 @@ def assemble_metrics(
         groups.counts,
         ports.loop.time,
         limits.connection_rates,
-        replication.isr_changes,
+        replication.isr_proposals,
         control.driver.elections,
         storage.flusher,
         maintenance.scrubber.counts,

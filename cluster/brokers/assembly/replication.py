@@ -9,7 +9,8 @@ from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.replication.internal_topics import InternalTopics
-from cluster.brokers.replication.isr_changes import IsrChanges
+from cluster.brokers.replication.isr_proposals import IsrProposals
+from cluster.brokers.replication.leader_fetches import LeaderActions
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
@@ -26,7 +27,7 @@ class Replication:
     foundation: Foundation
     events: PartitionEvents
     purgatory: Purgatory
-    isr_changes: IsrChanges
+    isr_proposals: IsrProposals
     link: ReplicationLink
     internal_topics: InternalTopics
     roles: ReplicaRoles
@@ -47,10 +48,17 @@ def assemble_replication(
     loop = ports.loop
     events = PartitionEvents(loop.defer)
     purgatory = Purgatory(loop.call_at, loop.time)
-    isr_changes = IsrChanges(
-        table, events, membership.asks, lambda: loop.now_ms, isr_counter(ports.counters)
+    isr_proposals = IsrProposals(
+        table, events, membership.asks.propose_isr, lambda: loop.now_ms, isr_counter(ports.counters)
     )
-    link = _replication_link(foundation, membership, events, isr_changes)
+    actions = LeaderActions(
+        find_partition=table.find,
+        on_high_watermark_moved=events.on_high_watermark_moved,
+        on_follower_log_start_moved=events.on_moved,
+        propose_isr=isr_proposals.propose,
+        note_failure=table.note_failure,
+    )
+    link = _replication_link(foundation, membership, events, actions)
     leader_side = link.leader_side
     events.appended_listeners.append(leader_side.on_appended)
     events.watermark_listeners.append(leader_side.on_high_watermark_moved)
@@ -63,13 +71,13 @@ def assemble_replication(
         table,
         live[keys.REPLICA_LAG_TIME_MAX_MS],
         events,
-        isr_changes,
+        isr_proposals,
         link,
         ports.clock.wall_ms,
     )
     changes = RoleChanges(roles, table, membership.metadata, foundation.slices, lambda: loop.now_ms)
     return Replication(
-        foundation, events, purgatory, isr_changes, link, internal_topics, roles, changes
+        foundation, events, purgatory, isr_proposals, link, internal_topics, roles, changes
     )
 
 
@@ -77,7 +85,7 @@ def _replication_link(
     foundation: Foundation,
     membership: Membership,
     events: PartitionEvents,
-    isr_changes: IsrChanges,
+    actions: LeaderActions,
 ) -> ReplicationLink:
     ports, live = foundation.ports, foundation.live
     return ReplicationLink(
@@ -87,7 +95,7 @@ def _replication_link(
         live[keys.CONTROL_HOST],
         options.fetch_options(live.now, ports.machine, lambda: membership.registration.epoch),
         live[keys.REPLICA_FETCH_MAX_BYTES],
-        isr_changes,
+        actions,
         ports.random,
         events.on_high_watermark_moved,
         live[keys.REPLICATION_PORT],

@@ -187,7 +187,7 @@ def _read(
         log_start_offset = own.log_start_offset
         stable = high_watermark
         if is_committed and not own.transactions.are_none:
-            stable = own.transactions.stable_offset(high_watermark, log_start_offset)
+            stable = partition.last_stable_offset
         if last_fetched_epoch >= 0:
             diverging = _diverging_epoch(partition, wanted)
         if diverging is None:

@@ -203,9 +203,7 @@ def _find_offset(
     if asked.timestamp == _LATEST:
         if is_behind:
             raise Refused(ErrorCode.offset_not_available)
-        latest = leader.high_watermark
-        if is_committed:
-            latest = own.transactions.stable_offset(latest, own.log_start_offset)
+        latest = partition.last_stable_offset if is_committed else leader.high_watermark
         return -1, latest, leader.leader_epoch
     if asked.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         start = own.log_start_offset

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.membership.registration import Registration
-from cluster.brokers.replication.isr_changes import OnOutcome
+from cluster.brokers.replication.isr_proposals import OnOutcome
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_requests import AUTO_CREATE_TIMEOUT_MS
@@ -103,13 +104,14 @@ class ControllerAsks:
         known = self._metadata.partition(partition)
         if known is None:
             return ErrorCode.unknown_topic_or_partition
-        return PartitionState(
-            known.replicas,
-            answer.isr,
-            self._local_id,
-            proposal.leader_epoch,
-            answer.partition_epoch,
-            answer.eligible,
+        return replace(
+            known,
+            isr=answer.isr,
+            leader=self._local_id,
+            leader_epoch=proposal.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            eligible=answer.eligible,
+            doubtful=(),
         )
 
     def report_offline(

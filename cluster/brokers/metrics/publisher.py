@@ -24,7 +24,7 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.metrics.topic_intervals import TopicIntervals
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.replication.isr_changes import IsrChanges
+from cluster.brokers.replication.isr_proposals import IsrProposals
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.storage.log_cleaner import LogCleaner
@@ -89,7 +89,7 @@ class Watched:
     group_counts: GroupCounts
     time: LoopTime
     connection_rates: ConnectionRates
-    isr_changes: IsrChanges
+    isr_proposals: IsrProposals
     elections: ElectionCounts
     flusher: LogFlusher
     scrub_counts: ScrubCounts
@@ -205,7 +205,7 @@ class MetricPublisher:
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
         counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
         counters.set("MaxLag", watched.replication.max_lag)
-        counters.set("FailedIsrUpdatesPerSec", watched.isr_changes.refused_count)
+        counters.set("FailedIsrUpdatesPerSec", watched.isr_proposals.refused_count)
         counters.set("OfflineReplicaCount", len(watched.partitions.offline))
         directories = watched.partitions.places
         failed = len(directories.directories) - len(directories.working)

@@ -7,7 +7,7 @@ from stores into the file's memory.
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from cluster.brokers.replication.leader_replica import LeaderReplica
+from cluster.brokers.replication.partition import AppendCounts
 from cluster.metrics.declarations import OTHER
 from cluster.metrics.kafka_names import TOPIC_METRICS
 from cluster.metrics.mmap_stats import MmapStats
@@ -107,8 +107,8 @@ class TopicTable(dict[str | None, TopicCounters]):
         self._unknown = TopicCounters("", -1)
         """Takes what no topic of the cluster is meant by; never stored."""
         self._placed: dict[str, TopicCounters] = {}
-        self._grown: dict[LeaderReplica, str] = {}
-        """Leaders with batches that are not summed up, and their topics."""
+        self._grown: dict[AppendCounts, str] = {}
+        """Counts of partitions with batches that are not summed up, and their topics."""
         self.known: Container[str | None] = ()
         """The topics of the cluster."""
         self.bytes_in = 0
@@ -130,15 +130,15 @@ class TopicTable(dict[str | None, TopicCounters]):
         self[name] = counters
         return counters
 
-    def on_appended(self, topic: str, leader: LeaderReplica | None) -> None:
-        """A partition of the topic is appended to, or was."""
-        if leader is not None and topic not in OWN_TOPICS:
-            self._grown[leader] = topic
+    def on_appended(self, topic: str, counts: AppendCounts) -> None:
+        """A partition of the topic, with these counts, is appended to."""
+        if topic not in OWN_TOPICS:
+            self._grown[counts] = topic
 
     def sum_up(self) -> None:
         """Add up what clients appended and fetched since the last call."""
-        for leader, topic in self._grown.items():
-            batches, size_bytes, messages = leader.take_appended()
+        for counts, topic in self._grown.items():
+            batches, messages, size_bytes = counts.take()
             self[topic].note_appended(batches, size_bytes, messages)
             self.bytes_in += size_bytes
             self.messages_in += messages

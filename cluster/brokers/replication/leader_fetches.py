@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
@@ -38,28 +38,19 @@ _FORGOTTEN_AFTER_MS: Final = 2 * _PARKED_MAX_MS
 """The session of a follower that has not fetched for this long is dropped; it may begin another."""
 
 
-class LeaderFetchPorts(Protocol):
-    """What the leader's side needs of the broker."""
+@dataclass(frozen=True, slots=True)
+class LeaderActions:
+    """What the leader's side of fetches asks of its broker."""
 
-    def find_partition(self, partition: TopicPartition) -> Partition | None:
-        """The replica here, or None."""
-        ...
-
-    def on_high_watermark_moved(self, partition: Partition) -> None:
-        """Wake the requests that wait for it."""
-        ...
-
-    def on_follower_log_start_moved(self, partition: Partition) -> None:
-        """Wake the requests that wait for records to be deleted everywhere."""
-        ...
-
-    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Ask the controller to change the ISR."""
-        ...
-
-    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
-        """The log could not be read or written."""
-        ...
+    find_partition: Callable[[TopicPartition], Partition | None]
+    on_high_watermark_moved: Callable[[Partition], None]
+    """Wake the requests that wait for the high watermark."""
+    on_follower_log_start_moved: Callable[[TopicPartition], None]
+    """Wake the requests that wait until followers have deleted records."""
+    propose_isr: Callable[[Partition, IsrProposal], None]
+    """Ask the controller to change the ISR."""
+    note_failure: Callable[[TopicPartition, StorageFailed], None]
+    """A log could not be read or written."""
 
 
 @dataclass(slots=True)
@@ -96,13 +87,13 @@ class LeaderFetches:
 
     def __init__(
         self,
-        ports: LeaderFetchPorts,
+        actions: LeaderActions,
         machine: str,
         partition_max_bytes: int,
         send: Callable[[bytes, FetchAnswer], bool],
     ) -> None:
         """`send` says whether the answer is on its way to that identity."""
-        self._ports = ports
+        self._actions = actions
         self._machine = machine
         self._partition_max_bytes = partition_max_bytes
         self._send = send
@@ -210,7 +201,7 @@ class LeaderFetches:
         session.told.discard(partition_id)
         session.ready.pop(partition_id, None)
         self._watchers.setdefault(partition_id, set()).add(session.follower)
-        partition = self._ports.find_partition(partition_id)
+        partition = self._actions.find_partition(partition_id)
         if partition is not None and session.given.pop(partition_id, -1) == position.fetch_offset:
             # It could not use what it was sent: if that is damaged, the next read finds it.
             partition.log.files.suspect(Offset(position.fetch_offset))
@@ -234,13 +225,13 @@ class LeaderFetches:
             session.follower, Offset(position.fetch_offset), now_ms, session.broker_epoch
         )
         if moved:
-            self._ports.on_high_watermark_moved(partition)
+            self._actions.on_high_watermark_moved(partition)
         if partition.leader.on_follower_log_start(
             session.follower, Offset(position.log_start_offset)
         ):
-            self._ports.on_follower_log_start_moved(partition)
+            self._actions.on_follower_log_start_moved(partition.id)
         if proposal is not None:
-            self._ports.propose_isr(partition, proposal)
+            self._actions.propose_isr(partition, proposal)
         if (
             position.fetch_offset != partition.log.log_end_offset
             or position.log_start_offset < partition.log.log_start_offset
@@ -273,7 +264,7 @@ class LeaderFetches:
     def _answer_partition(
         self, session: _Session, position: FetchPosition, budget: int
     ) -> FetchedPartition:
-        partition = self._ports.find_partition(TopicPartition(position.topic, position.partition))
+        partition = self._actions.find_partition(TopicPartition(position.topic, position.partition))
         try:
             if partition is None:
                 raise Refused(ErrorCode.unknown_topic_or_partition)
@@ -296,7 +287,7 @@ class LeaderFetches:
                     session.follower,
                     problem,
                 )
-                self._ports.note_failure(
+                self._actions.note_failure(
                     TopicPartition(position.topic, position.partition), problem
                 )
             return FetchedPartition(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.model.clocks import MonotonicMs
+from cluster.model.cluster import PartitionState
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
@@ -80,14 +81,12 @@ class LeaderReplica:
         """Replicas in full log directories, as of the last tick: they do not join the ISR."""
         self._local_id = local_id
         self._log_end_offset = log_end_offset
-        self._batches = 0
-        self._size_bytes = 0
-        self._counted_to = log_end_offset
         self._followers = {
             broker: FollowerProgress(Offset(-1), now_ms)
             for broker in replicas
             if broker != local_id
         }
+        self._min_insync_replicas = min_insync_replicas
         self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
         self._eligible = eligible
         self._raise_high_watermark()
@@ -102,16 +101,14 @@ class LeaderReplica:
         """The ISR that the controller is being asked for."""
         return None if self._in_flight is None else self._in_flight.isr
 
-    def on_appended(self, log_end_offset: Offset, size_bytes: int, now_ms: MonotonicMs) -> bool:
-        """The log has grown by a batch that was sent with this size; whether the high watermark
-        moved (at once, if alone in the ISR).
+    def on_appended(self, log_end_offset: Offset, now_ms: MonotonicMs) -> bool:
+        """The log has grown; returns whether the high watermark moved (at once, if alone in the
+        ISR).
         """
         before = self._log_end_offset
         if log_end_offset == before:
             return False  # the batch was there before
         self._log_end_offset = log_end_offset
-        self._batches += 1
-        self._size_bytes += size_bytes
         if not self._followers:
             self.high_watermark = log_end_offset
             return True
@@ -120,13 +117,6 @@ class LeaderReplica:
                 # It was caught up until now: its lag counts from here, however long ago it fetched.
                 progress.last_caught_up_ms = now_ms
         return self._raise_high_watermark()
-
-    def take_appended(self) -> tuple[int, int, int]:
-        """What was appended since the last call: batches, their bytes, records."""
-        taken = self._batches, self._size_bytes, self._log_end_offset - self._counted_to
-        self._batches = self._size_bytes = 0
-        self._counted_to = self._log_end_offset
-        return taken
 
     def on_follower_fetch(
         self,
@@ -199,6 +189,7 @@ class LeaderReplica:
 
     def require(self, min_insync_replicas: int) -> None:
         """`min.insync.replicas` has changed; `recheck` says what follows."""
+        self._min_insync_replicas = min_insync_replicas
         self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
 
     def recheck(self) -> bool:
@@ -209,6 +200,24 @@ class LeaderReplica:
         """Whether every member of the ISR has everything below an offset, committed or not."""
         ends = (self._followers[b].log_end_offset for b in self.isr if b in self._followers)
         return self._log_end_offset >= offset and all(end >= offset for end in ends)
+
+    def on_state_committed(self, state: PartitionState, now_ms: MonotonicMs) -> bool:
+        """The controller has written a state of this leader epoch; returns whether the high
+        watermark moved.
+
+        The replicas may be others: a new one begins without progress, and those that stay keep
+        theirs. A partition epoch that is known already changes nothing.
+        """
+        if state.partition_epoch <= self.partition_epoch:
+            return False
+        followers = self._followers
+        self._followers = {
+            broker: followers.get(broker) or FollowerProgress(Offset(-1), now_ms)
+            for broker in state.replicas
+            if broker != self._local_id
+        }
+        self.require(self._min_insync_replicas)
+        return self.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
 
     def on_isr_committed(
         self,

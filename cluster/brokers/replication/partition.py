@@ -28,6 +28,23 @@ HIGH_WATERMARK: Final = -1
 """In place of the offset up to which records are to be deleted."""
 
 
+class AppendCounts:
+    """What was appended to a led partition since the last `take`; bytes as they were sent."""
+
+    __slots__ = ("batches", "records", "size_bytes")
+
+    def __init__(self, batches: int = 0, records: int = 0, size_bytes: int = 0) -> None:
+        self.batches = batches
+        self.records = records
+        self.size_bytes = size_bytes
+
+    def take(self) -> tuple[int, int, int]:
+        """Batches, records and bytes; begins again at zero."""
+        taken = self.batches, self.records, self.size_bytes
+        self.batches = self.records = self.size_bytes = 0
+        return taken
+
+
 class Partition:
     """Owned by the broker's thread. Role changes come from the controller only, by leader epoch.
 
@@ -50,6 +67,7 @@ class Partition:
         self.leader: LeaderReplica | None = None
         self.leader_id: BrokerId = NO_BROKER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.counts = AppendCounts()
         self.min_insync_replicas = min_insync_replicas
         """Changed by `require` only."""
         self.is_offline = False
@@ -58,11 +76,24 @@ class Partition:
         self._may_use_reserve = partition.topic == CONSUMER_OFFSETS_TOPIC
         """Committed offsets are few bytes, and consumers go on while nobody can produce."""
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
+        self._last_stable_seen = Offset(-1)
 
     @property
     def high_watermark(self) -> Offset:
         """Exclusive end of what every in-sync replica has."""
         return self._high_watermark if self.leader is None else self.leader.high_watermark
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """Exclusive end of what readers with `read_committed` may read: the high watermark, or the
+        offset before it at which the oldest transaction without an outcome begins.
+        """
+        return self.log.transactions.stable_offset(self.high_watermark, self.log.log_start_offset)
+
+    def take_last_stable_move(self) -> bool:
+        """Whether the last stable offset has moved since the last call."""
+        before, self._last_stable_seen = self._last_stable_seen, self.last_stable_offset
+        return self._last_stable_seen != before
 
     # -- role --------------------------------------------------------------------------------
 
@@ -76,7 +107,7 @@ class Partition:
             return False
         if state.leader_epoch == self.leader_epoch and state.leader == self.leader_id:
             if self.leader is not None:
-                self.leader.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
+                self.leader.on_state_committed(state, now_ms)
             return False
         if state.leader == self._local_id:
             self.log.epochs.announce(state.leader_epoch, self.log.log_end_offset)
@@ -168,7 +199,12 @@ class Partition:
         if produced is None:
             produced = validate_produced(records, log.limits, wall_ms, at_once=at_once)
         appended = log.append(produced, self.leader_epoch, wall_ms)
-        leader.on_appended(log.log_end_offset, len(records), now_ms)
+        if not appended.is_duplicate:
+            leader.on_appended(log.log_end_offset, now_ms)
+            counts = self.counts
+            counts.batches += 1
+            counts.records += appended.last_offset - appended.base_offset + 1
+            counts.size_bytes += len(records)
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()
         return appended

@@ -21,6 +21,9 @@ class PartitionEvents:
         """At the end of a turn: a led partition has news for its followers, such as batches."""
         self.moved_listeners: list[Listener] = []
         """At the end of a turn: what can be read, or is committed, may be more now."""
+        self.stable_listeners: list[Listener] = []
+        """At the end of a turn: the last stable offset of a led partition has moved, so readers
+        with `read_committed` can read more."""
         self.watermark_listeners: list[Listener] = []
         """At once: the high watermark of a led partition has moved."""
         self.start_listeners: list[Listener] = []
@@ -32,7 +35,8 @@ class PartitionEvents:
         self._newest: Partition | None = None
         """What was appended to last in this turn."""
         self._appended: dict[TopicPartition, None] = {}
-        self._moved: dict[TopicPartition, None] = {}
+        self._moved: dict[TopicPartition, Partition | None] = {}
+        """With the replica where its last stable offset may have moved."""
         self._is_telling_deferred = False
 
     def on_appended(self, partition: Partition) -> None:
@@ -44,14 +48,14 @@ class PartitionEvents:
             listener(partition)
         partition_id = partition.id
         self._appended[partition_id] = None
-        self._moved[partition_id] = None
+        self._moved[partition_id] = partition
         if not self._is_telling_deferred:
             self._is_telling_deferred = True
             self._defer(self._tell)
 
     def on_moved(self, partition_id: TopicPartition) -> None:
         """Requests that wait for the partition are to be tried again."""
-        self._moved[partition_id] = None
+        self._moved.setdefault(partition_id)
         if not self._is_telling_deferred:
             self._is_telling_deferred = True
             self._defer(self._tell)
@@ -61,6 +65,13 @@ class PartitionEvents:
         if partition.leader is not None:
             for listener in self.watermark_listeners:
                 listener(partition.id)
+        self.on_last_stable_moved(partition)
+
+    def on_last_stable_moved(self, partition: Partition) -> None:
+        """The high watermark has moved, or a transaction has ended: the last stable offset, which
+        is the high watermark while there are no transactions, may have moved.
+        """
+        self._moved[partition.id] = partition
         self.on_moved(partition.id)
 
     def on_log_start_moved(self, partition: Partition, *, someone_waits: bool = False) -> None:
@@ -92,3 +103,10 @@ class PartitionEvents:
         for listener in self.moved_listeners:
             for partition_id in moved:
                 listener(partition_id)
+        if self.stable_listeners:
+            for partition_id, partition in moved.items():
+                if partition is None or partition.leader is None:
+                    continue
+                if partition.take_last_stable_move():
+                    for listener in self.stable_listeners:
+                        listener(partition_id)

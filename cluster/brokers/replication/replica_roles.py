@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
-from cluster.brokers.replication.isr_changes import IsrChanges
+from cluster.brokers.replication.isr_proposals import IsrProposals
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
@@ -50,7 +50,7 @@ class ReplicaRoles:
         table: PartitionTable,
         lag_time_max_ms: int,
         events: PartitionEvents,
-        isr_changes: IsrChanges,
+        isr_proposals: IsrProposals,
         link: Followers,
         wall_ms: Callable[[], WallMs],
     ) -> None:
@@ -59,7 +59,7 @@ class ReplicaRoles:
         self._table = table
         self._lag_time_max_ms = lag_time_max_ms
         self._events = events
-        self._isr_changes = isr_changes
+        self._isr_proposals = isr_proposals
         self._link = link
         self._wall_ms = wall_ms
         self._followed: dict[TopicPartition, str] = {}
@@ -128,7 +128,7 @@ class ReplicaRoles:
         proposal = leader.on_tick(now_ms, self._lag_time_max_ms, full)
         if proposal is not None:
             log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
-            self._isr_changes.propose_isr(partition, proposal)
+            self._isr_proposals.propose(partition, proposal)
 
     def take_offline(self, directory: LogDirectory) -> int:
         """Give up the replicas of a failed log directory; says how many there were."""

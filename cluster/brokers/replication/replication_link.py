@@ -9,7 +9,7 @@ from cluster.brokers.replication.follower_fetcher import (
     FetchOptions,
     FollowerFetcher,
 )
-from cluster.brokers.replication.leader_fetches import LeaderFetches, LeaderFetchPorts
+from cluster.brokers.replication.leader_fetches import LeaderActions, LeaderFetches
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SWEEP_MS, SegmentFiles
 from cluster.model.errors import PeerError
@@ -37,7 +37,7 @@ class ReplicationLink:
         host: str,
         options: FetchOptions,
         partition_max_bytes: int,
-        ports: LeaderFetchPorts,
+        actions: LeaderActions,
         random: Random,
         on_follower_high_watermark: Callable[[Partition], None],
         port: int = 0,
@@ -46,7 +46,7 @@ class ReplicationLink:
         self._loop = loop
         self._clock = clock
         self._options = options
-        self._ports = ports
+        self._actions = actions
         self._random = random
         self._on_follower_high_watermark = on_follower_high_watermark
         self._files = SegmentFiles()
@@ -62,7 +62,7 @@ class ReplicationLink:
         self._router = sockets.router(loop, host, self._on_request, port)
         self.endpoint = self._router.endpoint
         self.leader_side = LeaderFetches(
-            ports, options.machine, partition_max_bytes, self._send_answer
+            actions, options.machine, partition_max_bytes, self._send_answer
         )
         loop.call_every(_TICK_MS, self._on_tick)
         loop.call_every(SWEEP_MS, self._files.sweep)
@@ -141,7 +141,7 @@ class ReplicationLink:
             self._files,
             self._random,
             self._on_follower_high_watermark,
-            self._ports.note_failure,
+            self._actions.note_failure,
         )
         for partition in followed:
             fetcher.follow(partition)

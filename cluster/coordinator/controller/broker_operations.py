@@ -245,7 +245,7 @@ class LeadersWithRoom:
         """Nobody waits for an answer; the next controller is told what is full."""
 
 
-class IsrChanges:
+class IsrUpdates:
     """Proposals of leaders, each answered with an error code or its partition's new state."""
 
     def __init__(

@@ -136,7 +136,7 @@ class ControllerRequests:
 
     def _enqueue_isr_changes(self) -> None:
         self._driver.enqueue(
-            broker_operations.IsrChanges(self._driver.updates, self._take_isr_changes)
+            broker_operations.IsrUpdates(self._driver.updates, self._take_isr_changes)
         )
 
     def _take_isr_changes(self) -> list[tuple[AlterPartition, Reply]]:

@@ -249,12 +249,12 @@ def _changed(
     doubtful = () if has_leader else state.doubtful
     if not moved and (isr, eligible, doubtful) == (state.isr, state.eligible, state.doubtful):
         return None
-    return PartitionState(
-        state.replicas,
-        isr,
-        leader,
-        LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
-        PartitionEpoch(state.partition_epoch + 1),
-        eligible,
-        doubtful,
+    return replace(
+        state,
+        isr=isr,
+        leader=leader,
+        leader_epoch=LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
+        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+        eligible=eligible,
+        doubtful=doubtful,
     )

@@ -333,6 +333,8 @@ _read_partitions: Final = listed(
         partition_epoch=EPOCH,
         eligible=_BROKERS,
         doubtful=_DOUBTFUL,
+        adding=_BROKERS,
+        removing=_BROKERS,
     ),
     PARTITIONS_MAX,
 ).reader()
@@ -353,6 +355,8 @@ _PARTITIONS: Final = FieldType(
                 p.partition_epoch,
                 p.eligible,
                 p.doubtful,
+                p.adding,
+                p.removing,
             )
             for number, p in partitions.items()
         ],

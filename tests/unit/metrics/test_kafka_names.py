@@ -2,6 +2,7 @@
 
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.replication.partition import AppendCounts
 from cluster.dashboard.families import OWN_FAMILIES
 from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY
 from cluster.metrics.kafka_names import (
@@ -19,7 +20,6 @@ from cluster.metrics.stats_reader import read_memory
 from cluster.model.units import Unit
 from cluster.protocol.fetch_codec import FetchedPartition
 from tests.support.broker_stats import counted_values, pass_request
-from tests.support.led_partitions import a_leader_with
 
 
 def test_keys_and_names_are_unique():
@@ -124,7 +124,7 @@ def test_everything_fits_and_is_readable():
     counters.topics.known = {"t"}
     for api, version in ((1, 12), (18, None), (0, 11), (0, 13), (0, 13)):
         pass_request(counters, api, version)
-    counters.topics.on_appended("t", a_leader_with((1, 100), (9, 900)))
+    counters.topics.on_appended("t", AppendCounts(2, 10, 1000))
     counters.on_fetched(
         (
             [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])],

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
+from uuid import UUID
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
@@ -212,7 +213,15 @@ def _load_partitions(
             # A tool has assigned it without a state, or a controller has died in between.
             yield (
                 number,
-                PartitionState(replicas, replicas, NO_BROKER, LeaderEpoch(0), PartitionEpoch(-1)),
+                PartitionState(
+                    replicas,
+                    replicas,
+                    NO_BROKER,
+                    LeaderEpoch(0),
+                    PartitionEpoch(-1),
+                    adding=assignment.adding.get(number, ()),
+                    removing=assignment.removing.get(number, ()),
+                ),
             )
             continue
         with _naming(paths.partition_state(TopicPartition(name, number))):
@@ -228,6 +237,8 @@ def _load_partitions(
                 PartitionEpoch(stat.version),
                 record.eligible,
                 record.doubtful,
+                assignment.adding.get(number, ()),
+                assignment.removing.get(number, ()),
             ),
         )
 
@@ -289,9 +300,7 @@ def _writes(
 def _create_topic(
     client: KazooClient, topic: TopicState, epoch: ControllerEpoch
 ) -> Iterator[_Write]:
-    assignment = TopicAssignment(
-        topic.topic_id, {number: p.replicas for number, p in topic.partitions.items()}
-    )
+    assignment = _assignment(topic.topic_id, topic.partitions)
     # Kafka writes the configs first too: whoever sees the topic sees its configs.
     yield _put_configs(client, topic.name, topic.configs)
     yield _creation(paths.topic(topic.name), znodes.encode_topic(assignment))
@@ -319,9 +328,17 @@ def _change_partition(
 
 
 def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
-    replicas = {number: p.replicas for number, p in topic.partitions.items()}
-    replicas |= {p.partition: s.replicas for p, s in plan.added.items() if p.topic == topic.name}
-    return _assignment_write(topic.name, TopicAssignment(topic.topic_id, replicas))
+    added = {p.partition: state for p, state in plan.added.items() if p.topic == topic.name}
+    return _assignment_write(topic.name, _assignment(topic.topic_id, {**topic.partitions, **added}))
+
+
+def _assignment(topic_id: UUID, partitions: Mapping[int, PartitionState]) -> TopicAssignment:
+    return TopicAssignment(
+        topic_id,
+        {number: state.replicas for number, state in partitions.items()},
+        {number: state.adding for number, state in partitions.items() if state.adding},
+        {number: state.removing for number, state in partitions.items() if state.removing},
+    )
 
 
 def _assignment_write(name: str, assignment: TopicAssignment, version: int = -1) -> _Write:

@@ -1,7 +1,6 @@
 """Reads of committed records from logs with transactions, which Kafka wrote: Fetch, ListOffsets."""
 
 import logging
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +12,16 @@ from cluster.log.transaction_index import AbortedTransaction, read_transactions
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import batches_of
-from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch, fetched_in, list_offsets_of, offsets_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import fetch_from, produce_to, wanted
+from tests.support.transactional_batches import ABORT, COMMIT, data, marker
 
 COMMITTED = 1
 LATEST, MAX_TIMESTAMP = -1, -3
-ABORT, COMMIT = 0, 1
 LED = a_partition([BROKER], leader_epoch=1, partition_epoch=1)
-
-
-def data(offset: int, producer: int, *, is_transactional: bool = True) -> bytes:
-    """One record of a producer, whose timestamp grows with its offset."""
-    return bytes(
-        build_batch(
-            [NewRecord(b"%d" % offset, None, WALL_MS + offset)],
-            base_offset=offset,
-            producer=ProducerIdentity(producer, 0, offset),
-            leader_epoch=0,
-            is_transactional=is_transactional,
-        )
-    )
-
-
-def marker(offset: int, producer: int, kind: int) -> bytes:
-    """The end of a transaction."""
-    record = NewRecord(struct.pack(">hi", 0, 7), struct.pack(">hh", 0, kind), WALL_MS + offset)
-    return bytes(
-        build_batch(
-            [record],
-            base_offset=offset,
-            producer=ProducerIdentity(producer, 0, -1),
-            leader_epoch=0,
-            is_transactional=True,
-            is_control=True,
-        )
-    )
 
 
 def replicate(stage: HandlerStage, *batches: bytes) -> PartitionLog:

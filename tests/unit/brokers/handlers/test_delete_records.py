@@ -56,7 +56,7 @@ def reports(
     assert partition.leader is not None
     stage.follower_fetches(follower, partition, end)
     if partition.leader.on_follower_log_start(BrokerId(follower), Offset(log_start)):
-        stage.isr_changes.on_follower_log_start_moved(partition)
+        stage.events.on_moved(partition.id)
     stage.turn()
 
 

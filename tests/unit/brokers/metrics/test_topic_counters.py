@@ -1,9 +1,9 @@
 """What is counted of topics, of which only so many have a place."""
 
 from cluster.brokers.metrics.topic_counters import GAUGES, TopicTable
+from cluster.brokers.replication.partition import AppendCounts
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
-from tests.support.led_partitions import a_leader_with
 
 ONES = [1] * len(GAUGES)
 
@@ -19,7 +19,7 @@ class Table:
 
     def append(self, *topics: str) -> None:
         for topic in topics:
-            self.table.on_appended(topic, a_leader_with((2, 100)))
+            self.table.on_appended(topic, AppendCounts(1, 2, 100))
         self.table.sum_up()
 
     def stored(self, key: str = "MessagesInPerSec") -> dict[str, int]:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from cluster.brokers.metrics.topic_counters import GAUGES, TopicTable
 from cluster.brokers.metrics.topic_intervals import UNCHANGED_MS, DueTopic, TopicIntervals
+from cluster.brokers.replication.partition import AppendCounts
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.topics import METRICS_TOPIC
-from tests.support.led_partitions import a_leader_with
 
 WALL_MS = 1_700_000_000_000
 
@@ -35,7 +35,7 @@ class World:
 
     def append(self, topic: str, size_bytes: int = 100) -> None:
         """Two records of a client."""
-        self.table.on_appended(topic, a_leader_with((2, size_bytes)))
+        self.table.on_appended(topic, AppendCounts(1, 2, size_bytes))
 
     def look(self, after_ms: int = 1_000) -> list[DueTopic]:
         self.now_ms += after_ms

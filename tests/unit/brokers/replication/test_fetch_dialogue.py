@@ -13,8 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
-from cluster.brokers.replication.leader_fetches import LeaderFetches
-from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.leader_fetches import LeaderActions, LeaderFetches
 from cluster.brokers.replication.partition import HIGH_WATERMARK, Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.log.directory_room import DirectoryRoom
@@ -79,28 +78,22 @@ class Dialogue:
         self.by_file = by_file
         self.restart_follower()
 
-    # what the leader's side needs of its broker
-
-    def find_partition(self, partition: TopicPartition) -> Partition | None:
-        return self.leading.get(partition)
-
-    def on_high_watermark_moved(self, partition: Partition) -> None:
-        self.leader_side.on_high_watermark_moved(partition.id)
-
-    def on_follower_log_start_moved(self, partition: Partition) -> None:
-        pass
-
-    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        pass
-
-    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
-        raise failure
-
     # what happens
 
     def restart_leader(self) -> None:
         """It knows nothing of who fetches from it."""
-        self.leader_side = LeaderFetches(self, "here", 1000, self._send_answer)
+
+        def fail(_partition: TopicPartition, failure: StorageFailed) -> None:
+            raise failure
+
+        actions = LeaderActions(
+            find_partition=self.leading.get,
+            on_high_watermark_moved=self._on_high_watermark_moved,
+            on_follower_log_start_moved=lambda _: None,
+            propose_isr=lambda _partition, _proposal: None,
+            note_failure=fail,
+        )
+        self.leader_side = LeaderFetches(actions, "here", 1000, self._send_answer)
 
     def restart_follower(self) -> None:
         """It begins with nothing but its files."""
@@ -176,6 +169,9 @@ class Dialogue:
         self.files.close()
         for partition in [*self.leading.values(), *self.following.values()]:
             partition.log.close(flush=False)
+
+    def _on_high_watermark_moved(self, partition: Partition) -> None:
+        self.leader_side.on_high_watermark_moved(partition.id)
 
     def _send_answer(self, _identity: bytes, answer: FetchAnswer) -> bool:
         if self.is_leader_cut_off:

@@ -50,7 +50,7 @@ class Leader:
         self.stage.update(a_topic("t", a_partition([BROKER, OTHER]), a_partition([OTHER, BROKER])))
         self.stage.connect().call(produce_to(("t", 0, a_batch(b"a", b"b", b"c")), acks=1))
         self.answers: list[FetchAnswer] = []
-        self.side = LeaderFetches(self.stage.isr_changes, "here", 1 << 20, self._send)
+        self.side = LeaderFetches(self.stage.leader_actions, "here", 1 << 20, self._send)
         self.now_ms = self.stage.loop.now_ms
 
     def _send(self, _identity: bytes, answer: FetchAnswer) -> bool:

@@ -30,7 +30,7 @@ def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path)
         closed.unlink()
         answers: list[FetchAnswer] = []
         leader_side = LeaderFetches(
-            stage.isr_changes, "here", 1000, lambda _identity, answer: not answers.append(answer)
+            stage.leader_actions, "here", 1000, lambda _identity, answer: not answers.append(answer)
         )
         positions = [
             FetchPosition("t", number, LeaderEpoch(0), Offset(0), LeaderEpoch(-1), Offset(0))

@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
 from cluster.model.clocks import MonotonicMs
+from cluster.model.cluster import PartitionState
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
@@ -39,11 +40,25 @@ def fetch(
 
 
 def append(leader: LeaderReplica, end: int, now_ms: MonotonicMs = BEGIN) -> bool:
-    return leader.on_appended(Offset(end), 100, now_ms)
+    return leader.on_appended(Offset(end), now_ms)
 
 
 def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
     return leader.on_isr_committed(map(BrokerId, isr), PartitionEpoch(epoch))
+
+
+def reassigned(
+    leader: LeaderReplica, *replicas: int, isr: tuple[int, ...], epoch: int, now_ms: int = 0
+) -> bool:
+    """The controller has written other replicas in the same leader epoch."""
+    state = PartitionState(
+        tuple(map(BrokerId, replicas)),
+        tuple(map(BrokerId, isr)),
+        ONE,
+        leader.leader_epoch,
+        PartitionEpoch(epoch),
+    )
+    return leader.on_state_committed(state, MonotonicMs(now_ms))
 
 
 def tick(leader: LeaderReplica, now_ms: MonotonicMs) -> IsrProposal | None:
@@ -301,6 +316,84 @@ def test_a_follower_that_fetches_but_falls_behind_leaves():
 def test_the_leader_itself_always_stays():
     leader = a_leader(end=10)
     assert tick(leader, MonotonicMs(10**6)).isr == (1,)
+
+
+# Replicas that change within a leader epoch
+
+
+def test_followers_that_stay_keep_their_progress_when_the_replicas_change():
+    leader = a_leader(end=10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 7)
+    assert not reassigned(leader, 1, 2, 3, 4, isr=(1, 2, 3), epoch=8)
+    assert leader.high_watermark == 7
+    assert [leader.followers[b].log_end_offset for b in (TWO, THREE, FOUR)] == [10, 7, -1]
+    assert leader.leader_epoch == 4
+
+
+def test_added_replica_joins_the_isr_once_it_has_everything():
+    leader = a_leader(end=10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 10)
+    reassigned(leader, 1, 2, 3, 4, isr=(1, 2, 3), epoch=8)
+    assert fetch(leader, 4, 9) is None
+    proposal = fetch(leader, 4, 10)
+    assert proposal is not None
+    assert (proposal.isr, proposal.partition_epoch) == ((1, 2, 3, 4), 8)
+
+
+def test_added_replica_is_not_lagging_before_it_could_fetch():
+    leader = a_leader(isr=(1, 2, 3), end=10)
+    reassigned(leader, 1, 2, 3, 4, isr=(1, 2, 3), epoch=8, now_ms=5_000)
+    assert leader.followers[FOUR].last_caught_up_ms == 5_000
+
+
+def test_high_watermark_moves_when_the_slowest_replica_is_removed():
+    leader = a_leader(end=10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 4)
+    assert leader.high_watermark == 4
+    assert reassigned(leader, 1, 2, isr=(1, 2), epoch=8)
+    assert leader.high_watermark == 10
+    assert leader.outsiders == set()
+
+
+def test_fetch_of_a_removed_replica_changes_nothing():
+    leader = a_leader(end=10)
+    reassigned(leader, 1, 2, isr=(1, 2), epoch=8)
+    assert leader.on_follower_fetch(THREE, Offset(10), BEGIN) == (False, None)
+    assert THREE not in leader.followers
+
+
+def test_min_isr_follows_the_number_of_replicas():
+    leader = LeaderReplica(
+        ONE, LeaderEpoch(4), (ONE,), (ONE,), PartitionEpoch(7), Offset(0), Offset(0), BEGIN, 2
+    )
+    assert append(leader, 5) is True
+    reassigned(leader, 1, 2, isr=(1,), epoch=8)
+    assert append(leader, 6) is False, "two in-sync replicas are required now"
+    reassigned(leader, 1, isr=(1,), epoch=9)
+    assert leader.high_watermark == 6
+
+
+def test_replicas_of_a_known_partition_epoch_change_nothing():
+    leader = a_leader(end=10)
+    assert not reassigned(leader, 1, 2, isr=(1, 2), epoch=7)
+    assert not reassigned(leader, 1, 2, isr=(1, 2), epoch=6)
+    assert (leader.isr, set(leader.followers)) == ((1, 2, 3), {TWO, THREE})
+
+
+def test_proposal_in_flight_is_over_when_the_replicas_change():
+    leader = a_leader(isr=(1, 2), end=10)
+    fetch(leader, 2, 10)
+    proposal = fetch(leader, 3, 10)
+    assert proposal is not None
+    reassigned(leader, 1, 2, 3, 4, isr=(1, 2), epoch=8)
+    assert leader.pending_isr is None
+    assert not leader.on_proposal_refused(proposal, BEGIN)
+    again = fetch(leader, 3, 10)
+    assert again is not None
+    assert again.partition_epoch == 8
 
 
 class AnyFate(RuleBasedStateMachine):

@@ -233,12 +233,30 @@ def test_an_answer_to_a_proposal_of_an_earlier_epoch_is_nothing(
     old = IsrProposal((BrokerId(BROKER),), LeaderEpoch(3), PartitionEpoch(3))
     outcome = a_partition(ALL, isr=[BROKER], partition_epoch=99) if answer == "state" else answer
 
-    stage.isr_changes.on_answered(T0, old, outcome)
-    stage.isr_changes.on_answered(TopicPartition("none", 0), old, outcome)
+    stage.isr_proposals.on_answered(T0, old, outcome)
+    stage.isr_proposals.on_answered(TopicPartition("none", 0), old, outcome)
 
     leader = stage.partition("t").leader
     assert leader is not None
     assert leader.isr == tuple(ALL)
+
+
+def test_leader_adopts_other_replicas_of_its_epoch_and_commits_without_the_removed_one(
+    stage: HandlerStage,
+) -> None:
+    stage.update(led_by(BROKER, 0, isr=[BROKER, OTHER]))
+    client = stage.connect()
+    client.call(produce_to(("t", 0, a_batch()), timeout_ms=2 * LAG_MS))
+    leader = stage.partition("t").leader
+    assert client.receive() is None
+
+    stage.update(a_topic("t", a_partition([BROKER], partition_epoch=5)))
+    stage.turn()
+
+    assert stage.partition("t").leader is leader, "the role is the same"
+    assert leader is not None
+    assert leader.followers == {}
+    assert codes_of(produced_in(client.receive())) == [0]
 
 
 def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
@@ -251,7 +269,7 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     assert client.receive() is None
 
     written = a_partition(ALL, isr=[BROKER], partition_epoch=1)
-    stage.isr_changes.on_answered(partition, proposal, written)
+    stage.isr_proposals.on_answered(partition, proposal, written)
     stage.turn()
 
     assert codes_of(produced_in(client.receive())) == [0]

@@ -346,6 +346,36 @@ def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
     assert (kept.topic_id, kept.replicas, kept.adding) == (first, {0: (1,)}, {0: (2,)})
 
 
+def test_a_document_from_before_reassignments_has_no_adding_or_removing_replicas(client):
+    version = elected(client)
+    client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1,2]}}')
+    state = store_of(client).topics.load(version).state.topics["orders"].partitions[0]
+    assert (state.replicas, state.adding, state.removing) == ((1, 2), (), ())
+
+
+def test_adding_and_removing_replicas_are_kept_when_partitions_are_added(client):
+    version = elected(client)
+    made = a_topic("orders", a_partition([1, 2, 3]), a_partition([1]))
+    commit(client, Plan(created=[made]), ClusterState(), version)
+    document = (
+        b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAABw","partitions":{"0":[1,2,3],"1":[1]},'
+        b'"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]}}'
+    )
+    client.set(paths.topic("orders"), document)
+    loaded = store_of(client).topics.load(version).state
+    state = loaded.topics["orders"].partitions[0]
+    assert (state.adding, state.removing) == ((3,), (1,))
+
+    plan = Plan(added={TopicPartition("orders", 2): a_partition([2])})
+    commit(client, plan, loaded, version)
+
+    kept = znodes.decode_topic(client.get(paths.topic("orders"))[0])
+    assert kept.replicas == {0: (1, 2, 3), 1: (1,), 2: (2,)}
+    assert (kept.adding, kept.removing) == ({0: (3,)}, {0: (1,)})
+    again = store_of(client).topics.load(version).state.topics["orders"].partitions[0]
+    assert again == state
+
+
 def test_only_the_controller_gives_topics_ids(client):
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
