@@ -4,6 +4,8 @@ Kafka: `GroupCoordinatorShard.replay`. No record may stop the loading: one that 
 counted and ignored.
 """
 
+from collections import Counter
+
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
 from cluster.coordinator.groups.consumer.loading import ConsumerLoading
 from cluster.coordinator.groups.consumer.records import CONSUMER_KEYS, read_consumer_key
@@ -41,10 +43,23 @@ class Loading:
         self._max_size = parts.options.max_size
         self._rebalancing = rebalancing
         self._commits = commits
-        self.report = LoadReport()
-        self._loaded = self.report.loaded
+        self._report = LoadReport()
+        self._offset_count = 0
+        self._group_count = 0
+        self._tombstone_count = 0
         self._of_interest: set[str] = set()
         """Groups that have had members, or whose records were deleted: `finish` checks them."""
+
+    @property
+    def report(self) -> LoadReport:
+        """What the records replayed so far were. Each record of the newer consumer protocol counts
+        as a group."""
+        self._report.loaded = +Counter(
+            offsets=self._offset_count,
+            groups=self._group_count,
+            tombstones=self._tombstone_count,
+        )
+        return self._report
 
     def finish(self, now: Moment) -> None:
         """All records were replayed: start the sessions of members, and remove empty groups."""
@@ -81,16 +96,16 @@ class Loading:
             else:
                 self._load_offset(*named, value, producer_id)
         except UnknownRecord as unknown:
-            self.report.note_unknown(str(unknown))
+            self._report.note_unknown(str(unknown))
         except CorruptRecord as corrupt:
-            self.report.note_corrupt(str(corrupt))
+            self._report.note_corrupt(str(corrupt))
 
     def _load_consumer(self, key: bytes, value: bytes | None) -> None:
         self._consumers.load(read_consumer_key(key), value)
         if value is None:
-            self._loaded["tombstones"] += 1
+            self._tombstone_count += 1
         else:
-            self._loaded["groups"] += 1
+            self._group_count += 1
 
     def _load_offset(
         self, group_id: str, topic: str, partition: int, value: bytes, producer_id: int
@@ -99,14 +114,14 @@ class Loading:
         group = self._groups.get(group_id)
         if group is None:
             group = self._groups[group_id] = ClassicGroup(group_id)
-        self._loaded["offsets"] += 1
+        self._offset_count += 1
         if producer_id == NO_PRODUCER_ID:
             group.offsets.set(topic, partition, committed)
         else:
             self._commits.note_transactional(producer_id, group, (topic, partition, committed))
 
     def _remove_offset(self, group_id: str, topic: str, partition: int) -> None:
-        self._loaded["tombstones"] += 1
+        self._tombstone_count += 1
         group = self._groups.get(group_id)
         if group is not None:
             group.offsets.remove(topic, partition)
@@ -116,14 +131,14 @@ class Loading:
         stored = None if value is None else read_group_value(value)
         group = self._groups.get(group_id)
         if stored is None:
-            self._loaded["tombstones"] += 1
+            self._tombstone_count += 1
             if group is not None:
                 group.clear()
                 self._of_interest.add(group_id)
             return
         if group is None:
             group = self._groups[group_id] = ClassicGroup(group_id)
-        self._loaded["groups"] += 1
+        self._group_count += 1
         protocol_name = stored.protocol_name or ""
         unique = {each.member_id: each for each in stored.members}
         members = [self._member(group, each, protocol_name) for each in unique.values()]
