@@ -99,21 +99,21 @@ def assigned_in(answer: Any) -> dict[Any, list[int]] | None:
 
 
 def joined(stage: HandlerStage, member: str = "m", **options: Any) -> StageConnection:
-    """A member with all that it is to have, on a connection of its own."""
+    """A member with all of its partitions, on a connection of its own."""
     client = stage.connect()
     answer = client.call(joining(member, **options))
     assert (answer.error_code, answer.error_message) == (0, None)
     return client
 
 
-def test_a_member_joins_and_is_told_its_partitions(coordinator: HandlerStage) -> None:
+def test_a_member_joins_and_gets_its_partitions(coordinator: HandlerStage) -> None:
     answer = coordinator.connect().call(joining("m"))
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 1)
     assert answer.heartbeat_interval.total_seconds() == 5
     assert assigned_in(answer) == {topic_id("t"): [0, 1]}
 
 
-def test_before_version_1_the_coordinator_chooses_the_member_id(coordinator: HandlerStage) -> None:
+def test_the_coordinator_chooses_the_member_id_before_version_1(coordinator: HandlerStage) -> None:
     answer = coordinator.connect().call(joining("", version=0))
     assert answer.error_code == 0
     assert len(answer.member_id) >= 22
@@ -131,7 +131,7 @@ def test_before_version_1_the_coordinator_chooses_the_member_id(coordinator: Han
         (beat("m", 0, regex="(", owned=[], rebalance_ms=1), ErrorCode.invalid_regular_expression),
     ],
 )
-def test_a_wrong_heartbeat_is_refused_in_words(
+def test_an_invalid_heartbeat_is_refused_with_a_message(
     coordinator: HandlerStage, asked: Any, code: int
 ) -> None:
     answer = coordinator.connect().call(asked)
@@ -221,7 +221,7 @@ def test_offsets_are_committed_with_the_members_epoch(coordinator: HandlerStage)
     assert fetched == (0, {(topic_id("t"), 0): (5, 0)})
 
 
-def test_a_member_that_leaves_makes_the_group_empty(coordinator: HandlerStage) -> None:
+def test_the_group_is_empty_when_its_member_leaves(coordinator: HandlerStage) -> None:
     client = joined(coordinator)
     (deleted,) = client.call(delete_groups("g")).results
     assert deleted.error_code == ErrorCode.non_empty_group
@@ -235,7 +235,7 @@ def test_a_member_that_leaves_makes_the_group_empty(coordinator: HandlerStage) -
     assert group.error_code == NOT_FOUND
 
 
-def test_a_session_that_ends_takes_the_partitions(coordinator: HandlerStage) -> None:
+def test_a_member_loses_its_partitions_when_its_session_ends(coordinator: HandlerStage) -> None:
     joined(coordinator, "a")
     other = joined(coordinator, "b")
     answer = other.call(beat("b", 2))
@@ -247,7 +247,7 @@ def test_a_session_that_ends_takes_the_partitions(coordinator: HandlerStage) -> 
     assert [each.member_id for each in group.members] == ["b"]
 
 
-def test_a_groups_own_timings_are_in_force(coordinator: HandlerStage) -> None:
+def test_timings_of_a_group_override_those_of_the_broker(coordinator: HandlerStage) -> None:
     texts, wall_ms = {"consumer.heartbeat.interval.ms": "7000"}, coordinator.clock.wall_ms()
     coordinator.store.call(lambda store: store.configs.write(group_config("g"), texts, -1, wall_ms))
     coordinator.core.groups.configs.load_at_start()
@@ -264,7 +264,7 @@ def test_new_partitions_are_assigned_at_the_next_heartbeat(coordinator: HandlerS
     assert (answer.member_epoch, assigned_in(answer)) == (2, {topic_id("t"): [0, 1, 2]})
 
 
-def test_topics_that_an_expression_matches_are_assigned_when_they_come(
+def test_topics_that_match_an_expression_are_assigned_when_they_are_created(
     coordinator: HandlerStage,
 ) -> None:
     client = joined(coordinator, topics=(), regex="t.*")
@@ -280,7 +280,7 @@ def test_topics_that_an_expression_matches_are_assigned_when_they_come(
     assert seen >= {topic_id("tt"), topic_id("t")}
 
 
-def test_another_coordinator_is_named_when_leadership_moves(coordinator: HandlerStage) -> None:
+def test_another_coordinator_is_found_when_leadership_moves(coordinator: HandlerStage) -> None:
     client = joined(coordinator)
     lead_offsets_topic(
         coordinator, partitions=3, replicas=(OTHER, BROKER), leader_epoch=LeaderEpoch(9)
@@ -290,11 +290,11 @@ def test_another_coordinator_is_named_when_leadership_moves(coordinator: Handler
     assert group.error_code == NOT_COORDINATOR
 
 
-def test_without_the_offsets_topic_nobody_coordinates(stage: HandlerStage) -> None:
+def test_heartbeats_are_refused_without_the_offsets_topic(stage: HandlerStage) -> None:
     assert stage.connect().call(joining("m")).error_code == NOT_COORDINATOR
 
 
-def test_the_protocol_can_be_switched_off(tmp_path: Path) -> None:
+def test_requests_are_refused_when_the_protocol_is_disabled(tmp_path: Path) -> None:
     settings = {"group.coordinator.rebalance.protocols": "classic"}
     with HandlerStage(tmp_path / "data", settings) as stage:
         lead_offsets_topic(stage)

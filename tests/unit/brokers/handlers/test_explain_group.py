@@ -35,7 +35,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def frame(body: bytes, version: int = 0) -> bytes:
-    """A request with the header of older versions, client id `tool`."""
+    """A request with the older header and the client id `tool`."""
     return struct.pack(">hhih", OwnApiKey.EXPLAIN_GROUP, version, 7, 4) + b"tool" + body
 
 
@@ -53,7 +53,7 @@ def one_member(stage: HandlerStage) -> Member:
     return member
 
 
-def test_the_coordinator_tells_what_it_knows(stage: HandlerStage) -> None:
+def test_the_coordinator_explains_a_group(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     member = one_member(stage)
     stage.pass_time(1_000)
@@ -67,11 +67,11 @@ def test_the_coordinator_tells_what_it_knows(stage: HandlerStage) -> None:
     assert (rebalance.generation_id, rebalance.is_over) == (1, True)
 
 
-def test_a_former_coordinator_tells_what_it_kept(stage: HandlerStage) -> None:
+def test_a_former_coordinator_returns_the_history_it_kept(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     first, second = one_member(stage), Member(stage)
     stage.pass_time(500)
-    assert second.join() is None  # the first has to join again
+    assert second.join() is None  # until the first has rejoined
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
     stage.pass_time(500)
     told = explain(stage)
@@ -89,8 +89,8 @@ def test_a_former_coordinator_tells_what_it_kept(stage: HandlerStage) -> None:
     assert len(told.former) == 1
 
 
-def test_groups_that_are_not_there(stage: HandlerStage) -> None:
-    assert explain(stage).code is ErrorCode.group_id_not_found  # there is no topic for offsets yet
+def test_an_unknown_group_is_not_found(stage: HandlerStage) -> None:
+    assert explain(stage).code is ErrorCode.group_id_not_found  # the topic does not exist yet
     lead_offsets_topic(stage, replicas=[OTHER])
     assert explain(stage).code is ErrorCode.not_coordinator
     lead_offsets_topic(stage, leader_epoch=LeaderEpoch(1))
@@ -100,14 +100,14 @@ def test_groups_that_are_not_there(stage: HandlerStage) -> None:
     assert explain(stage).code is ErrorCode.none
 
 
-def test_a_name_that_no_group_can_have(stage: HandlerStage) -> None:
+def test_an_invalid_group_id_is_refused(stage: HandlerStage) -> None:
     for _ in range(2):
         told = explain(stage, "g" * 0x8000)
         assert (told.code, told.group) == (ErrorCode.invalid_group_id, None)
         lead_offsets_topic(stage)
 
 
-def test_a_partition_that_is_being_loaded_says_so(stage: HandlerStage) -> None:
+def test_a_request_is_refused_while_the_partition_is_loading(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage)
     partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
@@ -144,7 +144,7 @@ def stint(count: int, since_ms: int = 0, broker: int = OTHER) -> FormerStint:
     return FormerStint(broker, since_ms, since_ms + 1, rebalances)
 
 
-def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
+def test_kept_histories_are_bounded_and_the_oldest_are_evicted() -> None:
     kept = FormerHistories(most=10)
     kept.keep(0, "a", [stint(4)])
     kept.keep(1, "b", [stint(4)])
@@ -169,7 +169,7 @@ def asked_to_keep(stage: HandlerStage) -> list[tuple[str, KeepHistories]]:
     ]
 
 
-def test_the_next_coordinator_is_told(stage: HandlerStage, tmp_path: Path) -> None:
+def test_histories_are_sent_to_the_next_coordinator(stage: HandlerStage, tmp_path: Path) -> None:
     lead_offsets_topic(stage)
     one_member(stage)
     moved = a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1))
@@ -179,14 +179,14 @@ def test_the_next_coordinator_is_told(stage: HandlerStage, tmp_path: Path) -> No
     with HandlerStage(tmp_path / "other", number=OTHER) as other:
         replies: list[object] = []
         other.link.receive(message, replies.append)
-        assert isinstance(replies[0], Refusal)  # it has not heard of any groups yet
+        assert isinstance(replies[0], Refusal)  # its metadata has no offsets topic yet
         other.update(moved)
         other.link.receive(message, replies.append)
         other.link.receive(message, replies.append)
         assert replies[1:] == [Acknowledged(ErrorCode.none)] * 2
         (known,) = explain(other).former
         assert (known.broker, len(known.rebalances)) == (BROKER, 1)
-        # and that one hands it on in its turn
+        # which sends them to its own successor
         other.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([THIRD, OTHER], leader_epoch=2)))
         ((_, again),) = asked_to_keep(other)
         assert again == message
@@ -194,7 +194,7 @@ def test_the_next_coordinator_is_told(stage: HandlerStage, tmp_path: Path) -> No
         assert isinstance(replies[-1], Refusal)
 
 
-def test_nothing_is_handed_on_where_nothing_is_known(stage: HandlerStage) -> None:
+def test_no_message_is_sent_without_histories(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
     assert asked_to_keep(stage) == []
@@ -214,7 +214,7 @@ def test_a_message_of_histories_is_bounded(stage: HandlerStage) -> None:
     assert read_kept(message.histories[0]).group_id == "last"
 
 
-def test_no_client_is_told_of_it(stage: HandlerStage) -> None:
+def test_the_request_is_not_in_api_versions(stage: HandlerStage) -> None:
     answer = stage.connect().exchange(struct.pack(">hhih", 18, 0, 7, -1))
     assert answer is not None
     assert struct.pack(">h", OwnApiKey.EXPLAIN_GROUP) not in answer

@@ -82,7 +82,7 @@ def found_in(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_the_coordinator_is_who_leads_the_groups_partition(
+def test_the_coordinator_is_the_leader_of_the_groups_partition(
     stage: HandlerStage, version: int
 ) -> None:
     lead_offsets_topic(stage, replicas=[OTHER, BROKER])
@@ -91,9 +91,7 @@ def test_the_coordinator_is_who_leads_the_groups_partition(
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_missing_topic_is_created_and_nobody_coordinates_meanwhile(
-    stage: HandlerStage, version: int
-) -> None:
+def test_find_coordinator_creates_a_missing_topic(stage: HandlerStage, version: int) -> None:
     found = found_in(stage.connect().call(find_coordinator("g", version=version)))
     code = ErrorCode.coordinator_not_available
     assert (found.error_code, found.node_id, found.port) == (code, -1, -1)
@@ -101,7 +99,7 @@ def test_a_missing_topic_is_created_and_nobody_coordinates_meanwhile(
     assert wanted == [CreateTopics((CONSUMER_OFFSETS_TOPIC,), None)]
 
 
-def test_why_the_topic_is_not_created_is_said(
+def test_the_reason_is_logged_when_the_topic_is_not_created(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.connect().call(find_coordinator("g"))
@@ -113,7 +111,7 @@ def test_why_the_topic_is_not_created_is_said(
     assert reason in line.getMessage()
 
 
-def test_several_groups_are_found_at_once(stage: HandlerStage) -> None:
+def test_find_coordinator_answers_for_several_groups(stage: HandlerStage) -> None:
     led = a_partition([BROKER]), a_partition([OTHER])
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, *led))
     answer = stage.connect().call(find_coordinator("a", "b", "a"))
@@ -124,7 +122,7 @@ def test_several_groups_are_found_at_once(stage: HandlerStage) -> None:
     ]
 
 
-def test_a_dead_leader_is_not_named(stage: HandlerStage) -> None:
+def test_find_coordinator_names_no_dead_leader(stage: HandlerStage) -> None:
     lead_offsets_topic(stage, replicas=[OTHER, BROKER])
     stage.break_connection(OTHER)
     found = found_in(stage.connect().call(find_coordinator("g")))
@@ -132,7 +130,7 @@ def test_a_dead_leader_is_not_named(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_a_transactional_id_is_refused_with_what_ends_each_clients_attempt(
+def test_a_transactional_id_is_refused_with_an_error_that_clients_do_not_retry(
     coordinator: HandlerStage, version: int
 ) -> None:
     asked = find_coordinator("payments", version=version, key_type=1)
@@ -147,7 +145,9 @@ def test_a_transactional_id_is_refused_with_what_ends_each_clients_attempt(
 
 
 @pytest.mark.parametrize("key_type", [2, 7])
-def test_only_groups_have_coordinators(coordinator: HandlerStage, key_type: int) -> None:
+def test_find_coordinator_refuses_other_keys_than_groups(
+    coordinator: HandlerStage, key_type: int
+) -> None:
     found = found_in(coordinator.connect().call(find_coordinator("x", key_type=key_type)))
     assert (found.error_code, found.node_id) == (ErrorCode.invalid_request, -1)
 
@@ -168,7 +168,7 @@ REQUESTS = [
 
 
 def code_in(answer: Any) -> int:
-    """The code that an answer about one group has, wherever it stands."""
+    """The error code of a response about one group, at any place."""
     for place in ("groups", "results"):
         if hasattr(answer, place):
             return int(getattr(answer, place)[0].error_code)
@@ -178,7 +178,7 @@ def code_in(answer: Any) -> int:
 
 
 def codes_of_all(stage: HandlerStage) -> set[int]:
-    """The codes of the answers to all requests, which come at once."""
+    """The codes of the responses to all requests, which are answered immediately."""
     client = stage.connect()
     codes = set()
     for asked in REQUESTS:
@@ -187,13 +187,13 @@ def codes_of_all(stage: HandlerStage) -> set[int]:
     return codes
 
 
-def test_whoever_does_not_coordinate_says_so(stage: HandlerStage) -> None:
+def test_requests_are_refused_by_a_broker_that_does_not_coordinate(stage: HandlerStage) -> None:
     assert codes_of_all(stage) == {NOT_COORDINATOR}
     lead_offsets_topic(stage, replicas=[OTHER, BROKER])
     assert codes_of_all(stage) == {NOT_COORDINATOR}
 
 
-def test_a_coordinator_that_loads_says_so(stage: HandlerStage) -> None:
+def test_requests_are_refused_while_the_coordinator_is_loading(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage, "known")
     partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
@@ -219,11 +219,11 @@ def test_a_coordinator_that_loads_says_so(stage: HandlerStage) -> None:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_some_requests_need_a_name(coordinator: HandlerStage, asked: Any) -> None:
+def test_requests_without_a_group_id_are_refused(coordinator: HandlerStage, asked: Any) -> None:
     assert code_in(coordinator.connect().call(asked)) == ErrorCode.invalid_group_id
 
 
-def test_a_group_may_have_a_long_name(coordinator: HandlerStage) -> None:
+def test_a_group_may_have_a_long_id(coordinator: HandlerStage) -> None:
     member = one_member(coordinator, "g" * 300)
     assert member.beat() == 0
 
@@ -248,7 +248,7 @@ TOO_LONG = "x" * 0x8000
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_a_group_whose_name_no_record_can_hold_is_refused(
+def test_a_group_id_that_no_record_can_hold_is_refused(
     coordinator: HandlerStage, asked: Any
 ) -> None:
     answer = coordinator.connect().call(asked)
@@ -258,16 +258,16 @@ def test_a_group_whose_name_no_record_can_hold_is_refused(
     assert coordinator.connect().call(list_groups()).groups == ()
 
 
-def test_the_longest_name_of_a_group_is_stored(coordinator: HandlerStage) -> None:
+def test_the_longest_group_id_is_stored(coordinator: HandlerStage) -> None:
     name = TOO_LONG[1:]
     member = one_member(coordinator, name)
     assert committed_in(member.commit({T0: 5})) == [0]
-    coordinator.pass_time(SESSION_MS)  # the record of the empty group
+    coordinator.pass_time(SESSION_MS)  # writes the record of the empty group
     answer = coordinator.connect().call(describe_groups(name))
     assert answer.groups[0].group_state == "Empty"
 
 
-def test_the_longest_name_of_a_member_is_stored(coordinator: HandlerStage) -> None:
+def test_the_longest_member_id_is_stored(coordinator: HandlerStage) -> None:
     client, instance = coordinator.connect(), "i" * (0x7FFF - 37)
     joined = client.call(join_group("g", instance=instance))
     assert len(joined.member_id) == 0x7FFF
@@ -275,7 +275,7 @@ def test_the_longest_name_of_a_member_is_stored(coordinator: HandlerStage) -> No
     assert client.call(syncing).assignment == b"mine"
 
 
-def test_of_a_members_long_client_id_the_beginning_and_the_hash_are_kept(
+def test_a_long_client_id_of_a_member_is_kept_as_its_beginning_and_hash(
     coordinator: HandlerStage,
 ) -> None:
     client = coordinator.connect()
@@ -292,7 +292,7 @@ def test_of_a_members_long_client_id_the_beginning_and_the_hash_are_kept(
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_one_member_joins_works_and_leaves(coordinator: HandlerStage, version: int) -> None:
+def test_one_member_joins_heartbeats_and_leaves(coordinator: HandlerStage, version: int) -> None:
     client = coordinator.connect()
     joined = client.call(join_group("g", version=version))
     if version >= 4:
@@ -321,7 +321,7 @@ def test_one_member_joins_works_and_leaves(coordinator: HandlerStage, version: i
     assert client.call(heartbeat("g", member, 1)).error_code == ErrorCode.unknown_member_id
 
 
-def test_a_second_member_waits_for_the_first(coordinator: HandlerStage) -> None:
+def test_a_second_member_waits_until_the_first_rejoins(coordinator: HandlerStage) -> None:
     first, second = one_member(coordinator), Member(coordinator)
     assert second.join() is None
     assert first.beat() == ErrorCode.rebalance_in_progress
@@ -339,7 +339,9 @@ def test_a_second_member_waits_for_the_first(coordinator: HandlerStage) -> None:
     assert (first.beat(), second.beat()) == (0, 0)
 
 
-def test_a_client_that_goes_away_while_it_waits_stays_a_member(coordinator: HandlerStage) -> None:
+def test_a_client_stays_a_member_when_it_disconnects_while_joining(
+    coordinator: HandlerStage,
+) -> None:
     first, second = one_member(coordinator), Member(coordinator)
     assert second.join() is None
     second.connection.close()
@@ -355,7 +357,9 @@ def test_a_client_that_goes_away_while_it_waits_stays_a_member(coordinator: Hand
     assert first.others == [first.id]
 
 
-def test_a_silent_member_is_removed_after_its_session(coordinator: HandlerStage) -> None:
+def test_a_member_without_heartbeats_is_removed_after_its_session(
+    coordinator: HandlerStage,
+) -> None:
     member = one_member(coordinator)
     coordinator.pass_time(SESSION_MS - 1)
     assert member.beat() == 0
@@ -364,7 +368,7 @@ def test_a_silent_member_is_removed_after_its_session(coordinator: HandlerStage)
     assert member.beat() == ErrorCode.unknown_member_id
 
 
-def test_where_a_member_is_and_what_it_has(coordinator: HandlerStage) -> None:
+def test_describe_shows_the_host_and_the_assignment_of_a_member(coordinator: HandlerStage) -> None:
     member = one_member(coordinator)
     for version in range(7):
         answer = coordinator.connect().call(
@@ -378,7 +382,7 @@ def test_where_a_member_is_and_what_it_has(coordinator: HandlerStage) -> None:
         assert (described.client_id, described.client_host) == (
             "wire",
             "/",
-        )  # a stage has no addresses
+        )  # connections of the stage have no addresses
         assert described.member_metadata == b"subscription"
         assert described.member_assignment == member.id.encode()
         assert missing.group_state == "Dead"
@@ -417,7 +421,7 @@ def test_groups_are_listed_by_state_and_type(coordinator: HandlerStage) -> None:
     assert listed([], ["consumer"]) == []
 
 
-def test_sync_must_name_the_protocol_since_version_5(coordinator: HandlerStage) -> None:
+def test_sync_must_name_the_protocol_from_version_5_on(coordinator: HandlerStage) -> None:
     member = one_member(coordinator)
     asked = sync_group("g", member.id, 1, protocol=None)
     answer = member.connection.call(asked)
@@ -455,7 +459,7 @@ def test_offsets_are_fetched_in_every_version(coordinator: HandlerStage, version
         assert fetched_in(whole) == (0, {(name, 0): (42, 0)})
 
 
-def test_what_does_not_exist_is_refused_for_itself(coordinator: HandlerStage) -> None:
+def test_unknown_topics_and_partitions_are_refused_individually(coordinator: HandlerStage) -> None:
     client = coordinator.connect()
     offsets = {T0: 1, ("t", 9): 1, ("none", 0): 1, ("t", 1): 2}
     unknown = ErrorCode.unknown_topic_or_partition
@@ -475,7 +479,7 @@ def test_what_does_not_exist_is_refused_for_itself(coordinator: HandlerStage) ->
     )
 
 
-def test_only_a_member_of_the_generation_commits(coordinator: HandlerStage) -> None:
+def test_only_a_member_of_the_generation_may_commit(coordinator: HandlerStage) -> None:
     member = one_member(coordinator)
     assert committed_in(member.commit({T0: 5})) == [0]
     client = coordinator.connect()
@@ -490,7 +494,7 @@ def test_only_a_member_of_the_generation_commits(coordinator: HandlerStage) -> N
 
 
 @pytest.mark.parametrize("version", [1, 7, 8, 9, 10])
-def test_an_offset_that_is_asked_for_again_is_told_once(
+def test_an_offset_that_is_requested_twice_is_returned_once(
     coordinator: HandlerStage, version: int
 ) -> None:
     client = coordinator.connect()
@@ -508,7 +512,7 @@ def test_an_offset_that_is_asked_for_again_is_told_once(
     assert fetched_in(told) == fetched_in(asked_again)
 
 
-def test_a_group_that_is_asked_for_twice_is_told_of_all_that_is_asked(
+def test_a_group_that_is_requested_twice_is_answered_for_all_its_topics(
     coordinator: HandlerStage,
 ) -> None:
     client = coordinator.connect()
@@ -528,7 +532,7 @@ def test_long_metadata_is_refused(coordinator: HandlerStage) -> None:
     assert committed_in(answer) == [ErrorCode.offset_metadata_too_large]
 
 
-def test_a_commit_waits_for_the_replicas_in_sync(stage: HandlerStage) -> None:
+def test_a_commit_waits_for_the_in_sync_replicas(stage: HandlerStage) -> None:
     lead_offsets_topic(stage, replicas=[BROKER, OTHER])
     client = stage.connect()
     assert client.call(commit_offsets("g", {T0: 1})) is None
@@ -554,10 +558,10 @@ def test_commits_of_one_turn_are_one_batch(stage: HandlerStage) -> None:
     stage.turn()
     assert [committed_in(client.receive()) for client in clients] == [[0]] * 5
     assert part.next_offset == 5
-    assert int.from_bytes(part.view()[57:61]) == 5  # the records of the first batch
+    assert int.from_bytes(part.view()[57:61]) == 5  # the number of records of the first batch
 
 
-def test_a_commit_that_is_not_confirmed_times_out(stage: HandlerStage) -> None:
+def test_a_commit_times_out_when_it_is_not_confirmed(stage: HandlerStage) -> None:
     lead_offsets_topic(stage, replicas=[BROKER, OTHER])
     client = stage.connect()
     assert client.call(commit_offsets("g", {T0: 1})) is None
@@ -567,7 +571,7 @@ def test_a_commit_that_is_not_confirmed_times_out(stage: HandlerStage) -> None:
     assert committed_in(client.receive()) == [ErrorCode.coordinator_not_available]
 
 
-def test_too_few_replicas_refuse_a_commit(stage: HandlerStage) -> None:
+def test_a_commit_is_refused_when_there_are_too_few_replicas(stage: HandlerStage) -> None:
     both = a_partition([BROKER, OTHER], isr=[BROKER])
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, both, configs={"min.insync.replicas": "2"}))
     stage.turn()
@@ -581,7 +585,7 @@ def test_too_few_replicas_refuse_a_commit(stage: HandlerStage) -> None:
 # -- leadership ------------------------------------------------------------------------------------
 
 
-def test_who_waits_is_told_when_the_coordinator_moves(stage: HandlerStage) -> None:
+def test_waiting_requests_are_answered_when_the_coordinator_moves(stage: HandlerStage) -> None:
     lead_offsets_topic(stage, replicas=[BROKER, OTHER])
     committing = stage.connect()
     assert committing.call(commit_offsets("g", {T0: 1})) is None
@@ -593,7 +597,7 @@ def test_who_waits_is_told_when_the_coordinator_moves(stage: HandlerStage) -> No
     assert code_in(stage.connect().call(heartbeat("h", first.id, 1))) == NOT_COORDINATOR
 
 
-def test_groups_and_offsets_are_there_after_another_election(stage: HandlerStage) -> None:
+def test_groups_and_offsets_survive_another_election(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     member = one_member(stage)
     member.commit({T0: 5})
@@ -607,7 +611,7 @@ def test_groups_and_offsets_are_there_after_another_election(stage: HandlerStage
     assert committed_in(member.commit({T0: 6})) == [0]
 
 
-def test_a_load_of_an_earlier_epoch_is_given_up(stage: HandlerStage) -> None:
+def test_loading_in_an_earlier_epoch_is_abandoned(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage).commit({T0: 5})
     partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups.coordinator
@@ -625,7 +629,7 @@ def test_a_load_of_an_earlier_epoch_is_given_up(stage: HandlerStage) -> None:
     assert fetched_in(answer)[0] == NOT_COORDINATOR
 
 
-def test_damage_in_the_topic_is_left_out_counted_and_named(
+def test_damage_in_the_topic_is_skipped_counted_and_logged(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     lead_offsets_topic(stage)
@@ -665,7 +669,7 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled code does not call what replaces a method")
-def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
+def test_a_partition_that_cannot_be_read_is_not_coordinated(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     lead_offsets_topic(stage)
@@ -689,12 +693,12 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
 
 
-def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: HandlerStage) -> None:
+def test_leadership_may_be_lost_during_a_pass_over_groups(coordinator: HandlerStage) -> None:
     for group in ("a", "b", "c"):
         assert one_member(coordinator, group).beat() == 0
     groups = coordinator.core.groups.coordinator
     looked_at: list[str] = []
-    for led in groups.all_loaded():  # in slices: the partitions move in between
+    for led in groups.all_loaded():  # leadership is lost between two steps
         group_ids = led.ask(ListGroupIds())
         looked_at += group_ids
         for number in range(3):
@@ -703,7 +707,7 @@ def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: Hand
     assert groups.all_loaded() == []
 
 
-def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
+def test_committed_offsets_are_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
     places = [("many", number) for number in range(100)]
     coordinator.update(a_topic("many", *[a_partition([BROKER])] * len(places)))
     client = coordinator.connect()
@@ -723,7 +727,7 @@ def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: Handl
 @pytest.mark.parametrize("version", range(3))
 def test_groups_are_deleted(coordinator: HandlerStage, version: int) -> None:
     client = coordinator.connect()
-    for group in "abc":  # three partitions
+    for group in "abc":  # in three partitions
         client.call(commit_offsets(group, {T0: 1}))
     one_member(coordinator, "busy")
     answer = client.call(delete_groups("a", "b", "c", "busy", "none", "a", version=version))
@@ -753,7 +757,7 @@ def test_offsets_are_deleted(coordinator: HandlerStage) -> None:
     assert (answer.error_code, answer.topics) == (ErrorCode.group_id_not_found, ())
 
 
-def test_a_deleted_topic_takes_its_offsets_along(coordinator: HandlerStage) -> None:
+def test_offsets_of_a_topic_are_removed_when_it_is_deleted(coordinator: HandlerStage) -> None:
     coordinator.update(a_topic("u", a_partition([BROKER])))
     client = coordinator.connect()
     client.call(commit_offsets("g", {T0: 1, ("u", 0): 2}))
@@ -766,7 +770,7 @@ def test_a_deleted_topic_takes_its_offsets_along(coordinator: HandlerStage) -> N
 # -- the topic itself ------------------------------------------------------------------------------
 
 
-def test_clients_do_not_write_into_internal_topics(coordinator: HandlerStage) -> None:
+def test_clients_may_not_produce_to_internal_topics(coordinator: HandlerStage) -> None:
     client = coordinator.connect()
     asked = produce_to((CONSUMER_OFFSETS_TOPIC, 0, a_batch()), acks=1)
     refused = [ErrorCode.invalid_topic_exception]
@@ -775,12 +779,12 @@ def test_clients_do_not_write_into_internal_topics(coordinator: HandlerStage) ->
     assert codes_of(produced_in(client.call(asked))) == [0]
 
 
-def test_without_the_topic_there_are_no_groups(stage: HandlerStage) -> None:
+def test_no_groups_are_listed_without_the_topic(stage: HandlerStage) -> None:
     answer = stage.connect().call(list_groups())
     assert (answer.error_code, answer.groups) == (0, ())
 
 
-def test_long_group_ids_are_not_remembered(coordinator: HandlerStage) -> None:
+def test_long_group_ids_are_not_cached(coordinator: HandlerStage) -> None:
     find = coordinator.core.groups.coordinator.partition_of
     tracemalloc.start()
     try:
