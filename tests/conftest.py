@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.examples import DEFAULT_EXAMPLES, USUAL
 from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
 
-# No test depends on how fast the machine is. `fast` is for `bin/test --fast` (support/examples.py).
-settings.register_profile("whole", deadline=None)
-settings.register_profile("few", deadline=None, max_examples=15)
-settings.register_profile("fast", deadline=None, max_examples=15)
-settings.load_profile("whole")
+for _profile, _examples in DEFAULT_EXAMPLES.items():
+    # No deadline, because no test depends on how fast the machine is.
+    settings.register_profile(_profile, deadline=None, max_examples=_examples)
+settings.load_profile(USUAL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

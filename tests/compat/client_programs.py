@@ -23,7 +23,7 @@ import pytest
 
 from cluster.records.batch import BatchHeader, Compression, batches_of
 from tests.compat.confluent_records import assigning_consumer, read_all
-from tests.compat.installing import CACHE, may_install, one_at_a_time
+from tests.compat.installing import CACHE, may_install, need_beyond_pypi, one_at_a_time
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, Sample, by_partition
 from tests.support.broker_probes import fetched
 from tests.support.kafka_wire import WireClient
@@ -96,6 +96,7 @@ def _go_programs() -> tuple[Path | None, str]:
 
 def go_programs() -> Path:
     """The folder of `go_clients`, built once at most. Skips the running test without them."""
+    need_beyond_pypi("clients in Go")
     directory, problem = _go_programs()
     if directory is None:
         pytest.skip(problem)
@@ -111,6 +112,7 @@ def _javascript_programs() -> tuple[Path | None, str]:
 
 def javascript_programs() -> Path:
     """The folder of the programs for `node`, installed once at most. Skips as `go_programs`."""
+    need_beyond_pypi("clients in JavaScript")
     directory, problem = _javascript_programs()
     if directory is None:
         pytest.skip(problem)

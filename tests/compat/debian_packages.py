@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.compat.installing import CACHE, may_install, one_at_a_time
+from tests.compat.installing import CACHE, may_install, need_beyond_pypi, one_at_a_time
 
 
 class Program(NamedTuple):
@@ -26,6 +26,7 @@ def debian_program(name: str, package: str, *libraries: str) -> Program:
     Where tests may install software they are downloaded, and unpacked without any service of
     theirs, once. Skips the test where there is no such program.
     """
+    need_beyond_pypi(name)
     found = shutil.which(name)
     if found is not None:
         return Program(found, dict(os.environ))

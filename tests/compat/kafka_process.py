@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 
 import pytest
 
-from tests.compat.installing import may_install
+from tests.compat.installing import may_install, need_beyond_pypi
 from tests.compat.kafka_jvm import VERSION, class_path, fetch
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
@@ -33,6 +33,7 @@ class ToolFailed(AssertionError):
 
 def require_kafka(version: str = VERSION) -> str:
     """The class path; skips the running test where Kafka is not and must not be fetched."""
+    need_beyond_pypi("Apache Kafka")
     jars, problem = _class_path(version)
     if jars is None:
         pytest.skip(problem)

@@ -12,7 +12,7 @@ from cluster.coordinator.groups.assignors.subscription import MemberSubscription
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import require_kafka, run_program
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 Members = dict[str, MemberSubscription]
 Assigned = Mapping[str, Mapping[uuid.UUID, frozenset[int]]]

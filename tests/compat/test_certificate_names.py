@@ -14,7 +14,7 @@ from cluster.model.x500_names import rfc2253_name
 from cluster.runtime.certificates import CertificateAuthority, name_of
 from tests.compat.kafka_process import run_program
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
 
 Attribute = x509.NameAttribute
 CN, O, OU, C = (  # noqa: E741  # as they are written

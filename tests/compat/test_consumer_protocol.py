@@ -20,7 +20,7 @@ from tests.support.running_members import Member, Place, RunningGroup, RunningMe
 from tests.support.topics import create_topic, leader, unique_name, wait_for_isr
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 PARTITIONS = 6
 GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

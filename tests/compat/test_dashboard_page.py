@@ -36,7 +36,7 @@ from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
 
 IMAGE = Path(__file__).parents[2] / "docs" / "images" / "dashboard.png"
 LIMITS = {"payments": 64 * KIB, "orders-eu": 256 * KIB}

@@ -82,6 +82,7 @@ def of_kind(log: PartitionLog, *suffixes: str) -> list[Path]:
     return sorted(path for path in log.directory.iterdir() if path.suffix in suffixes)
 
 
+@pytest.mark.beyond_pypi
 def test_files_of_a_closed_log(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     write_transactions(
@@ -95,6 +96,7 @@ def test_files_of_a_closed_log(shell: ToolShell, written: PartitionLog) -> None:
     assert "offset: " not in assert_same(shell, ["--verify-index-only"], indexes)
 
 
+@pytest.mark.beyond_pypi
 def test_files_of_a_running_broker_end_in_allocated_space(
     shell: ToolShell, written: PartitionLog
 ) -> None:
@@ -104,6 +106,7 @@ def test_files_of_a_running_broker_end_in_allocated_space(
     assert text.count("| offset: ") > 1
 
 
+@pytest.mark.beyond_pypi
 def test_batches_with_headers_markers_and_a_horizon(shell: ToolShell, tmp_path: Path) -> None:
     headers = (("one", b"1"), ("two", None))
     marker = NewRecord(struct.pack(">hi", 0, 5), struct.pack(">hh", 0, 0), NOW_MS)
@@ -129,6 +132,7 @@ def test_batches_with_headers_markers_and_a_horizon(shell: ToolShell, tmp_path: 
     assert_same(shell, ["--max-bytes", "200"], [path])
 
 
+@pytest.mark.beyond_pypi
 def test_old_formats_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
     run_program("OldFormats", str(tmp_path))
     logs = sorted(tmp_path.glob("old*/*.log"))
@@ -138,6 +142,7 @@ def test_old_formats_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
             assert "compresscodec: " in assert_same(shell, options, [log])
 
 
+@pytest.mark.beyond_pypi
 def test_internal_topics_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
     run_program("InternalTopics", str(tmp_path))
     text = assert_same(
@@ -172,6 +177,7 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files(shell: ToolShell, written: PartitionLog, damage: str) -> None:
     written.close(flush=True)
@@ -183,6 +189,7 @@ def test_damaged_files(shell: ToolShell, written: PartitionLog, damage: str) -> 
         assert_same(shell, ["--index-sanity-check"], [path])
 
 
+@pytest.mark.beyond_pypi
 def test_a_flipped_byte_of_a_value(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     path = written.directory / f"{FIRST}.log"
@@ -190,6 +197,7 @@ def test_a_flipped_byte_of_a_value(shell: ToolShell, written: PartitionLog) -> N
     assert "isvalid: false" in assert_same(shell, ["--print-data-log"], [path])
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize("position", [1, 20], ids=["version", "content"])
 def test_a_damaged_snapshot_is_told_in_kafkas_words(
     shell: ToolShell, written: PartitionLog, position: int

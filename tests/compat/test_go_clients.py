@@ -21,7 +21,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 # sarama supposes one version of Kafka, 2.8 unless it is told of another.
 LIBRARIES = {

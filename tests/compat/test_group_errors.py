@@ -37,7 +37,7 @@ from tests.support.kafka_wire import WireClient, metadata_request, request
 from tests.support.running_cluster import Address
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 SESSION_MS = 60_000
 REBALANCE_MS = 300_000

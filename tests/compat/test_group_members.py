@@ -27,7 +27,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.running_members import Member
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 STRATEGIES = [
     ("franz-go", "range"),

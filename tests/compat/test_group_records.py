@@ -15,7 +15,7 @@ from tests.compat.kafka_process import require_kafka, run_tool
 from tests.support.consumer_stage import ConsumerStage, id_of
 from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 _RECORD = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}) payload: (\{.*\}|<DELETE>)$")
 

@@ -16,7 +16,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 NewCluster = Callable[..., Cluster]
 FOR_EVER = {"retention.ms": "-1", "segment.bytes": "200000"}

@@ -25,7 +25,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 SAMPLES = [  # a header without a value is the one thing that it refuses
     sample._replace(headers=tuple((key, value or b"") for key, value in sample.headers))

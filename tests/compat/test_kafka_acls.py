@@ -177,6 +177,7 @@ def listed(text: str) -> set[str]:
     return rules
 
 
+@pytest.mark.beyond_pypi
 def test_a_producer_and_a_consumer_are_allowed_by_kafka_acls(
     guarded: Cluster, kafka_acls: Callable[..., str], topic: str
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_producer_and_a_consumer_are_allowed_by_kafka_acls(
     assert any(f"Topic:LITERAL:{topic}" in line and "User:bob" in line for line in denials)
 
 
+@pytest.mark.beyond_pypi
 def test_our_command_says_and_does_what_kafkas_does(
     guarded: Cluster,
     kafka_acls: Callable[..., str],
@@ -271,6 +273,7 @@ def test_our_command_says_and_does_what_kafkas_does(
     ours("--remove", "--force", "--group", "g", "--group", topic, "--resource-pattern-type", "any")
 
 
+@pytest.mark.beyond_pypi
 def test_kafkas_authorizer_and_ours_share_the_registry(
     guarded: Cluster,
     kafka_acls: Callable[..., str],
@@ -304,6 +307,7 @@ def test_a_topic_is_created_by_whom_may_create_it(guarded: Cluster, topic: str) 
     assert topic not in alice.list_topics(timeout=TIMEOUT_S).topics
 
 
+@pytest.mark.beyond_pypi
 def test_a_broker_whose_session_has_ended_learns_what_it_has_missed(
     guarded: Cluster, by_registry: Callable[..., str], topic: str
 ) -> None:
@@ -359,6 +363,7 @@ def random_rules(random: Random) -> dict[ResourcePattern, set[AclEntry]]:
     return rules
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize(("seed", "everyone"), [(1, "false"), (2, "true")])
 def test_decisions_are_those_of_kafkas_authorizer(tmp_path: Path, seed: int, everyone: str) -> None:
     authorizer = Authorizer({"User:root"}, allows_without_rules=everyone == "true")
@@ -398,6 +403,7 @@ def test_decisions_are_those_of_kafkas_authorizer(tmp_path: Path, seed: int, eve
     assert 0 < sum(ours) < len(ours)
 
 
+@pytest.mark.beyond_pypi
 def test_operations_that_can_be_granted_are_those_of_kafka() -> None:
     theirs = {}
     for line in run_program("SupportedOperations", version=NEWEST).splitlines():

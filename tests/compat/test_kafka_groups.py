@@ -22,7 +22,7 @@ from tests.support.running_members import a_group
 from tests.support.topics import create_topic, describe, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 NewCluster = Callable[..., Cluster]
 

@@ -7,6 +7,8 @@ from cluster.config.kafka_definitions import KAFKA_DEFINITIONS
 from tests.compat.kafka_definitions import defined_in
 from tests.compat.kafka_jvm import NEWEST, VERSION
 
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
+
 
 @pytest.mark.parametrize("release", [VERSION, NEWEST])
 def test_every_setting_that_a_release_defines_is_known_here(release: str) -> None:

@@ -24,7 +24,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, describe, leader, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.beyond_pypi]
 
 KAFKA_TOPICS = "org.apache.kafka.tools.TopicCommand"
 KAFKA_CONFIGS = "kafka.admin.ConfigCommand"

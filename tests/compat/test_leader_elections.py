@@ -48,7 +48,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
 Elect = Callable[..., str]
 
 
-@pytest.fixture(params=["kafka", "ours"])
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.beyond_pypi), "ours"])
 def elect(request: pytest.FixtureRequest, own: Cluster) -> Elect:
     """Runs Kafka's tool, or our command, with the same options; what it prints."""
 

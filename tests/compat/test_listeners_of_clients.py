@@ -224,6 +224,7 @@ def client(
     process.close()
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 def test_records_come_back_as_they_were_sent(
     place: Place, client: Client, listener: str, mechanism: str
@@ -252,6 +253,7 @@ def test_values_come_back_as_they_were_sent(
     assert ROUND_TRIPS[name](login, topic, values) == values
 
 
+@pytest.mark.beyond_pypi
 def test_a_wrong_password_is_told_as_that_and_leaves_no_connection(
     place: Place, client: Client
 ) -> None:

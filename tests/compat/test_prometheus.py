@@ -33,7 +33,7 @@ from tests.support.waiting import DEADLINE_S, wait_until
 from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families
 from tests.unit.dashboard.test_prometheus_page import DASHBOARDS, PARTS, documented
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
 
 MINUTE_S = 60
 ESTABLISHED = ('"_count" suffix', '"_sum" suffix', "not 'camelCase'")

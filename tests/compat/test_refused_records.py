@@ -81,6 +81,7 @@ def test_a_timestamp_of_the_far_future_is_refused(cluster: Cluster) -> None:
     assert [error and error.code() for error in told] == [None, KafkaError.INVALID_TIMESTAMP]
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 def test_the_java_producer_is_told_which_record(cluster: Cluster, compacted: str) -> None:
     require_kafka()
@@ -147,6 +148,7 @@ def outcome(address: Address, batch: bytes, version: int) -> Any:
     return told.error_code, told.error_message, errors_told
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [3, 7, 8, 9, 11])
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
@@ -224,6 +226,7 @@ BODIES = {
 STRICTER = {name for name in BODIES if "-2 bytes" in name or name.startswith("offsets")}
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.ZSTD])
 @pytest.mark.parametrize("name", BODIES)
@@ -250,6 +253,7 @@ def leader_of(admin: AdminClient, topic: str) -> Address | None:
     return (brokers[0].host, brokers[0].port) if brokers else None
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.ZSTD])
 @pytest.mark.parametrize("claimed", [-1, 0, 48 * HOUR_MS])
@@ -282,6 +286,7 @@ def test_kafka_finds_the_same_offsets_by_time(
     assert found[0][-1][0] == 1
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 def test_kafka_drops_the_claim_of_the_brokers_time(ours: Address, kafka: Address) -> None:
     now_ms = time.time_ns() // 1_000_000

@@ -464,6 +464,7 @@ def test_no_password_is_in_a_log(cluster: Cluster) -> None:
         assert secret not in logs
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 def test_kafkas_tools_log_in_and_make_users_and_tokens(cluster: Cluster, tmp_path: Path) -> None:
     def config(name: str, mechanism: str, user: str, password: str, more: str = "") -> str:

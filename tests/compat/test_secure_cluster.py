@@ -73,6 +73,7 @@ def test_librdkafka(cluster: Cluster, name: str) -> None:
         consumer.close()
 
 
+@pytest.mark.beyond_pypi
 def test_kcat(cluster: Cluster) -> None:
     program = kcat()
     topic, config = made_topic(cluster, "of-the-program-kcat"), client_file(cluster, "kcat.conf")
@@ -117,6 +118,7 @@ def test_kafka_python(cluster: Cluster) -> None:
         admin.close()
 
 
+@pytest.mark.beyond_pypi
 def test_kafkas_own_tools(cluster: Cluster, shell: ToolShell) -> None:
     java = of_java(cluster)
     shell.run(KAFKA_TOPICS, *java, "--create", "--topic", "of-java", "--partitions", "1")
@@ -146,6 +148,7 @@ def entries(text: str) -> list[str]:
     return sorted(line.strip() for line in text.splitlines() if line.strip())
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize(
     "rule",
     [
@@ -174,6 +177,7 @@ def test_acls_of_kafkas_tool_are_ours_and_said_alike(
     shell.run(KAFKA_ACLS, *java, "--remove", *words, "--force")
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize(
     ("protocol", "reason"),
     [("PLAINTEXT", "Timed out"), ("SASL_SSL", "Authentication failed")],

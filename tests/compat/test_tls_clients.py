@@ -167,6 +167,7 @@ def test_aiokafka(place: Place, topic: str, alice: str) -> None:
     assert asyncio.run(asyncio.wait_for(both(), DEADLINE_S)) == RECORDS
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 def test_kafkas_own_tools_with_pkcs12_stores(place: Place, topic: str) -> None:
     trusted, own = place.directory / "trust.p12", place.directory / "alice.p12"

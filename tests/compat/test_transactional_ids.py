@@ -55,6 +55,7 @@ def test_kafka_python_names_the_error(cluster: Cluster) -> None:
         producer.init_transactions()
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize("library", ["franz-go", "sarama"])
 def test_clients_in_go_name_the_error(cluster: Cluster, library: str) -> None:
     topic = create_topic(cluster)
@@ -64,6 +65,7 @@ def test_clients_in_go_name_the_error(cluster: Cluster, library: str) -> None:
             client.ask("transaction", topic=topic)
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.parametrize("version", [VERSION, NEWEST])
 def test_java_says_why(cluster: Cluster, version: str) -> None:
     ms, told = run_program("Transactions", cluster.bootstrap, version=version).split(" ", 1)

@@ -183,6 +183,7 @@ def test_a_user_is_held_back_with_all_its_clients_and_nobody_else(cluster: Clust
         )
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.slow
 def test_kafkas_tool_limits_users_over_sasl(cluster: Cluster, tmp_path: Path) -> None:
     config = tmp_path / "admin.properties"

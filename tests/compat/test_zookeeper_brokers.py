@@ -19,6 +19,8 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import controller, create_topic, leader, partition_state, wait_for_isr
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
+
 SESSION_TIMEOUT_MS = 20_000
 FAST_S = 12.0
 """Well below the session timeout, so the supervisor must have closed the dead broker's session."""

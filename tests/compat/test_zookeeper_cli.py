@@ -10,6 +10,8 @@ import pytest
 from tests.compat.zookeeper_server import CLI, HOST, ZooKeeperProcess, require_zookeeper
 from tests.integration.registry_process import RegistryProcess
 
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
+
 COMMANDS = """
 create /a one
 create /a again

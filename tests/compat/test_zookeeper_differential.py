@@ -21,6 +21,8 @@ from tests.compat.zookeeper_server import ZooKeeperProcess, four_letter_word, re
 from tests.compat.zookeeper_stage import Stage
 from tests.integration.registry_process import RegistryProcess
 
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
+
 WORDS = (
     *("ruok", "isro", "conf", "srvr", "stat", "cons", "dump", "dirs"),
     *("wchs", "wchc", "wchp", "crst", "srst", "srvr", "stat", "mntr"),

@@ -12,7 +12,7 @@ from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat]
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
 
 RECORDS = 200
 

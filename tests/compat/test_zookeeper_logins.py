@@ -18,6 +18,8 @@ from cluster.runtime.certificates import CertificateAuthority, name_of
 from tests.compat.zookeeper_server import CLI, HOST, ZooKeeperProcess, require_zookeeper
 from tests.integration.registry_process import RegistryProcess
 
+pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
+
 PASSWORDS = {"alice": "wonder-1", "bob": "builder-2"}
 ALICE = RegistryAccess("sasl", "alice", "wonder-1")
 BOB = RegistryAccess("sasl", "bob", "builder-2")

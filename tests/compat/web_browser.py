@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.compat.installing import may_install, one_at_a_time
+from tests.compat.installing import may_install, need_beyond_pypi, one_at_a_time
 from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -24,6 +24,7 @@ _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debuggi
 
 def _program() -> str:
     """The path of Chromium; skips the test where there is none."""
+    need_beyond_pypi("Chromium")
     if _found() is None and may_install() and shutil.which("apt-get") and os.geteuid() == 0:
         with one_at_a_time("chromium"):
             if _found() is None:

@@ -16,7 +16,7 @@ from typing import Self
 
 import pytest
 
-from tests.compat.installing import may_install, one_at_a_time
+from tests.compat.installing import may_install, need_beyond_pypi, one_at_a_time
 from tests.support.waiting import wait_until
 
 HOST = "127.0.0.1"
@@ -28,6 +28,7 @@ _START_SECONDS = 30.0
 
 def require_zookeeper() -> None:
     """Skip the running test unless ZooKeeper is here or can be installed."""
+    need_beyond_pypi("Apache ZooKeeper")
     reason = _why_absent()
     if reason is not None:
         pytest.skip(reason)

@@ -49,6 +49,7 @@ OTHERS = "tests/unit/log/cleaner"
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.beyond_pypi,
     pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler())),
 ]
 
@@ -101,6 +102,6 @@ def test_a_traceback_through_compiled_modules_names_their_lines(compiled: Path) 
 
 
 def test_the_unit_tests_of_the_compiled_modules_pass_with_them(compiled: Path) -> None:
-    options = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile", "few", "-m", "not slow")
+    options = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile", "fast", "-m", "not slow")
     done = run(compiled, "-m", "pytest", *options, *TESTS_OF_COMPILED_MODULES, "--ignore", OTHERS)
     assert done.returncode == 0, done.stdout + done.stderr

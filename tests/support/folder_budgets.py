@@ -1,6 +1,6 @@
-"""How long the tests of each folder may take, and a table of how long they took.
+"""The time budget of each folder of tests, and a table of how long they took.
 
-A pytest plugin that bin/test loads. Seconds are those of the tests added up, over all of pytest's
+A pytest plugin that `bin/test` loads. The seconds of all tests are added up, over all of pytest's
 processes: on two cores, the run of the first four folders takes half of them, that of the others
 a quarter.
 """
@@ -12,15 +12,15 @@ from typing import Final
 import pytest
 
 BUDGETS: Final = {
-    "tests/unit": 500,
+    "tests/unit": 600,
     "tests/wire": 15,
     "tests/tidy": 30,
-    "tests/simulation": 110,
+    "tests/simulation": 200,
     "tests/fuzz": 50,
     "tests/integration": 1_500,
-    "tests/compat": 800,
+    "tests/compat": 1_000,
 }
-"""Seconds on two otherwise idle cores. All tests and static checks take less than 15 minutes."""
+"""Seconds of `bin/test --ci` on two otherwise idle cores; all of it takes less than 25 minutes."""
 
 FAILS_ABOVE: Final = 3.0
 """Fail above this multiple of the budget; below it only warn, as the machine may be slower."""

@@ -1,10 +1,11 @@
 """Encrypted passwords: what Kafka's PasswordEncoder has written is read, and both ways fit."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.config.password_encoder import EncoderOptions, PasswordEncoder
+from tests.support.examples import examples
 
 CBC = EncoderOptions("", "AES/CBC/PKCS5Padding", 128, 1024)
 GCM = EncoderOptions("PBKDF2WithHmacSHA256", "AES/GCM/NoPadding", 256, 1024)
@@ -61,7 +62,7 @@ def test_a_password_is_encrypted_with_a_salt_of_its_own(options):
     }
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_password_is_read_back(password):
     assert ENCODER.decoded(ENCODER.encoded(password)) == password

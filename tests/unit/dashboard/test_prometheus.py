@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import (
@@ -29,6 +29,7 @@ from cluster.protocol.api import ApiKey
 from cluster.views.client_states import DEAD, SILENT, BrokerStats
 from cluster.views.cluster_health import Health, Problem
 from tests.support.broker_stats import broker_stats, counted, counted_values
+from tests.support.examples import examples
 
 LIMITED = QuotaRow(
     quota="produce",
@@ -361,7 +362,7 @@ def test_topics_have_series_of_their_own():
     assert one(found, "kafka_log_log_size", **labels) == 3
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(
         st.tuples(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from cluster.log.damage import DamagedBatch
@@ -22,6 +22,7 @@ from cluster.model.ids import Offset
 from cluster.records.batch import read_header
 from cluster.records.builder import ProducerIdentity
 from cluster.records.reader import read_records
+from tests.support.examples import examples
 from tests.unit.log.log_builder import (
     NOW_MS,
     SMALL,
@@ -33,9 +34,7 @@ from tests.unit.log.log_builder import (
 
 BATCHES: Final = 36
 OPTIONS: Final = replace(SMALL, segment_bytes=600)
-EXAMPLES: Final = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
-)
+EXAMPLES: Final = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Values = dict[int, bytes]
 
 

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -15,6 +14,7 @@ from cluster.log.deleted_files import DeletedFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset
 from cluster.records.builder import NewRecord, build_batch
+from tests.support.examples import examples
 from tests.unit.log.cleaner.cleaned_log import COMPACTED, clean
 from tests.unit.log.log_builder import NOW_MS, PARTITION, append, read_all
 
@@ -162,4 +162,4 @@ class LogAgainstDictionary(RuleBasedStateMachine):
 
 
 TestLogAgainstDictionary = LogAgainstDictionary.TestCase
-TestLogAgainstDictionary.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestLogAgainstDictionary.settings = examples(25, stateful_step_count=25)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -20,6 +19,7 @@ from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, batches_of, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import read_records
+from tests.support.examples import examples
 from tests.unit.log.log_builder import NOW_MS, PARTITION, append, read_all
 
 OPTIONS = LogOptions(
@@ -368,4 +368,4 @@ def _run(calls: list[Callable[[], None]]) -> None:
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestLogAgainstList.settings = examples(40, stateful_step_count=30)

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from cluster.log.partition_log import PartitionLog
 from cluster.log.segment_check import PIECE_BYTES, FileToCheck, Hole, SegmentCheck
 from cluster.records.batch import read_header
+from tests.support.examples import examples
 from tests.unit.log.log_builder import NOW_MS, SMALL, a_batch, append, open_log
 
 NO_LIMIT = 2**63 - 1
@@ -67,7 +68,7 @@ def test_the_active_segment_of_a_running_broker_ends_in_zeros(tmp_path: Path) ->
     assert found.next_offset == log.log_end_offset
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_flipped_bit_is_found_and_what_follows_is_good(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -132,7 +133,7 @@ def test_a_batch_larger_than_a_piece_is_checked_and_skipped(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_flipped_bit_in_an_index_is_found_unless_it_is_harmless(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject

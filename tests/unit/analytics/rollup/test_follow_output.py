@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="pyarrow is missing: it comes with the extra `windows`")
@@ -29,6 +29,7 @@ from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.manifest import Progress
 from cluster.analytics.windows.store import LocalStore
 from cluster.model.clocks import MonotonicMs
+from tests.support.examples import examples
 from tests.support.follow_checkpoints import plan_batch
 from tests.support.metric_records import START_MS, Record, quota_record
 from tests.support.reference_windows import every_kind
@@ -76,7 +77,7 @@ def following(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     st.lists(
         st.tuples(st.integers(1, 60), st.sampled_from(["planned", "read", "added", "committed"])),

@@ -21,6 +21,7 @@ from cluster.analytics.windows.manifest import Progress, UnusableDirectory
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.store import InUse, LocalStore
 from tests.support.earlier_windows import write_progress, write_windows
+from tests.support.examples import stride
 from tests.support.metric_records import START_MS, Record
 from tests.support.reference_windows import assert_windows, every_kind
 from tests.support.window_directories import (
@@ -176,7 +177,7 @@ def test_a_kill_before_any_operation_of_taking_over(tmp_path):
     records = [each for each in of_version_1(2, START_MS, seconds=3) if each["kind"] == "quota"]
     write_windows(template, records, "14")
     write_progress(template, 5, NEWEST_S)
-    for number in range(1, 500):
+    for number in range(1, 500, stride()):
         place = tmp_path / f"{number}"
         shutil.copytree(template, place)
         kill = NthOperation(number, Killed)

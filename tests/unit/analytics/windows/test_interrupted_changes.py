@@ -23,6 +23,7 @@ from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.store import LocalStore
+from tests.support.examples import stride
 from tests.support.metric_records import START_MS, Record
 from tests.support.reference_windows import every_kind
 from tests.support.window_directories import (
@@ -170,7 +171,7 @@ def states(place: Path, tmp_path: Path, case: Case) -> tuple[Seen, Seen, Seen, S
 
 
 def attempts(template: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    for number in range(1, 500):
+    for number in range(1, 500, stride()):
         place = tmp_path / f"{number}"
         shutil.copytree(template, place)
         yield number, place

@@ -15,6 +15,7 @@ from cluster.analytics.windows.layout import MANIFEST
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import LocalStore
+from tests.support.examples import stride
 from tests.support.metric_records import START_MS
 from tests.support.reference_windows import every_kind
 from tests.support.window_directories import FailingStore, merge_all, piece, reached
@@ -52,7 +53,7 @@ def test_a_change_between_any_two_operations_of_a_reader(template, tmp_path, cha
     shutil.copytree(template, done)
     change(done)
     expected = [read_windows(template, QUOTA, width), read_windows(done, QUOTA, width)]
-    for number in itertools.count(1):
+    for number in itertools.count(1, stride()):
         place = tmp_path / f"{number}"
         shutil.copytree(template, place)
         calls = itertools.count(1)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
@@ -33,6 +33,7 @@ from cluster.analytics.windows.window_sums import (  # noqa: E402
     wide,
     windows_of,
 )
+from tests.support.examples import examples  # noqa: E402
 from tests.support.metric_records import (  # noqa: E402
     START_MS,
     Record,
@@ -155,7 +156,7 @@ quotas = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.lists(quotas, min_size=1, max_size=40))
 def test_sums_of_any_accepted_quota_records(records: list[Record]) -> None:
     for width in WIDTHS_S:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cluster.brokers.coordinators import shard_loading
@@ -22,6 +22,7 @@ from cluster.records.batch import Compression, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.runtime.collector import Growth
 from tests.support.cluster_states import a_partition, a_topic
+from tests.support.examples import examples
 from tests.support.handler_stage import BROKER, HandlerStage
 from tests.unit.brokers.coordinators.counters import CounterShard
 from tests.unit.brokers.coordinators.runtime_stage import coordinator_options, coordinator_ports
@@ -226,7 +227,7 @@ class StoredPartition:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_flipped_bit_in_a_closed_file_loses_one_batch_at_most(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

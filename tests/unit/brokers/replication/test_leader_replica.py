@@ -1,6 +1,5 @@
 """What a leader makes of its followers' fetches: high watermark, in-sync set, proposals."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -8,6 +7,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplic
 from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from tests.support.examples import examples
 
 ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
 LAG_MS = 1_000
@@ -499,7 +499,7 @@ class AnyFate(RuleBasedStateMachine):
 
 
 TestAnyFate = AnyFate.TestCase
-TestAnyFate.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+TestAnyFate.settings = examples(60, stateful_step_count=30)
 
 
 # Full log directories

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_response_schema
 
@@ -17,6 +17,7 @@ from cluster.brokers.security.login import (
 )
 from cluster.model.clocks import WallMs
 from cluster.model.errors import PeerError
+from tests.support.examples import examples
 from tests.support.kafka_wire import WireClient, frame_of, request
 
 NOW = WallMs(1_000_000)
@@ -251,7 +252,7 @@ def test_a_client_that_asks_for_versions_again_and_again_has_to_log_in() -> None
         send(login, API_VERSIONS, 0)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_events, st.sampled_from([None, ALICE]))
 def test_no_order_of_requests_logs_in_without_the_proof(
     events: list[Event], previous: Session | None

@@ -6,7 +6,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -27,6 +26,7 @@ from cluster.model.log_condition import LogCondition
 from cluster.model.plan import Plan
 from cluster.model.topics import NewTopic
 from tests.support.cluster_states import a_broker, a_cluster, a_partition, a_topic
+from tests.support.examples import examples
 
 ORDERS_0 = TopicPartition("orders", 0)
 EPOCH = a_broker(1).epoch
@@ -582,4 +582,4 @@ class AnyEvents(RuleBasedStateMachine):
 
 
 TestAnyEvents = AnyEvents.TestCase
-TestAnyEvents.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+TestAnyEvents.settings = examples(60, stateful_step_count=30)

@@ -8,7 +8,6 @@ groups whose members say nothing any more are empty.
 
 from collections import Counter
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -28,6 +27,7 @@ from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.shared.records import OffsetKey, read_key
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.error_codes import ErrorCode
+from tests.support.examples import examples
 from tests.support.group_stage import GROUP, GroupStage, protocols
 
 NONE = ErrorCode.none
@@ -332,6 +332,4 @@ def is_about_offsets(records: tuple[CoordinatorRecord, ...]) -> bool:
 
 
 def test_any_sequence_of_events():
-    run_state_machine_as_test(
-        GroupMachine, settings=settings(max_examples=60, stateful_step_count=60)
-    )
+    run_state_machine_as_test(GroupMachine, settings=examples(60, stateful_step_count=60))

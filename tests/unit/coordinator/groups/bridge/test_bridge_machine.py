@@ -8,7 +8,6 @@ end: whoever is left reads everything, each partition once, and no acknowledged 
 from collections import Counter
 from dataclasses import dataclass
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,6 +23,7 @@ from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.error_codes import ErrorCode
 from tests.support.classic_client import ClassicClient
 from tests.support.consumer_stage import Consumer, ConsumerStage, FakeTopics
+from tests.support.examples import examples
 
 NONE = ErrorCode.none
 TOPICS = {"orders": 3, "bills": 2}
@@ -303,6 +303,4 @@ class MigrationMachine(RuleBasedStateMachine):
 
 
 def test_members_of_both_protocols_share_a_group_whatever_happens():
-    run_state_machine_as_test(
-        MigrationMachine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
-    )
+    run_state_machine_as_test(MigrationMachine, settings=examples(60, stateful_step_count=40))

@@ -10,7 +10,6 @@ answered, and members that send heartbeats share everything that they subscribe 
 import re
 from dataclasses import replace
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,6 +22,7 @@ from hypothesis.stateful import (
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.model.error_codes import ErrorCode
 from tests.support.consumer_stage import Consumer, ConsumerStage
+from tests.support.examples import examples
 from tests.support.group_stage import GROUP
 
 NONE = ErrorCode.none
@@ -349,6 +349,4 @@ class ConsumerMachine(RuleBasedStateMachine):
 
 
 def test_any_sequence_of_events():
-    run_state_machine_as_test(
-        ConsumerMachine, settings=settings(max_examples=60, stateful_step_count=60)
-    )
+    run_state_machine_as_test(ConsumerMachine, settings=examples(60, stateful_step_count=60))

@@ -4,7 +4,6 @@ import struct
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -32,6 +31,7 @@ from cluster.coordinator.registry.wire.codes import (
     RegistryError,
 )
 from cluster.model.clocks import WallMs
+from tests.support.examples import examples
 
 SESSION = 0x100_0000_0000_0001
 CALLER = Caller(SESSION, ())
@@ -380,7 +380,7 @@ class TreeAgainstModel(RuleBasedStateMachine):
             assert set(node.children or ()) == children
 
 
-TreeAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+TreeAgainstModel.TestCase.settings = examples(60, stateful_step_count=30)
 TestTreeAgainstModel = TreeAgainstModel.TestCase
 
 

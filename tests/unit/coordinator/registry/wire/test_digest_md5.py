@@ -1,7 +1,7 @@
 """DIGEST-MD5: the example of RFC 2831, pure-sasl as the other end, and what is refused."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from puresasl.client import SASLClient
 
@@ -13,6 +13,7 @@ from cluster.coordinator.registry.wire.digest_md5 import (
     parse_directives,
     server_proof,
 )
+from tests.support.examples import examples
 
 NONCE = "0A4bc1"
 PASSWORDS = {"alice": "secret", "Zoë": "pässword", "李": "密码", 'q"\\': "x"}
@@ -100,7 +101,7 @@ def test_directives_with_spaces_quotes_and_empty_places() -> None:
     assert read == {"realm": b'a"b\\', "nonce": b"x", "nc": b"1", "qop": b"auth"}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=60) | st.text('=",\\ ab', max_size=40).map(str.encode))
 def test_any_bytes_are_read_or_refused(token: bytes) -> None:
     try:
