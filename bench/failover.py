@@ -154,7 +154,7 @@ def kill_once(
     assert pid is not None
     began = time.monotonic()
     if by_supervisor:
-        cluster.kill_now(victim)
+        cluster.kill(victim, stay_down=True)
     else:
         os.kill(pid, signal.SIGKILL)
 

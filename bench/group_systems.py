@@ -88,7 +88,7 @@ class OwnSystem:
         return self._cluster.log_dir(broker)
 
     def stop_broker(self, broker: int) -> None:
-        self._cluster.kill_now(broker, signal.SIGTERM)
+        self._cluster.kill(broker, "TERM", stay_down=True)
 
     def close(self) -> None:
         self._cluster.close()

@@ -124,8 +124,8 @@ class StartOptions:
         return cls(data_dir, **read)
 
     def arguments(self) -> list[str]:
-        """The arguments of the command `start` that have the same effect."""
-        words = [f"--data-dir={self.data_dir}"]
+        """The arguments of `start` with the same effect, without `--data-dir`."""
+        words = []
         for each in fields(self):
             flag, value = each.metadata.get(_FLAG), getattr(self, each.name)
             if flag is None or value == each.default:

@@ -3,10 +3,15 @@
 import errno
 import socket
 from collections.abc import Iterable
-from contextlib import ExitStack
-from typing import NamedTuple
+from contextlib import ExitStack, suppress
+from random import SystemRandom
+from typing import Final, NamedTuple
 
+from cluster.model.addresses import LOOPBACK
 from cluster.model.errors import UserError
+
+_OWN_PORTS: Final = range(15_000, 32_000)
+_ATTEMPTS: Final = 100
 
 
 class WantedPort(NamedTuple):
@@ -84,3 +89,19 @@ def _listening(host: str, port: int) -> socket.socket:
         candidate.close()
         raise
     return candidate
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` consecutive ports that are free now. Raises UserError.
+
+    They lie below the range from which the kernel takes ports of outgoing connections: from that
+    range, a client that keeps trying to reach a dead broker may be given the broker's own port.
+    """
+    dice = SystemRandom()
+    for _ in range(_ATTEMPTS):
+        first = dice.choice(_OWN_PORTS[: -count or None])
+        with ExitStack() as held, suppress(OSError):
+            for port in range(first, first + count):
+                held.enter_context(_listening(LOOPBACK, port))
+            return first
+    raise UserError(f"no {count} free ports in a row in {_OWN_PORTS}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.datadir.paths import DataDir
-from cluster.datadir.supervisor_socket import ask_supervisor
+from cluster.local.orders import describe
 from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
 from cluster.tools.commands import COMMANDS, Command
@@ -100,7 +100,7 @@ def with_signed_values(arguments: Sequence[str]) -> list[str]:
 
 def running_state(args: argparse.Namespace) -> dict[str, Any]:
     """The supervisor's answer to `status`. Raises NotRunning."""
-    return ask_supervisor(data_dir(args).control_socket, {"command": "status"})
+    return describe(data_dir(args))
 
 
 def bootstrap_server(args: argparse.Namespace) -> str:

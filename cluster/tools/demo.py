@@ -52,9 +52,10 @@ def run(args: argparse.Namespace) -> int:
     """Run all steps and return the exit status; Ctrl-C at any step leaves no process running."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    from cluster.tools.demo_cluster import own_directory, remove_cluster
+    from cluster.datadir.paths import DataDir
+    from cluster.tools.own_cluster import own_directory, remove_cluster
 
-    files = own_directory(args.data_dir or chosen_data_dir())
+    files = DataDir(own_directory(args.data_dir or chosen_data_dir()))
     is_kept = False
     demo = _Demo(args, files)
     try:
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         status = 130
     finally:
         if not is_kept:
-            remove_cluster(files)
+            remove_cluster(files.path)
     if status == 130:
         print("\nInterrupted: the demo's cluster is stopped and its data are removed.")
     return status
@@ -106,10 +107,11 @@ class _Demo:
         return True
 
     def _start(self) -> dict[str, Any]:
-        from cluster.tools.demo_cluster import start_cluster
+        from cluster.tools.own_cluster import start_on_usual_ports
 
         self._announce("Starting a registry and three brokers")
-        state = start_cluster(self._files, self._args.port, secure=self._args.secure)
+        secure = self._args.secure
+        state = start_on_usual_ports(self._files.path, self._args.port, secure=secure).state()
         if state.get("dashboard"):
             print(f"DASHBOARD={state['dashboard']} - open it and watch what follows")
         print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}", flush=True)

@@ -4,7 +4,7 @@ import argparse
 import signal
 from typing import TYPE_CHECKING, Any
 
-from cluster.datadir.supervisor_socket import ask_supervisor
+from cluster.local.orders import NAMED, label, send_signal
 from cluster.runtime.installation import launcher
 from cluster.tools.arguments import UsageError, add_command, data_dir
 
@@ -34,10 +34,6 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
 
 
-NAMED = ("registry", "dashboard")
-"""Processes that have no number."""
-
-
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the process: a broker id, or one of `NAMED`."""
     parser.add_argument(
@@ -50,15 +46,7 @@ def run(args: argparse.Namespace) -> int:
     number: signal.Signals = args.signal
     if args.stay_down and number in (signal.SIGSTOP, signal.SIGCONT):
         raise UsageError(f"--stay-down does not go with --signal {number.name[3:]}")
-    reply = ask_supervisor(
-        data_dir(args).control_socket,
-        {
-            "command": "kill",
-            "id": args.id,
-            "signal": int(number),
-            "stay_down": args.stay_down,
-        },
-    )
+    reply = send_signal(data_dir(args), args.id, number, stay_down=args.stay_down)
     name = label(args.id)
     if reply["pid"] is None:
         print(f"{name} has no process.", end=" ")
@@ -67,11 +55,6 @@ def run(args: argparse.Namespace) -> int:
     command = launcher(data_dir(args).path)
     print(_what_next(args.id, number, reply, command, stay_down=args.stay_down))
     return 0
-
-
-def label(wanted: int | str) -> str:
-    """`Broker 1` or `The registry`, at the beginning of a sentence."""
-    return f"The {wanted}" if wanted in NAMED else f"Broker {wanted}"
 
 
 def _what_next(

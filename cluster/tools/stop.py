@@ -6,11 +6,12 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
-from cluster.datadir.lock_file import hold_lock, is_locked
+from cluster.datadir.lock_file import hold_lock
 from cluster.datadir.log_dirs import remembered_directories, remove_directories
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import read_state
-from cluster.datadir.supervisor_socket import NotRunning, ask_supervisor
+from cluster.datadir.supervisor_socket import NotRunning
+from cluster.local.orders import request_stop, wait_until_stopped
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 from cluster.tools.arguments import add_command, data_dir
@@ -18,7 +19,6 @@ from cluster.tools.arguments import add_command, data_dir
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_POLL_S: Final = 0.02
 _PATIENCE_S: Final = 300.0
 
 
@@ -45,16 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _stop(files: DataDir) -> None:
     began = time.monotonic()
-    state = ask_supervisor(files.control_socket, {"command": "stop"})
+    state = request_stop(files)
     count = len(state["brokers"])
     print(f"Stopping {count} broker{'s' if count != 1 else ''} ...", flush=True)
-    while is_locked(files.lock_file):
-        if time.monotonic() - began > _PATIENCE_S:
-            raise UserError(
-                f"the cluster has not stopped within {_PATIENCE_S:g} s:"
-                f" see {shown(files.log('supervisor'))}"
-            )
-        time.sleep(_POLL_S)
+    wait_until_stopped(files, _PATIENCE_S)
     print(f"Cluster stopped in {time.monotonic() - began:.1f} s")
 
 

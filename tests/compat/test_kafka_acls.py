@@ -1,6 +1,5 @@
 """Kafka's kafka-acls on our brokers and on our registry, and its AclAuthorizer as the oracle."""
 
-import signal
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -317,7 +316,7 @@ def test_a_broker_whose_session_has_ended_learns_what_it_has_missed(
     told = "ACLs of 1 resource patterns have changed"
     try:
         before = len(guarded.log_lines(1, told))
-        guarded.kill_now(1, signal.SIGSTOP)
+        guarded.pause(1)
         wait_until(lambda: registry.get_children("/brokers/ids") == ["0"], "the session's end")
         by_registry(
             "--add", "--allow-principal", "User:bob", "--operation", "Read", "--topic", topic
@@ -325,7 +324,7 @@ def test_a_broker_whose_session_has_ended_learns_what_it_has_missed(
         for name in registry.get_children("/kafka-acl-changes"):  # as after a quarter of an hour
             registry.delete(f"/kafka-acl-changes/{name}")
     finally:
-        guarded.kill_now(1, signal.SIGCONT)
+        guarded.resume(1)
         registry.stop()
         registry.close()
     wait_until(lambda: len(guarded.log_lines(1, told)) > before, "the rules to be read")

@@ -406,7 +406,7 @@ def test_javas_idempotent_producer_lives_through_a_leaders_death(
                 if consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)[1]
             }
 
-        cluster.kill_now(wait_until(busy_leaders, "records", 60).pop())
+        cluster.kill(wait_until(busy_leaders, "records", 60).pop(), stay_down=True)
         events = [json.loads(line) for line in finish().splitlines()]
         read = read_all(consumer, topic)
 

@@ -136,7 +136,7 @@ def test_a_minute_has_no_gap_though_a_broker_is_killed(scene):
     wait_until(lambda: (ask.value(bytes_in) or 0) > 0, "traffic of the broker")
     begin_s = max(scene.began_s, time.time() - MINUTE_S / 2)
     before = read_stats(run / "broker-1.stats").pid
-    scene.cluster.kill_now(1)
+    scene.cluster.kill(1, stay_down=True)
     wait_until(lambda: ask.value('kafka_up{broker="1"}') == 0, "the broker to be down")
     assert ask.ask(leaders) == [], "the series of a dead broker end"
     assert ask.value('kafka_up{broker="0"}') == 1

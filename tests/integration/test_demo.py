@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.tools import demo_cluster
-from cluster.tools.demo_cluster import own_directory, remove_cluster, start_cluster
+from cluster.tools import own_cluster
 from cluster.tools.main import main
+from cluster.tools.own_cluster import own_directory, remove_cluster, start_on_usual_ports
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -140,8 +140,8 @@ def test_a_port_that_is_taken_after_the_check_is_replaced(tmp_path, monkeypatch)
     files = own_directory(tmp_path / "demo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        monkeypatch.setattr(demo_cluster, "wanted_ports", lambda _port: (0, port))
+        monkeypatch.setattr(own_cluster, "wanted_ports", lambda _port: (0, port))
         try:
-            assert start_cluster(files, None)["registry"] != f"127.0.0.1:{port}"
+            assert start_on_usual_ports(files, None).state()["registry"] != f"127.0.0.1:{port}"
         finally:
             remove_cluster(files)

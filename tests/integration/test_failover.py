@@ -104,7 +104,7 @@ def test_leader_is_killed(new_cluster: NewCluster, report: Report, idempotent: b
 
     with recorder.producing("load"):
         wait_until(lambda: recorder.acknowledged_count > 200, "load")
-        cluster.kill_now(old)
+        cluster.kill(old, stay_down=True)
         new, seconds = wait_for_new_leader(cluster, topic, old)
         count = recorder.acknowledged_count
         wait_until(lambda: recorder.acknowledged_count > count + 200, "load on the new leader")
@@ -159,7 +159,7 @@ def test_controller_is_killed(new_cluster: NewCluster, report: Report) -> None:
     with recorder.producing("load"):
         wait_until(lambda: recorder.acknowledged_count > 100, "load")
         began = time.monotonic()
-        cluster.kill_now(old)
+        cluster.kill(old, stay_down=True)
 
         def views() -> set[int]:
             seen = (describe(cluster.addresses[broker]) for broker in survivors)
@@ -198,11 +198,11 @@ def test_paused_leader_is_replaced_and_rejoins(new_cluster: NewCluster, report: 
 
     with recorder.producing("load", per_second=300):
         wait_until(lambda: recorder.acknowledged_count > 50, "load")
-        cluster.kill(old, "STOP")
+        cluster.pause(old)
         new, seconds = wait_for_new_leader(cluster, topic, old)
         count = recorder.acknowledged_count
         wait_until(lambda: recorder.acknowledged_count > count + 50, "load on the new leader")
-        cluster.kill(old, "CONT")
+        cluster.resume(old)
         wait_for_isr(cluster, topic, 3)
         wait_until(
             lambda: {leader(cluster, topic, asked=broker) for broker in range(3)} == {old},
@@ -220,9 +220,9 @@ def test_paused_controller_is_replaced_and_does_no_harm(new_cluster: NewCluster)
     old = controller(cluster)
     topic = create_topic(cluster, assignments=preferred(cluster, old))
 
-    cluster.kill(old, "STOP")
+    cluster.pause(old)
     wait_for_new_leader(cluster, topic, old)
-    cluster.kill(old, "CONT")
+    cluster.resume(old)
 
     wait_for_isr(cluster, topic, 3)
     wait_until(
@@ -259,14 +259,14 @@ def test_a_dead_leader_is_not_named_though_nobody_can_be_elected(new_cluster: Ne
     def named(asked: int) -> int:
         return int(partition_state(cluster, topic, 0, asked).leader_id)
 
-    cluster.kill("registry", "STOP")
+    cluster.pause("registry")
     try:
         os.kill(pid, signal.SIGKILL)
         for survivor in others(cluster, old):
             wait_until(partial(_is, named, survivor, -1), f"broker {survivor} to name no leader")
             assert [named(survivor) for _ in range(20)] == [-1] * 20
     finally:
-        cluster.kill("registry", "CONT")
+        cluster.resume("registry")
 
     new, _ = wait_for_new_leader(cluster, topic, old)
     assert new in others(cluster, old)
@@ -281,13 +281,13 @@ def test_a_paused_leader_is_named_as_long_as_its_session_lasts(new_cluster: NewC
     old = others(cluster, controller(cluster))[0]
     topic = create_topic(cluster, assignments=preferred(cluster, old))
 
-    cluster.kill(old, "STOP")
+    cluster.pause(old)
     try:
         for survivor in others(cluster, old):
             states = [partition_state(cluster, topic, 0, survivor) for _ in range(20)]
             assert [state.leader_id for state in states] == [old] * 20
     finally:
-        cluster.kill(old, "CONT")
+        cluster.resume(old)
 
     assert leader(cluster, topic) == old
 
@@ -348,14 +348,14 @@ def test_in_sync_replicas_become_too_few_while_a_produce_waits(new_cluster: NewC
     )
     assert produce_raw(cluster, first, topic, b"1") == 0
 
-    cluster.kill(follower, "STOP")
+    cluster.pause(follower)
     try:
         code = produce_raw(cluster, first, topic, b"2", timeout_ms=15_000)
         wait_until(
             lambda: len(partition_state(cluster, topic, 0, first).isr_nodes) == 2, "a smaller ISR"
         )
     finally:
-        cluster.kill(follower, "CONT")
+        cluster.resume(follower)
 
     assert code == KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     wait_for_isr(cluster, topic, 3)
@@ -367,12 +367,12 @@ def test_produce_times_out_while_a_follower_is_paused(new_cluster: NewCluster) -
     topic = create_topic(cluster, assignments=preferred(cluster, 0))
     assert produce_raw(cluster, 0, topic, b"1") == 0
 
-    cluster.kill(2, "STOP")
+    cluster.pause(2)
     try:
         code = produce_raw(cluster, 0, topic, b"2", timeout_ms=300)
         assert list(read_all(cluster, topic)[0].values()) == [b"1"]  # not committed yet
     finally:
-        cluster.kill(2, "CONT")
+        cluster.resume(2)
 
     assert code == KafkaError.REQUEST_TIMED_OUT
     assert produce_raw(cluster, 0, topic, b"3") == 0

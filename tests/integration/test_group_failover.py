@@ -108,7 +108,7 @@ def test_a_group_lives_through_the_death_of_its_coordinator(
         group.wait_until_shared(members, scene.places)
         scene.write()
         victim = coordinator(cluster)
-        cluster.kill_now(victim)
+        cluster.kill(victim, stay_down=True)
         scene.write()
         wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
         group.wait_until_shared(members, scene.places)
@@ -175,7 +175,7 @@ def test_groups_live_through_the_death_of_their_coordinator_amid_a_rebalance(
         leaders[1].join()
         assert leaders[0].sees("PreparingRebalance", 3)
         assert leaders[1].sees("CompletingRebalance", 3)
-        cluster.kill_now(victim)
+        cluster.kill(victim, stay_down=True)
         wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
         for leader, group in zip(leaders, groups, strict=True):
             leader.leave(cluster.addresses[coordinator(cluster, group.name)])
@@ -250,7 +250,7 @@ def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies_while_it_commi
         for offset in range(1, 100):
             assert committed_in(client.receive()) == [0]
             acknowledged = offset
-        cluster.kill_now(victim)
+        cluster.kill(victim, stay_down=True)
     wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
 
     def found() -> tuple[int, int] | None:

@@ -391,9 +391,9 @@ def test_a_paused_broker_is_silent_and_a_dead_one_can_still_be_read(watched):
     with WireClient(watched.addresses[0], client_id="of-0") as client:
         client.call(produce_request("on-0", batch(100)))
     wait_until(lambda: any(r.client_id == "of-0" for r in stats_of(watched, 0).rows), "its row")
-    watched.kill(1, "STOP")
+    watched.pause(1)
     wait_until(lambda: states() == {0: "alive", 1: "silent", 2: "alive"}, "a silent broker")
-    watched.kill(1, "CONT")
+    watched.resume(1)
     before = stats_of(watched, 0)
     watched.kill(0, stay_down=True)
     wait_until(lambda: states()[0] == "dead", "a dead broker")

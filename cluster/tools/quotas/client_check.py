@@ -122,13 +122,14 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the client and print the verdict: status 0 unless the client could not be run."""
-    from cluster.tools.demo_cluster import own_directory, remove_cluster
+    from cluster.datadir.paths import DataDir
+    from cluster.tools.own_cluster import own_directory, remove_cluster
 
-    files = own_directory(args.data_dir, "client-check")
+    files = DataDir(own_directory(args.data_dir, "client-check"))
     try:
         outcome = asyncio.run(_check(args, files))
     finally:
-        remove_cluster(files)
+        remove_cluster(files.path)
     if not outcome.findings:
         status = "it was ended" if outcome.status is None else f"its status is {outcome.status}"
         login = ", and log in as the files in {clients} say" if args.secure else ""
@@ -153,7 +154,7 @@ async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
     from cluster.client.security import Servers
     from cluster.datadir.client_files import change_bootstrap
     from cluster.model.security import SecurityProtocol
-    from cluster.tools.demo_cluster import start_one_broker
+    from cluster.tools.own_cluster import start_one_broker
     from cluster.tools.quotas.pause_watch import PauseWatch
     from cluster.tools.quotas.watching_proxy import WatchingProxy, now_ms
 
@@ -161,13 +162,13 @@ async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
     try:
         _say("Starting a cluster of one broker")
         protocol = SecurityProtocol.SASL_SSL if args.secure else SecurityProtocol.PLAINTEXT
-        state = await asyncio.to_thread(
+        started = await asyncio.to_thread(
             start_one_broker,
-            files,
-            [f"advertised.listeners={protocol}://{LOOPBACK}:{proxy.port}"],
+            files.path,
+            (f"advertised.listeners={protocol}://{LOOPBACK}:{proxy.port}",),
             secure=args.secure,
         )
-        broker_port = int(str(state["bootstrap"]).rpartition(":")[2])
+        _, broker_port = started.addresses[0]
         bootstrap = f"{LOOPBACK}:{proxy.port}"
         places = {"bootstrap": bootstrap, "topic": args.topic}
         servers = Servers([(LOOPBACK, proxy.port)])

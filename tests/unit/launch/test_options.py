@@ -36,10 +36,10 @@ def parsed(words: list[str]) -> StartOptions:
 
 
 def test_options_are_the_same_after_a_command_line() -> None:
-    assert parsed(CHANGED.arguments()) == CHANGED
+    assert parsed(["--data-dir=/data", *CHANGED.arguments()]) == CHANGED
     usual = StartOptions(Path("/data"))
-    assert usual.arguments() == ["--data-dir=/data"]
-    assert parsed(usual.arguments()) == usual
+    assert usual.arguments() == []
+    assert parsed(["--data-dir=/data"]) == usual
 
 
 def test_every_option_is_tried_above() -> None:

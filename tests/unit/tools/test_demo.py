@@ -3,8 +3,8 @@
 import pytest
 
 from cluster.model.errors import UserError
-from cluster.tools import demo_cluster
 from cluster.tools.main import main
+from cluster.tools.own_cluster import own_directory
 
 
 def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -25,7 +25,7 @@ def test_a_chosen_directory_is_stronger_than_the_variable(monkeypatch, tmp_path)
     monkeypatch.setenv("MILENA_DATA_DIR", str(tmp_path))
     (tmp_path / "mine").touch()
     with pytest.raises(UserError, match=r"is not empty") as refused:
-        demo_cluster.own_directory(tmp_path.parent)
+        own_directory(tmp_path.parent)
     assert "MILENA_DATA_DIR" not in str(refused.value)
 
 

@@ -64,7 +64,7 @@ def cluster(monkeypatch) -> Directory:
         yield None
 
     monkeypatch.setattr("cluster.tools.users.SocketClient.connect", connect)
-    monkeypatch.setattr(arguments, "ask_supervisor", lambda *_: {"bootstrap": BOOTSTRAP})
+    monkeypatch.setattr(arguments, "describe", lambda _files: {"bootstrap": BOOTSTRAP})
     return known
 
 

@@ -1,0 +1,1 @@
+"""Clusters that a program starts on this machine, and orders to running ones."""
