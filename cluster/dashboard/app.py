@@ -29,7 +29,7 @@ from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Told
-from cluster.dashboard.one_at_a_time import Busy, OneAtATime
+from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
 from cluster.model.errors import UserError
@@ -83,7 +83,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
         exception_handlers={
             UserError: _on_user_error,
             ImpossibleScenario: _on_impossible_scenario,
-            Busy: _on_busy,
+            AlreadyRunning: _on_busy,
             BadRequest: _on_bad_request,
             TooMany: _on_too_many,
         },

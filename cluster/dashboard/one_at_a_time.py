@@ -9,7 +9,7 @@ from cluster.dashboard.sources import Json
 WAITING_MAX: Final = 3
 
 
-class Busy(Exception):
+class AlreadyRunning(Exception):
     """As many computations wait as may."""
 
 
@@ -23,7 +23,7 @@ class OneAtATime:
     async def run(self, compute: Callable[[], Json]) -> Json:
         """What `compute` returns, and raises. Raises Busy where too many wait already."""
         if self._turn.locked() and self._waiting >= WAITING_MAX:
-            raise Busy
+            raise AlreadyRunning
         self._waiting += 1
         try:
             await self._turn.acquire()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.model.errors import UserError
 
 if TYPE_CHECKING:
-    from cluster.analytics.capacity.history import History
+    from cluster.analytics.capacity.history import WindowHistory
 
 LAST: Final = timedelta(days=28)
 """As many weeks as tell growth from weekdays, read within a second or two."""
@@ -23,7 +23,7 @@ class NoHistory(UserError):
         self.remedy = remedy
 
 
-def recent_history(place: Path, now_ms: int, *, quotas: Collection[str] = ()) -> "History":
+def recent_history(place: Path, now_ms: int, *, quotas: Collection[str] = ()) -> "WindowHistory":
     """The history of the last `LAST`, with narrow windows of these quotas.
 
     Raises NoHistory, and UserError for windows that cannot be read.

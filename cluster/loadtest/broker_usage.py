@@ -20,7 +20,7 @@ _PATIENCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class MeasuredUsage:
     """One interval of one client at one broker."""
 
     broker: int
@@ -30,7 +30,7 @@ class Usage:
     """Bytes."""
 
 
-def parse_usage(value: bytes, quota: str, client_id: str) -> Usage | None:
+def parse_usage(value: bytes, quota: str, client_id: str) -> MeasuredUsage | None:
     """The usage in a metric record; None if it is about something else, or is no metric record."""
     try:
         record: Mapping[str, Any] = json.loads(value)
@@ -52,10 +52,10 @@ def parse_usage(value: bytes, quota: str, client_id: str) -> Usage | None:
         return None
     if interval_ms <= 0 or not isinstance(usage, int | float):
         return None
-    return Usage(broker, end_ms, interval_ms, usage)
+    return MeasuredUsage(broker, end_ms, interval_ms, usage)
 
 
-def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[int, float]:
+def usage_rates(usages: Iterable[MeasuredUsage], from_ms: int, until_ms: int) -> dict[int, float]:
     """Bytes/s at each broker, over the intervals that end within (from_ms, until_ms].
 
     An interval without a record between two others is one without use.
@@ -81,7 +81,7 @@ def read_usages(
     client_id: str,
     from_ms: int,
     topic: str = METRICS_TOPIC,
-) -> list[Usage]:
+) -> list[MeasuredUsage]:
     """All usage of the client recorded since `from_ms`; empty if the metrics topic is missing.
 
     `connection`: settings of a Kafka client, `bootstrap.servers` among them.

@@ -17,7 +17,7 @@ from cluster.tools.arguments import UsageError
 from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
-    from cluster.analytics.rollup.follow_job import FollowOptions, Step
+    from cluster.analytics.rollup.follow_job import BatchReport, FollowOptions
     from cluster.analytics.rollup.job import Phase, RollupOptions, StartSpark
 
 _INTERVAL: Final = timedelta(seconds=10)
@@ -147,7 +147,7 @@ class Report:
         self._output = output
         self._totals: Counter[str] = Counter()
 
-    def tell(self, step: "Step") -> None:
+    def tell(self, step: "BatchReport") -> None:
         """Print what became of a batch."""
         found = step_as_json(step)
         for name in ("records", "late", "rejected", "lost"):
@@ -168,7 +168,7 @@ class Report:
         )
 
 
-def step_as_json(step: "Step") -> dict[str, Any]:
+def step_as_json(step: "BatchReport") -> dict[str, Any]:
     """What is printed of a batch."""
     batch, result = step.batch, step.batch.result
     rejected = sum(result.rejected.values()) if result else 0

@@ -34,7 +34,7 @@ need_spark()
 
 from cluster.analytics.rollup import job, spark_tasks  # noqa: E402
 from cluster.analytics.rollup.engines import LOCAL, SPARK  # noqa: E402
-from cluster.analytics.rollup.follow_job import FollowOptions, Step, follow  # noqa: E402
+from cluster.analytics.rollup.follow_job import BatchReport, FollowOptions, follow  # noqa: E402
 from cluster.analytics.rollup.job import RollupOptions, RollupSummary  # noqa: E402
 from cluster.analytics.rollup.kafka_records import topic_state  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
@@ -93,7 +93,7 @@ def follow_here(
     cluster: Cluster,
     topic: str,
     output: Path,
-    tell: Callable[[Step], None] = lambda _: None,
+    tell: Callable[[BatchReport], None] = lambda _: None,
 ) -> None:
     """`rollup --follow` in a Spark that is there already."""
     options = FollowOptions(
@@ -244,9 +244,9 @@ def test_windows_of_another_cluster_are_refused_by_every_way_in(
 def test_a_topic_that_is_deleted_meanwhile_ends_a_rollup_that_follows(spark, cluster, tmp_path):
     topic = metrics_topic(cluster)
     produce(cluster.bootstrap, topic, generated_records(23, seconds=10))
-    steps: list[Step] = []
+    steps: list[BatchReport] = []
 
-    def tell(step: Step) -> None:
+    def tell(step: BatchReport) -> None:
         steps.append(step)
         cluster.command("topics", "--delete", "--topic", topic)
 

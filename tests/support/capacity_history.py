@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.windows.deltas import PieceResult, write_delta
 from cluster.analytics.windows.directory import WindowDirectory
 from cluster.analytics.windows.kinds import (
@@ -56,7 +56,7 @@ def sums(kind: WindowKind, rows: Iterable[Row]) -> pa.Table:
     )
 
 
-def history(tables: Mapping[WindowKind, Iterable[Row]]) -> History:
+def history(tables: Mapping[WindowKind, Iterable[Row]]) -> WindowHistory:
     """The history that these rows of sums make, narrow windows being of a minute."""
     fines, hours = {}, {}
     for kind, rows in tables.items():
@@ -64,7 +64,7 @@ def history(tables: Mapping[WindowKind, Iterable[Row]]) -> History:
         hours[kind.name] = windows_of(coarser(table, kind, "1h"), kind, "1h")
         if kind in (BROKER, EVENT, QUOTA):
             fines[kind.name] = windows_of(coarser(table, kind, "1m"), kind, "1m")
-    return History(hours, fines, 60)
+    return WindowHistory(hours, fines, 60)
 
 
 def written(

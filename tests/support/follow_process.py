@@ -109,7 +109,7 @@ def main() -> None:
         until_end=True,
     )
 
-    def tell(step: follow_job.Step) -> None:
+    def tell(step: follow_job.BatchReport) -> None:
         result = step.batch.result
         print(
             json.dumps(

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.history import GONE_S, WindowHistory
 from cluster.analytics.capacity.trends import DAY_S, HOUR_S, Trend, trend_of_levels, unknown
 from cluster.analytics.windows.kinds import BROKER
 
@@ -61,7 +61,7 @@ class Disks:
     how: str
 
 
-def disks(history: History) -> Disks:
+def disks(history: WindowHistory) -> Disks:
     """The figures of each broker that has windows."""
     names = ("log_size_last", "disk_total_last", "disk_usable_last", "covered_ms")
     inflows = ("bytes_in_exact", "replication_bytes_in_exact")

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.analytics.capacity.history import History, a_day, last_day, traffic
+from cluster.analytics.capacity.history import WindowHistory, a_day, last_day, traffic
 from cluster.analytics.capacity.trends import DAY_S, HOUR_S, Trend, trend_of_rates
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -12,7 +12,7 @@ _BUSIEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class TrafficGrowth:
     """The growth of the traffic of all topics together."""
 
     bytes_in_per_day: float | None
@@ -46,15 +46,15 @@ class BusyHours:
     how: str
 
 
-def growth(history: History) -> Growth:
+def growth(history: WindowHistory) -> TrafficGrowth:
     """What came in, and how that changes."""
     found = traffic(history)
     if not found.hours:
         nothing = trend_of_rates([])
-        return Growth(None, None, None, nothing, nothing, "there are no windows of traffic")
+        return TrafficGrowth(None, None, None, nothing, nothing, "there are no windows of traffic")
     now = last_day(found.hours)
     covered_s = sum(hour.covered_s for hour in now)
-    return Growth(
+    return TrafficGrowth(
         a_day(sum(hour.bytes_in for hour in now), covered_s),
         a_day(sum(hour.bytes_out for hour in now), covered_s),
         a_day(sum(hour.messages for hour in now), covered_s),
@@ -65,7 +65,7 @@ def growth(history: History) -> Growth:
     )
 
 
-def busy_hours(history: History) -> BusyHours:
+def busy_hours(history: WindowHistory) -> BusyHours:
     """The average rate of each hour of the week that records cover."""
     found = traffic(history)
     seen: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0, 0.0])

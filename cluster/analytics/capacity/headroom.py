@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.history import GONE_S, WindowHistory
 from cluster.analytics.windows.kinds import BROKER
 
 LOW_DECILE: Final = 0.1
@@ -48,7 +48,7 @@ class Headroom:
     how: str
 
 
-def headroom(history: History) -> Headroom:
+def headroom(history: WindowHistory) -> Headroom:
     """The figures of each broker that has windows."""
     gauges = ("connections_max", "leaders_max", "under_replicated_max")
     rows_of: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -88,7 +88,7 @@ def is_covered(row: dict[str, Any], width_s: int) -> bool:
     return bool((row["covered_ms"] or 0) >= _COVERED * 1000 * width_s)
 
 
-def _headroom(broker: int, rows: list[dict[str, Any]], history: History) -> BrokerHeadroom:
+def _headroom(broker: int, rows: list[dict[str, Any]], history: WindowHistory) -> BrokerHeadroom:
     covered_ms = sum(row["covered_ms"] or 0 for row in rows)
     shares = [
         row["idle_ms"] / row["covered_ms"]

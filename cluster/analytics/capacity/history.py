@@ -18,7 +18,7 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class WindowHistory:
     """Windows of each kind, by its name, in tables with (some of) the columns of its schema.
 
     Kinds without windows may be missing.
@@ -129,7 +129,7 @@ class Traffic(NamedTuple):
     source: str
 
 
-def traffic(history: History) -> Traffic:
+def traffic(history: WindowHistory) -> Traffic:
     """From windows of brokers; without these from those of topics, else of quotas."""
     for kind in (BROKER, TOPIC):
         found = _measured(history, kind)
@@ -152,7 +152,7 @@ def a_day(total: float, covered_s: float) -> float:
     return DAY_S * total / covered_s if covered_s else 0.0
 
 
-def _measured(history: History, kind: WindowKind) -> list[HourTotal]:
+def _measured(history: WindowHistory, kind: WindowKind) -> list[HourTotal]:
     names = ("bytes_in_exact", "bytes_out_exact", "messages_in_exact")
     covered: dict[int, float] = {}
     for row in history.sums(kind, ["start_s", *kind.keys], "covered_ms"):
@@ -165,7 +165,7 @@ def _measured(history: History, kind: WindowKind) -> list[HourTotal]:
     ]
 
 
-def _of_quotas(history: History) -> list[HourTotal]:
+def _of_quotas(history: WindowHistory) -> list[HourTotal]:
     used: dict[int, dict[str, float]] = {}
     for row in history.sums(QUOTA, ["start_s", "quota"], "usage_exact"):
         used.setdefault(row["start_s"], {})[row["quota"]] = row["usage_exact"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cluster.analytics.capacity.history import GONE_S, History
+from cluster.analytics.capacity.history import GONE_S, WindowHistory
 from cluster.analytics.capacity.trends import DAY_S, HOUR_S
 from cluster.analytics.windows.kinds import LAG
 
@@ -48,7 +48,7 @@ class Lags:
     how: str
 
 
-def lags(history: History) -> Lags:
+def lags(history: WindowHistory) -> Lags:
     """Of every group with committed offsets at the end of the history."""
     names = ("group", "topic", "partition", "lag_last", "log_end_max", "committed_max")
     recent_s = int(max(HOUR_S, min(DAY_S, history.span_s * _RECENT_SHARE)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.trends import DAY_S, HOUR_S
 from cluster.analytics.windows.kinds import LATENCY
 from cluster.metrics.histogram import BUCKETS, quantile_us
@@ -28,7 +28,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiTimes:
+class ApiLatencies:
     """One API."""
 
     api: str
@@ -42,7 +42,7 @@ class ApiTimes:
 class Latencies:
     """Produce, the fetches, then by the number of requests."""
 
-    apis: list[ApiTimes]
+    apis: list[ApiLatencies]
     now_from_s: int | None
     before_from_s: int | None
     """Where the two spans begin; None where there is none."""
@@ -50,7 +50,7 @@ class Latencies:
     how: str
 
 
-def latencies(history: History) -> Latencies:
+def latencies(history: WindowHistory) -> Latencies:
     """Compares the last 24 hours with the same a week before, or with the start of the history."""
     rows = history.rows(LATENCY, "api")
     if not rows:
@@ -65,7 +65,7 @@ def latencies(history: History) -> Latencies:
     has_before = before_s + span_s <= now_s
     before = _counts(history, before_s, span_s) if has_before else {}
     apis = [
-        ApiTimes(api, _times(counts), _times(before[api]) if api in before else None, None)
+        ApiLatencies(api, _times(counts), _times(before[api]) if api in before else None, None)
         for api, counts in sorted(now.items(), key=lambda each: _order(each[0], sum(each[1])))
     ]
     span = f"{span_s // HOUR_S} {'hour' if span_s == HOUR_S else 'hours'}"
@@ -79,7 +79,7 @@ def latencies(history: History) -> Latencies:
     )
 
 
-def p99_over_time(history: History, api: str, step_s: int) -> dict[int, float]:
+def p99_over_time(history: WindowHistory, api: str, step_s: int) -> dict[int, float]:
     """The 99th percentile of an API in ms, in each step of so many seconds with requests."""
     counts: dict[int, list[int]] = defaultdict(lambda: [0] * BUCKETS)
     for row in history.rows(LATENCY, "histogram", api=[api]):
@@ -87,7 +87,7 @@ def p99_over_time(history: History, api: str, step_s: int) -> dict[int, float]:
     return {at: quantile_us(each, 0.99) / 1000 for at, each in sorted(counts.items()) if any(each)}
 
 
-def _counts(history: History, first_s: int, span_s: int) -> dict[str, list[int]]:
+def _counts(history: WindowHistory, first_s: int, span_s: int) -> dict[str, list[int]]:
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * BUCKETS)
     for row in history.rows(
         LATENCY, "api", "histogram", since_s=first_s, before_s=first_s + span_s
@@ -105,11 +105,11 @@ def _times(counts: list[int]) -> Times:
     return Times(sum(counts), *(quantile_us(counts, share) / 1000 for share in _QUANTILES))
 
 
-def _compared(each: ApiTimes) -> ApiTimes:
+def _compared(each: ApiLatencies) -> ApiLatencies:
     before = each.before
     if before is None or min(before.requests, each.now.requests) < _ENOUGH or not before.p99_ms:
         return each
-    return ApiTimes(each.api, each.now, before, each.now.p99_ms / before.p99_ms)
+    return ApiLatencies(each.api, each.now, before, each.now.p99_ms / before.p99_ms)
 
 
 def _order(api: str, requests: int) -> tuple[int, int, str]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cluster.analytics.capacity import throughput_plot, words
 from cluster.analytics.capacity.growth import BusyHours
-from cluster.analytics.capacity.report import Report
+from cluster.analytics.capacity.report import CapacityReport
 from cluster.analytics.capacity.tables import busiest, period_text, tables
 
 _HERE: Final = "cluster.analytics.capacity"
@@ -20,7 +20,7 @@ _REPORTS: Final = "cluster.analytics.reports"
 _ROWS_MAX: Final = 200
 
 
-def page(report: Report, source: str) -> str:
+def page(report: CapacityReport, source: str) -> str:
     """The whole document. `source` says where the windows came from."""
     style = "".join(
         files(folder).joinpath(name).read_text("utf-8")
@@ -56,7 +56,7 @@ def _templates() -> Environment:
     )
 
 
-def _tiles(report: Report) -> Sequence[tuple[str, str]]:
+def _tiles(report: CapacityReport) -> Sequence[tuple[str, str]]:
     full = [each for each in report.disks.brokers if each.broker == report.disks.first_full]
     behind = sum(each.verdict == "falls behind" for each in report.lags.groups)
     bottleneck = report.headroom.bottleneck

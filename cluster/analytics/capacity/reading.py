@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.windows.kinds import (
     BROKER,
     EVENT,
@@ -40,7 +40,7 @@ _START: Final = ("window_start",)
 _USAGE: Final = ("window_start", "quota", "usage_exact")
 
 
-class Read(Protocol):
+class ReadWindows(Protocol):
     """Gives the windows of a kind and width that begin in [since, until)."""
 
     def __call__(
@@ -61,7 +61,7 @@ def history_in(
     last: timedelta | None = None,
     *,
     quotas: Collection[str] = (),
-) -> History:
+) -> WindowHistory:
     """The history of a rollup's directory between two times, or so long before its latest window.
 
     `quotas`: those of which narrow windows are wanted. Raises what `read_windows` raises.
@@ -70,20 +70,20 @@ def history_in(
 
 
 def read_history(
-    read: Read,
+    read: ReadWindows,
     since: datetime | None = None,
     until: datetime | None = None,
     last: timedelta | None = None,
     *,
     quotas: Collection[str] = (),
-) -> History:
+) -> WindowHistory:
     """The same, of windows that are read in some way."""
     hours = {kind.name: read(kind, "1h", _floored(since), until) for kind in _HOURS_OF}
     if not hours[BROKER.name].num_rows and not hours[TOPIC.name].num_rows:
         hours[QUOTA.name] = read(QUOTA, "1h", _floored(since), until, _USAGE)
     edges = _edges(read, hours, since, until)
     if edges is None:
-        return History({}, {}, WIDTHS_S["1m"])
+        return WindowHistory({}, {}, WIDTHS_S["1m"])
     first, end = edges
     if LAG.name not in hours:
         recent = max(first, end - _LAG_SPAN)
@@ -106,11 +106,11 @@ def read_history(
         is_asked = pc.field("quota").isin(list(quotas))
         fine[QUOTA.name] = read(QUOTA, widths[QUOTA.name], since, until, where=is_asked)
     widths_s = {name: WIDTHS_S[each] for name, each in widths.items()}
-    return History(hours, fine, WIDTHS_S[width], widths_s)
+    return WindowHistory(hours, fine, WIDTHS_S[width], widths_s)
 
 
 def _edges(
-    read: Read,
+    read: ReadWindows,
     hours: dict[str, pa.Table],
     since: datetime | None,
     until: datetime | None,

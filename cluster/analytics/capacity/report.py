@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cluster.analytics.capacity.disks import Disks, disks
-from cluster.analytics.capacity.growth import BusyHours, Growth, busy_hours, growth
+from cluster.analytics.capacity.growth import BusyHours, TrafficGrowth, busy_hours, growth
 from cluster.analytics.capacity.headroom import Headroom, headroom
-from cluster.analytics.capacity.history import History, traffic
+from cluster.analytics.capacity.history import WindowHistory, traffic
 from cluster.analytics.capacity.lags import Lags, lags
 from cluster.analytics.capacity.latencies import Latencies, latencies, p99_over_time
-from cluster.analytics.capacity.topics import Topics, topics
+from cluster.analytics.capacity.topics import LargestTopics, topics
 from cluster.analytics.capacity.trends import HOUR_S
 from cluster.analytics.windows.kinds import BROKER, EVENT
 from cluster.model.printable import one_line
@@ -24,7 +24,7 @@ _SHORT_S: Final = 12 * HOUR_S
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class CoveredPeriod:
     """The time that the figures are about."""
 
     first_s: int
@@ -34,7 +34,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventRow:
     """What happened in one window at one broker to one subject."""
 
     start_s: int
@@ -56,7 +56,7 @@ class Event:
 class Events:
     """The latest, in order of time."""
 
-    rows: list[Event]
+    rows: list[EventRow]
     left_out: int
     how: str
 
@@ -74,12 +74,12 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CapacityReport:
     """Every section has `how`: the way in which its figures were reached."""
 
-    period: Period
-    growth: Growth
-    topics: Topics
+    period: CoveredPeriod
+    growth: TrafficGrowth
+    topics: LargestTopics
     disks: Disks
     busy_hours: BusyHours
     headroom: Headroom
@@ -93,10 +93,10 @@ class Report:
         return asdict(self)
 
 
-def report(history: History, top: int = TOP) -> Report:
+def report(history: WindowHistory, top: int = TOP) -> CapacityReport:
     """All figures of a history that is not empty; the `top` topics."""
-    return Report(
-        Period(history.first_s, history.end_s, history.fine_s),
+    return CapacityReport(
+        CoveredPeriod(history.first_s, history.end_s, history.fine_s),
         growth(history),
         topics(history, top),
         disks(history),
@@ -109,10 +109,10 @@ def report(history: History, top: int = TOP) -> Report:
     )
 
 
-def events(history: History, most: int = EVENTS_MAX) -> Events:
+def events(history: WindowHistory, most: int = EVENTS_MAX) -> Events:
     """What happened, in order of time."""
     found = [
-        Event(
+        EventRow(
             row["start_s"],
             row["broker"],
             row["event"],
@@ -128,7 +128,7 @@ def events(history: History, most: int = EVENTS_MAX) -> Events:
     return Events(found[-most:], max(0, len(found) - most), how)
 
 
-def series(history: History) -> Series:
+def series(history: WindowHistory) -> Series:
     """Throughput in at most 400 steps of equal length."""
     if BROKER.name in history.fine and history.span_s <= _SHORT_S:
         step_s, totals = _stepped(_fine_totals(history), history, history.fine_s)
@@ -152,7 +152,7 @@ Totals = tuple[int, float, float, float]
 """Start, seconds covered, bytes in, bytes out."""
 
 
-def _fine_totals(history: History) -> list[Totals]:
+def _fine_totals(history: WindowHistory) -> list[Totals]:
     covered: dict[int, float] = defaultdict(float)
     for row in history.sums(BROKER, ["start_s", "broker"], "covered_ms", fine=True):
         covered[row["start_s"]] = max(
@@ -165,7 +165,7 @@ def _fine_totals(history: History) -> list[Totals]:
 
 
 def _stepped(
-    totals: list[Totals], history: History, width_s: int
+    totals: list[Totals], history: WindowHistory, width_s: int
 ) -> tuple[int, dict[int, list[float]]]:
     """The length of a step, and by its start the sums of the totals in it."""
     step_s = width_s * max(1, -(-history.span_s // (width_s * _POINTS_MAX)))

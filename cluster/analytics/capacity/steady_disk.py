@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from cluster.analytics.capacity.disks import YEAR_DAYS, BrokerDisk, is_held
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.scenario import Scenario, Spread, average
 from cluster.analytics.capacity.topics import TopicNow, topic_size_trends
 from cluster.analytics.capacity.trends import DAY_S, Trend
@@ -67,7 +67,7 @@ class _Part(NamedTuple):
 
 
 def steady_disks(
-    history: History,
+    history: WindowHistory,
     scenario: Scenario,
     spread: Spread,
     disks: Iterable[BrokerDisk],

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from cluster.analytics.capacity import words
 from cluster.analytics.capacity.disks import Disks
-from cluster.analytics.capacity.growth import BusyHours, Growth
+from cluster.analytics.capacity.growth import BusyHours, TrafficGrowth
 from cluster.analytics.capacity.headroom import Headroom
 from cluster.analytics.capacity.lags import Lags
 from cluster.analytics.capacity.latencies import Latencies
-from cluster.analytics.capacity.report import Events, Period, Report
-from cluster.analytics.capacity.topics import Topics
+from cluster.analytics.capacity.report import CapacityReport, CoveredPeriod, Events
+from cluster.analytics.capacity.topics import LargestTopics
 from cluster.analytics.capacity.trends import DAY_S
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock
@@ -34,7 +34,7 @@ class Table:
     how: str
 
 
-def tables(report: Report, groups: int, events: int) -> list[Table]:
+def tables(report: CapacityReport, groups: int, events: int) -> list[Table]:
     """All sections that are tables, with so many groups and events at most."""
     return [
         _growth(report.growth),
@@ -47,7 +47,7 @@ def tables(report: Report, groups: int, events: int) -> list[Table]:
     ]
 
 
-def period_text(period: Period) -> str:
+def period_text(period: CoveredPeriod) -> str:
     """From when to when, and for how long."""
     return (
         f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)} UTC"
@@ -66,7 +66,7 @@ def busiest(hours: BusyHours) -> str:
     return f"Busiest: {named}"
 
 
-def _growth(growth: Growth) -> Table:
+def _growth(growth: TrafficGrowth) -> Table:
     columns = (("", TEXT), ("a day", NUMBER), ("growth", TEXT), ("or", TEXT))
     if growth.bytes_in_per_day is None:
         return Table("Growth", columns, [], ["There are no windows of traffic."], growth.how)
@@ -86,7 +86,7 @@ def _growth(growth: Growth) -> Table:
     return Table("Growth", columns, rows, notes, how)
 
 
-def _topics(topics: Topics) -> Table:
+def _topics(topics: LargestTopics) -> Table:
     columns = (
         *(("topic", LONG), ("in a day", NUMBER), ("out a day", NUMBER), ("messages", NUMBER)),
         *(("growth", TEXT), ("logs", NUMBER), ("growth of logs", TEXT)),

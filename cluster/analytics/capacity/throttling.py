@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.windows.histogram import rates_of
 from cluster.analytics.windows.kinds import QUOTA
 from cluster.model.quotas import RULES
@@ -48,7 +48,7 @@ class Throttled:
 
 
 def throttled(
-    history: History, limits: Mapping[str, float], factors: Mapping[int, float]
+    history: WindowHistory, limits: Mapping[str, float], factors: Mapping[int, float]
 ) -> list[Throttled]:
     """Every client id that was active in a quota with a limit, the most throttled first.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from cluster.analytics.capacity.report import Event, Events, Series
+from cluster.analytics.capacity.report import EventRow, Events, Series
 from cluster.analytics.capacity.trends import DAY_S
 from cluster.analytics.reports.svg_shapes import (
     WIDTH,
@@ -60,9 +60,9 @@ def _time_label(scale: TimeScale, time_s: int) -> str:
     return whole[5:10] if scale.end_s - scale.first_s > 2 * DAY_S else whole[11:16]
 
 
-def _event_marks(scale: TimeScale, events: Sequence[Event]) -> Iterator[Shape]:
+def _event_marks(scale: TimeScale, events: Sequence[EventRow]) -> Iterator[Shape]:
     """One mark for all events at the same place; its tooltip lists them."""
-    together: list[tuple[float, list[Event]]] = []
+    together: list[tuple[float, list[EventRow]]] = []
     for event in events:
         x = scale.x(event.start_s)
         if together and x - together[-1][0] < _MARK_PX:

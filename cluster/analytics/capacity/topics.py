@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from cluster.analytics.capacity.history import (
     GONE_S,
-    History,
     HourTotal,
+    WindowHistory,
     a_day,
     last_day,
     traffic,
@@ -55,7 +55,7 @@ class TopicGrowth:
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class LargestTopics:
     """Those with the most bytes in a day, or in their logs."""
 
     rows: list[TopicGrowth]
@@ -63,7 +63,7 @@ class Topics:
     how: str
 
 
-def topics(history: History, most: int) -> Topics:
+def topics(history: WindowHistory, most: int) -> LargestTopics:
     """The topics that had the most bytes in the last 24 hours, and of equals the largest."""
     found = topics_now(history)
     shown = found[:most]
@@ -82,7 +82,7 @@ def topics(history: History, most: int) -> Topics:
         )
         for each in shown
     ]
-    return Topics(
+    return LargestTopics(
         rows,
         len(found) - len(rows),
         "from windows of topics in the last 24 hours: bytes and messages as for all topics; an hour"
@@ -91,7 +91,7 @@ def topics(history: History, most: int) -> Topics:
     )
 
 
-def topics_now(history: History) -> list[TopicNow]:
+def topics_now(history: WindowHistory) -> list[TopicNow]:
     """All topics of the last 24 hours, in the same order."""
     now = last_day(traffic(history).hours)
     if not now:
@@ -115,7 +115,7 @@ def topics_now(history: History) -> list[TopicNow]:
     return sorted(found, key=lambda each: (-each.bytes_in_per_day, -each.size, each.topic))
 
 
-def topic_size_trends(history: History, names: Sequence[str]) -> dict[str, Trend]:
+def topic_size_trends(history: WindowHistory, names: Sequence[str]) -> dict[str, Trend]:
     """How the logs of these topics grow, all replicas of each together."""
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in history.sums(TOPIC, ["topic", "start_s"], "log_size_last", topic=names):
@@ -123,7 +123,9 @@ def topic_size_trends(history: History, names: Sequence[str]) -> dict[str, Trend
     return {name: trend_of_levels(points[name]) for name in names}
 
 
-def _trends(history: History, names: Sequence[str], hours: Sequence[HourTotal]) -> dict[str, Trend]:
+def _trends(
+    history: WindowHistory, names: Sequence[str], hours: Sequence[HourTotal]
+) -> dict[str, Trend]:
     """Of the bytes that came in, each from the first hour on in which there was the topic."""
     totals: dict[str, dict[int, float]] = defaultdict(dict)
     for row in history.sums(TOPIC, ["topic", "start_s"], "bytes_in_exact", topic=names):

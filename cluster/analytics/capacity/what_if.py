@@ -11,8 +11,8 @@ from cluster.analytics.capacity.busy_model import MIB, BusyModel, Load, fitted
 from cluster.analytics.capacity.disks import YEAR_DAYS, disks
 from cluster.analytics.capacity.growth import growth
 from cluster.analytics.capacity.headroom import is_covered, quantile
-from cluster.analytics.capacity.history import GONE_S, History
-from cluster.analytics.capacity.report import Period
+from cluster.analytics.capacity.history import GONE_S, WindowHistory
+from cluster.analytics.capacity.report import CoveredPeriod
 from cluster.analytics.capacity.scenario import (
     ImpossibleScenario,
     Scenario,
@@ -44,7 +44,7 @@ _SPREAD_HOW: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class BrokerLoad:
     """One broker's thread and bytes, now and then; shares are 0 to 1, above 1 means too much."""
 
     broker: int
@@ -80,13 +80,13 @@ class Limit:
 class WhatIf:
     """What the history says of a scenario."""
 
-    period: Period
+    period: CoveredPeriod
     scenario: Scenario
     brokers_now: int
     brokers: int
     replicas_now: float
     replicas: float
-    busy: list[Busy]
+    busy: list[BrokerLoad]
     disks: list[steady_disk.SteadyDisk]
     first_limit: Limit | None
     throttled: list[throttling.Throttled]
@@ -100,7 +100,7 @@ class WhatIf:
         return asdict(self)
 
 
-def what_if(history: History, scenario: Scenario) -> WhatIf:
+def what_if(history: WindowHistory, scenario: Scenario) -> WhatIf:
     """Raises ImpossibleScenario."""
     loads = _loads(history)
     notes: list[str] = []
@@ -115,7 +115,7 @@ def what_if(history: History, scenario: Scenario) -> WhatIf:
     now = {broker: average([_bytes(load) for load in each]) for broker, each in loads.items()}
     placed = spread(scenario, now, _copies(history, loads)) if loads else None
     trend = growth(history).trend
-    busy: list[Busy] = []
+    busy: list[BrokerLoad] = []
     steady: list[steady_disk.SteadyDisk] = []
     if placed is not None:
         busy = _busy(loads, scenario, placed, trend)
@@ -136,7 +136,7 @@ def what_if(history: History, scenario: Scenario) -> WhatIf:
         if not limited:
             notes.append("no window tells of a client id in these quotas")
     return WhatIf(
-        period=Period(history.first_s, history.end_s, history.fine_s),
+        period=CoveredPeriod(history.first_s, history.end_s, history.fine_s),
         scenario=scenario,
         brokers_now=len(loads),
         brokers=len(placed.kept) + len(placed.added) if placed else 0,
@@ -157,7 +157,7 @@ def what_if(history: History, scenario: Scenario) -> WhatIf:
     )
 
 
-def _loads(history: History) -> dict[int, list[Load]]:
+def _loads(history: WindowHistory) -> dict[int, list[Load]]:
     """The windows of each broker that is there at the end, if records cover half of them."""
     names = ("bytes_in_exact", "bytes_out_exact")
     copies = ("replication_bytes_in_exact", "replication_bytes_out_exact")
@@ -183,7 +183,7 @@ def _loads(history: History) -> dict[int, list[Load]]:
     }
 
 
-def _copies(history: History, brokers: Collection[int]) -> float:
+def _copies(history: WindowHistory, brokers: Collection[int]) -> float:
     """Replicas of each record, by the bytes that followers fetched: 1 without any."""
     rows = history.sums(BROKER, ["broker"], "bytes_in_exact", "replication_bytes_in_exact")
     told = [row for row in rows if row["broker"] in brokers]
@@ -194,7 +194,7 @@ def _copies(history: History, brokers: Collection[int]) -> float:
 
 def _busy(
     loads: Mapping[int, list[Load]], scenario: Scenario, placed: Spread, trend: Trend
-) -> list[Busy]:
+) -> list[BrokerLoad]:
     more = (1 + scenario.growth) * placed.factor
     made = [
         _kept(broker, loads[broker], more, more * placed.replication_factor, trend)
@@ -205,7 +205,7 @@ def _busy(
 
 def _kept(
     broker: int, loads: Sequence[Load], more: float, more_replication: float, trend: Trend
-) -> Busy:
+) -> BrokerLoad:
     model = fitted(loads)
     after = [
         load._replace(
@@ -221,7 +221,7 @@ def _kept(
         [model.busy(*pair) for pair in zip(loads, at_the_end, strict=True)], HIGH
     )
     now = [load.busy for load in loads]
-    return Busy(
+    return BrokerLoad(
         broker=broker,
         is_new=False,
         windows=len(loads),
@@ -270,7 +270,7 @@ def _days_until_busy(high: float, base: float, trend: Trend) -> float | None:
     return days if days <= YEAR_DAYS else None
 
 
-def _like(made: Sequence[Busy], broker: int) -> Busy:
+def _like(made: Sequence[BrokerLoad], broker: int) -> BrokerLoad:
     """A broker that is added: the average of the others."""
 
     def mean(name: str) -> float:
@@ -296,7 +296,7 @@ def _like(made: Sequence[Busy], broker: int) -> Busy:
     )
 
 
-def _factors(history: History, scenario: Scenario, placed: Spread | None) -> dict[int, float]:
+def _factors(history: WindowHistory, scenario: Scenario, placed: Spread | None) -> dict[int, float]:
     """By broker: rates of clients there, in terms of what was measured."""
     grown = 1 + scenario.growth
     if placed is not None:
@@ -304,7 +304,9 @@ def _factors(history: History, scenario: Scenario, placed: Spread | None) -> dic
     return {row["broker"]: grown for row in history.rows(QUOTA, "broker", fine=True)}
 
 
-def _first_limit(busy: Sequence[Busy], steady: Sequence[steady_disk.SteadyDisk]) -> Limit | None:
+def _first_limit(
+    busy: Sequence[BrokerLoad], steady: Sequence[steady_disk.SteadyDisk]
+) -> Limit | None:
     found = [
         Limit(each.broker, "100 % busy", each.days_until_busy)
         for each in busy
@@ -318,7 +320,7 @@ def _first_limit(busy: Sequence[Busy], steady: Sequence[steady_disk.SteadyDisk])
     return min(found, key=lambda each: (each.in_days, each.broker), default=None)
 
 
-def _check_topics(history: History, scenario: Scenario) -> None:
+def _check_topics(history: WindowHistory, scenario: Scenario) -> None:
     if not scenario.topic_retention_s:
         return
     known = {row["topic"] for row in history.sums(TOPIC, ["topic"], "records")}
@@ -332,7 +334,7 @@ def _check_topics(history: History, scenario: Scenario) -> None:
 
 def _notes(
     placed: Spread,
-    busy: Sequence[Busy],
+    busy: Sequence[BrokerLoad],
     steady: Sequence[steady_disk.SteadyDisk],
     trend: Trend,
 ) -> list[str]:

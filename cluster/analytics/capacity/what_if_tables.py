@@ -8,7 +8,7 @@ from cluster.analytics.capacity.steady_disk import SteadyDisk
 from cluster.analytics.capacity.tables import LONG, NUMBER, TEXT, Table
 from cluster.analytics.capacity.throttling import Throttled
 from cluster.analytics.capacity.trends import DAY_S
-from cluster.analytics.capacity.what_if import Busy, WhatIf
+from cluster.analytics.capacity.what_if import BrokerLoad, WhatIf
 from cluster.model.printable import one_line
 from cluster.model.quotas import KEY_OF_KIND, QuotaKind
 from cluster.views.quantities import number, percent, rate
@@ -62,7 +62,7 @@ def first_text(found: WhatIf) -> str:
     return f"What comes first: broker {first.broker}, {first.what}, {_in(first.in_days)}."
 
 
-def _processors(busy: Sequence[Busy], how: str) -> Table:
+def _processors(busy: Sequence[BrokerLoad], how: str) -> Table:
     columns = (
         *(("broker", TEXT), ("busy now", NUMBER), ("busy then", NUMBER), ("high now", NUMBER)),
         *(("high then", NUMBER), ("full windows", NUMBER), ("100 % busy", NUMBER)),
@@ -82,7 +82,7 @@ def _processors(busy: Sequence[Busy], how: str) -> Table:
     return Table("Processors", columns, rows, [], how)
 
 
-def _network(busy: Sequence[Busy], how: str) -> Table:
+def _network(busy: Sequence[BrokerLoad], how: str) -> Table:
     columns = (
         *(("broker", TEXT), ("clients now", NUMBER), ("clients then", NUMBER)),
         *(("replication now", NUMBER), ("replication then", NUMBER), ("highest then", NUMBER)),
@@ -101,7 +101,7 @@ def _network(busy: Sequence[Busy], how: str) -> Table:
     return Table("Network", columns, rows, [], how)
 
 
-def _model(each: Busy) -> str:
+def _model(each: BrokerLoad) -> str:
     model = each.model
     explained = "" if model.r2 is None else f", R2 {model.r2:.2f}"
     if model.kind != "fitted":
@@ -172,7 +172,7 @@ def _throttled(clients: Sequence[Throttled], most: int, how: str) -> Table:
     return Table("Throttled client ids", columns, rows, notes, how)
 
 
-def _broker(each: Busy | SteadyDisk) -> str:
+def _broker(each: BrokerLoad | SteadyDisk) -> str:
     return f"{each.broker}{' (new)' if each.is_new else ''}"
 
 

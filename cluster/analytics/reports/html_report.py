@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cluster.analytics.reports import svg_plot
 from cluster.analytics.reports.svg_shapes import Plot
-from cluster.analytics.reports.usage_history import Span, Summary, Usage
+from cluster.analytics.reports.usage_history import ClientUsage, Span, Summary
 from cluster.analytics.reports.usage_report import UsageReport
 from cluster.analytics.reports.usage_table import (
     FULLY_LIMITED_PERCENT,
@@ -100,14 +100,16 @@ def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:
     )
 
 
-def _row(usage: Usage, columns: Sequence[tuple[str, str]], cells: Sequence[str]) -> Sequence[Cell]:
+def _row(
+    usage: ClientUsage, columns: Sequence[tuple[str, str]], cells: Sequence[str]
+) -> Sequence[Cell]:
     return [
         Cell(text, f"{kind} {level(usage)}".strip() if name == OF_LIMIT else kind)
         for (name, kind), text in zip(columns, cells, strict=True)
     ]
 
 
-def _card(usage: Usage, span: Span) -> Card:
+def _card(usage: ClientUsage, span: Span) -> Card:
     rule = one_line(usage.rule or "-")
     facts = [f"limit {rate(usage.quota, usage.limit)} per broker ({rule})"]
     if usage.limit is None:

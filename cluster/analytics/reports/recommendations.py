@@ -145,8 +145,8 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """What was found, and in which time."""
+class Findings:
+    """The demands that were found, and the period that was searched."""
 
     first: datetime
     """The start of the first window."""
@@ -158,7 +158,7 @@ class History:
     """How many of Milena's own client ids are left out."""
 
 
-def look_back(question: Question, master: str, log: Path, phase: Phase) -> History | None:
+def look_back(question: Question, master: str, log: Path, phase: Phase) -> Findings | None:
     """Start Spark and ask it; None if there are no such windows.
 
     What Spark prints is appended to `log`. Raises UserError.
@@ -215,7 +215,7 @@ def window_files(question: Question, folder: Path) -> list[Path]:
     return paths
 
 
-def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> History | None:
+def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> Findings | None:
     """As `look_back`, from these files, in a session that runs."""
     from pyspark.sql import functions as F
 
@@ -241,7 +241,7 @@ def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) ->
     everybody.unpersist()
     first, last = (datetime.fromtimestamp(time, UTC) for time in (first_s, last_s))
     demands = tuple(sorted(_answers(found), key=_order))
-    return History(first, last, demands, 0 if question.with_own else own)
+    return Findings(first, last, demands, 0 if question.with_own else own)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

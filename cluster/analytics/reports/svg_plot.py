@@ -19,7 +19,7 @@ from cluster.analytics.reports.svg_shapes import (
     text,
     value_axis,
 )
-from cluster.analytics.reports.usage_history import Point, Span, Usage
+from cluster.analytics.reports.usage_history import ClientUsage, Point, Span
 from cluster.views.quantities import clock, duration, rate, rate_unit, round_steps
 
 COLORS: Final = 6
@@ -36,7 +36,7 @@ _THROTTLE_STEPS: Final = 2
 _BAR_SHARE: Final = 0.8
 
 
-def plot(usage: Usage, span: Span) -> Plot:
+def plot(usage: ClientUsage, span: Span) -> Plot:
     """A plot with both axes, a line per broker, the limit, and the throttle time as bars."""
     points = [point for series in usage.series.values() for point in series]
     highest = max(max(point.rate, point.limit or 0.0) for point in points)
@@ -71,7 +71,9 @@ def _rates(
         yield point.start_s, point.start_s + span.width_s, _rate_y(point.rate / divisor, top)
 
 
-def _limits(usage: Usage, span: Span, divisor: float, top: float) -> list[tuple[int, int, float]]:
+def _limits(
+    usage: ClientUsage, span: Span, divisor: float, top: float
+) -> list[tuple[int, int, float]]:
     """The limit in each window; it is the same on every broker, and may change."""
     limits = {
         point.start_s: point.limit
@@ -85,7 +87,7 @@ def _limits(usage: Usage, span: Span, divisor: float, top: float) -> list[tuple[
     ]
 
 
-def _throttle_bars(usage: Usage, span: Span, scale: TimeScale) -> Iterator[Shape]:
+def _throttle_bars(usage: ClientUsage, span: Span, scale: TimeScale) -> Iterator[Shape]:
     """One bar per window, in which the brokers' throttle times are stacked."""
     stacks: dict[int, list[tuple[int, Point]]] = {}
     for broker in sorted(usage.series):
@@ -125,7 +127,7 @@ def _bar(
 
 
 def _tip(
-    usage: Usage,
+    usage: ClientUsage,
     start_s: int,
     stack: Iterable[tuple[int, Point]],
     span: Span,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cluster.analytics.reports.usage_history import Point, Span, Usage, busiest
+from cluster.analytics.reports.usage_history import ClientUsage, Point, Span, busiest
 from cluster.views.quantities import clock, duration, number, rate_unit
 
 Line = list[tuple[str, str]]
@@ -20,7 +20,7 @@ _STYLES: Final = ((1.0, "red"), (0.8, "yellow"), (0.0, "green"))
 """The colour of a bar by the share of the limit that it reaches."""
 
 
-def plot(usage: Usage, span: Span, columns: int) -> list[Line]:
+def plot(usage: ClientUsage, span: Span, columns: int) -> list[Line]:
     """The busiest broker's rate in each window, the limit, and all brokers' throttle time."""
     points = _resampled(busiest(usage), span, columns)
     broad = max(1, min(_COLUMN_MAX, columns // len(points)))

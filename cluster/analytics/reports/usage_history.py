@@ -55,7 +55,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Usage:
+class ClientUsage:
     """One client's use of one quota, added up over brokers and windows."""
 
     user: str | None
@@ -154,7 +154,7 @@ class Summary(NamedTuple):
     """Users and client ids."""
     throttled_clients: int
     throttle_ms: float
-    most_throttled: Usage | None
+    most_throttled: ClientUsage | None
     """None if nobody was."""
 
 
@@ -287,11 +287,11 @@ def _clients(found: pa.Table) -> int:
     return rows
 
 
-def usages(found: pa.Table) -> Iterator[Usage]:
+def usages(found: pa.Table) -> Iterator[ClientUsage]:
     """The rows of `totals`, one by one and without series."""
     for batch in found.to_batches(max_chunksize=_OBJECTS_AT_ONCE):
         for row in batch.to_pylist():
-            yield Usage(
+            yield ClientUsage(
                 user=row["user"],
                 client_id=row["client_id"],
                 quota=row["quota"],
@@ -314,16 +314,16 @@ def usages(found: pa.Table) -> Iterator[Usage]:
             )
 
 
-def of_usages(found: Sequence[Usage]) -> pc.Expression:
+def of_usages(found: Sequence[ClientUsage]) -> pc.Expression:
     """Which windows `add_series` needs of these; some more may match."""
     return pc.field("client_id").isin(_ids(found))
 
 
-def _ids(found: Sequence[Usage]) -> pa.Array:
+def _ids(found: Sequence[ClientUsage]) -> pa.Array:
     return pa.array({usage.client_id for usage in found}, pa.string())
 
 
-def add_series(found: Sequence[Usage], pieces: Iterable[pa.Table]) -> None:
+def add_series(found: Sequence[ClientUsage], pieces: Iterable[pa.Table]) -> None:
     """Give each usage its series, from windows with SERIES_COLUMNS in order of time."""
     usage_of = {(usage.user, usage.client_id, usage.quota): usage for usage in found}
     ids = _ids(found)
@@ -352,7 +352,7 @@ def _add_point(points: list[Point], row: dict[str, Any]) -> None:
     points.append(point)
 
 
-def busiest(usage: Usage) -> dict[int, Point]:
+def busiest(usage: ClientUsage) -> dict[int, Point]:
     """By window: the highest rate of a broker, its limit, and the throttle time of all of them."""
     merged: dict[int, Point] = {}
     for point in (point for points in usage.series.values() for point in points):

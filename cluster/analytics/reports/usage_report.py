@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.analytics.reports.usage_history import (
+    ClientUsage,
     Span,
     Summary,
-    Usage,
     own_clients,
     span_of,
     summary,
@@ -25,14 +25,14 @@ _TERMINAL_PLOTS_MAX: Final = 6
 class UsageReport(NamedTuple):
     """What is shown."""
 
-    shown: Sequence[Usage]
+    shown: Sequence[ClientUsage]
     """The rows of the table, in their order."""
     more: int
     """How many rows are left out."""
     own_clients: int
     """How many of Milena's own client ids are left out."""
-    page_plots: Sequence[Usage]
-    terminal_plots: Sequence[Usage]
+    page_plots: Sequence[ClientUsage]
+    terminal_plots: Sequence[ClientUsage]
     more_terminal_plots: int
     """How many clients with a limit have no plot on a terminal."""
     summary: Summary
@@ -41,7 +41,7 @@ class UsageReport(NamedTuple):
     """Where the windows came from."""
 
     @property
-    def plotted(self) -> list[Usage]:
+    def plotted(self) -> list[ClientUsage]:
         """All that have plots, which their series are needed for."""
         return list(
             {id(usage): usage for usage in (*self.page_plots, *self.terminal_plots)}.values()
@@ -59,7 +59,7 @@ def usage_report(
     if not others.num_rows:
         others = found
     limited = others.filter(pc.is_valid(others["limit"]))
-    by_key: dict[tuple[str | None, str | None, str], Usage] = {}
+    by_key: dict[tuple[str | None, str | None, str], ClientUsage] = {}
     first, on_terminal = (
         [
             by_key.setdefault((usage.user, usage.client_id, usage.quota), usage)

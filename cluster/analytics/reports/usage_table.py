@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from cluster.analytics.reports.usage_history import Usage
+from cluster.analytics.reports.usage_history import ClientUsage
 from cluster.model.printable import one_line
 from cluster.views.quantities import duration, percent, rate
 
@@ -50,7 +50,7 @@ class UsageTable(NamedTuple):
     """One line each; about what is in these rows."""
 
 
-def usage_table(found: Sequence[Usage]) -> UsageTable:
+def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
     """The table of these usages. The column LIMITED is there if a limit did not hold all the time
     in which one of them was active."""
     is_partial = any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
@@ -83,7 +83,7 @@ def _chosen(cells: Sequence[_Cell], with_limited: bool) -> list[_Cell]:
     return [cell for index, cell in enumerate(cells) if with_limited or index != _LIMITED]
 
 
-def level(usage: Usage) -> str:
+def level(usage: ClientUsage) -> str:
     """How near the use is to its limit: `over`, `near`, or an empty text for neither."""
     share = usage.percent_of_limit
     if share is None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaException
 
 from cluster.analytics.rollup.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
-from cluster.analytics.rollup.follow_output import Batch, FollowedOutput, OutOfStep, go_on
+from cluster.analytics.rollup.follow_output import Batch, BatchMismatch, FollowedOutput, go_on
 from cluster.analytics.rollup.job import (
     Phase,
     RollupOptions,
@@ -31,7 +31,7 @@ from cluster.analytics.rollup.job import (
     read_topic,
 )
 from cluster.analytics.rollup.kafka_records import topic_ranges
-from cluster.analytics.rollup.plan import Plan, stream_start
+from cluster.analytics.rollup.plan import RunPlan, stream_start
 from cluster.analytics.rollup.preflight import check_pyspark
 from cluster.analytics.rollup.runners import LocalRunner, Runner, SparkRunner, in_words
 from cluster.analytics.rollup.stream_offsets import records_between
@@ -71,7 +71,7 @@ class FollowOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchReport:
     """What is told after each batch."""
 
     batch: Batch
@@ -88,7 +88,7 @@ class Step:
 def follow(
     options: FollowOptions,
     phase: Phase,
-    tell: Callable[[Step], None],
+    tell: Callable[[BatchReport], None],
     is_over: Callable[[], bool],
     start_spark: StartSpark,
     prepare: Callable[[], None] = check_pyspark,
@@ -128,7 +128,7 @@ def follow(
 
 
 def _prepare(
-    checkpoint: FollowCheckpoint, chosen: Plan, options: FollowOptions, phase: Phase
+    checkpoint: FollowCheckpoint, chosen: RunPlan, options: FollowOptions, phase: Phase
 ) -> None:
     """Raises UserError."""
     place = shown(options.checkpoint)
@@ -159,14 +159,14 @@ class _Stream:
         options: FollowOptions,
         directory: WindowDirectory,
         checkpoint: FollowCheckpoint,
-        chosen: Plan,
+        chosen: RunPlan,
         runner: SparkRunner,
     ) -> None:
         self.options = options
         self.chosen = chosen
         self.checkpoint = checkpoint
         self.runner = runner
-        self.done: queue.SimpleQueue[Step] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[BatchReport] = queue.SimpleQueue()
         self.problem: UserError | None = None
         self._directory = directory
         self._clock = SystemClock()
@@ -211,7 +211,7 @@ class _Stream:
             )
             now_ms = self._clock.monotonic_ms()
             passed_s, work_s = (now_ms - self._last_ms) / 1000, (now_ms - began_ms) / 1000
-            self.done.put(Step(batch, merged, passed_s, work_s))
+            self.done.put(BatchReport(batch, merged, passed_s, work_s))
             self._last_ms = now_ms
             self._forget()
         except UserError as problem:
@@ -220,7 +220,7 @@ class _Stream:
         except UnusableDirectory as problem:
             self.problem = UserError(str(problem))
             raise
-        except (OutOfStep, BadCheckpoint) as problem:
+        except (BatchMismatch, BadCheckpoint) as problem:
             self.problem = UserError(f"cannot go on: {problem}; start again")
             raise
 
@@ -233,7 +233,7 @@ class _Stream:
             forget(self._directory, self.options.rollup)
 
 
-def _run(stream: _Stream, tell: Callable[[Step], None], is_over: Callable[[], bool]) -> None:
+def _run(stream: _Stream, tell: Callable[[BatchReport], None], is_over: Callable[[], bool]) -> None:
     try:
         with in_words(stream.options.rollup.log):
             query = _start(stream)
@@ -283,12 +283,12 @@ def _start(stream: _Stream) -> "StreamingQuery":
     return writer.trigger(processingTime=f"{interval_ms} milliseconds").start()
 
 
-def _tell_all(stream: _Stream, tell: Callable[[Step], None]) -> None:
+def _tell_all(stream: _Stream, tell: Callable[[BatchReport], None]) -> None:
     for step in _steps(stream):
         tell(replace(step, behind=_behind(stream.options.rollup, step.batch)))
 
 
-def _steps(stream: _Stream) -> Iterator[Step]:
+def _steps(stream: _Stream) -> Iterator[BatchReport]:
     while True:
         try:
             yield stream.done.get_nowait()

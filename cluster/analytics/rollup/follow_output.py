@@ -32,7 +32,7 @@ for each."""
 _WIDTH: Final = timedelta(seconds=WIDTHS_S[NARROWEST])
 
 
-class OutOfStep(Exception):
+class BatchMismatch(Exception):
     """A batch begins elsewhere than the windows end."""
 
 
@@ -121,7 +121,7 @@ class FollowedOutput:
         before = self._closed_until()
         if not are_equal(self._held, end):
             if not are_equal(self._held, begin):
-                raise OutOfStep(f"batch {number} does not begin where the windows end")
+                raise BatchMismatch(f"batch {number} does not begin where the windows end")
             results = read()
             reached = Progress(
                 self._start.topic,

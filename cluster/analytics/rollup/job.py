@@ -14,11 +14,11 @@ from confluent_kafka import KafkaException
 from cluster.analytics.rollup.connector import ConnectorRunner
 from cluster.analytics.rollup.engines import AUTO, LOCAL, engine
 from cluster.analytics.rollup.kafka_records import topic_state
-from cluster.analytics.rollup.offset_ranges import KAFKA, PYTHON, TopicState
+from cluster.analytics.rollup.offset_ranges import KAFKA, PYTHON, TopicRanges
 from cluster.analytics.rollup.pieces import ReadJob, together
 from cluster.analytics.rollup.plan import (
     SLICE_RECORDS,
-    Plan,
+    RunPlan,
     is_other_cluster,
     plan,
     records_in,
@@ -130,7 +130,7 @@ def roll_up(
         return replace(run.summary, removed_files=forget(directory, options))
 
 
-def read_topic(options: RollupOptions) -> TopicState:
+def read_topic(options: RollupOptions) -> TopicRanges:
     """What the topic holds now. Raises UserError if there is none."""
     try:
         topic = topic_state(options.connection, options.topic)
@@ -172,11 +172,11 @@ def opened(place: str) -> Iterator[WindowDirectory]:
 
 def choose(
     directory: WindowDirectory,
-    topic: TopicState,
+    topic: TopicRanges,
     options: RollupOptions,
     *,
     is_empty_allowed: bool = False,
-) -> Plan:
+) -> RunPlan:
     """What a run has to read. Raises UserError if the windows are of another topic or cluster, or
     if there have never been any records."""
     progress = directory.manifest.progress
@@ -217,7 +217,7 @@ class SparkStart(NamedTuple):
     """How Spark is started for a run, if it is needed."""
 
     options: RollupOptions
-    topic: TopicState
+    topic: TopicRanges
     phase: Phase
     session: StartSpark
     prepare: Callable[[], None]
@@ -245,7 +245,7 @@ class _Run:
     """The work of one rollup on an open directory."""
 
     def __init__(
-        self, options: RollupOptions, directory: WindowDirectory, chosen: Plan, phase: Phase
+        self, options: RollupOptions, directory: WindowDirectory, chosen: RunPlan, phase: Phase
     ) -> None:
         self.summary = RollupSummary(
             partitions=len(chosen.start.offsets),

@@ -20,7 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicRanges
 from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000
@@ -83,12 +83,12 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
         return _ranges(consumer, found, topic)
 
 
-def topic_state(connection: Mapping[str, str], topic: str) -> TopicState:
+def topic_state(connection: Mapping[str, str], topic: str) -> TopicRanges:
     """What a topic holds now, and where. Raises KafkaException."""
     with open_consumer(connection) as consumer:
         found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S)
         ranges = _ranges(consumer, found, topic)
-    return TopicState(
+    return TopicRanges(
         topic,
         topic_id(connection, topic) if ranges else None,
         ranges,

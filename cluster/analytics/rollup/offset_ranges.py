@@ -26,7 +26,7 @@ class OffsetRange(NamedTuple):
         return self.end - self.start
 
 
-class TopicState(NamedTuple):
+class TopicRanges(NamedTuple):
     """What a topic holds now."""
 
     name: str

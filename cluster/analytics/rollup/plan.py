@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from cluster.analytics.rollup.engines import LOCAL, SPARK
-from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicRanges
 from cluster.analytics.windows.manifest import FormerTopic, Progress
 
 SLICE_RECORDS: Final = {LOCAL: 1_000_000, SPARK: 2_500_000}
 """After so many records a run keeps what it has: it goes on from there if it is killed."""
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """What a run reads."""
 
     start: Progress
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     """Whether the topic was deleted and made again after the last run."""
 
 
-def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
+def plan(progress: Progress | None, topic: TopicRanges, *, whole: bool) -> RunPlan:
     """What is new since `progress`; with `whole` all that the topic holds."""
     is_other = progress is not None and _is_other(progress, topic)
     known = {} if progress is None or is_other or whole else progress.offsets
@@ -51,10 +51,10 @@ def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
         cluster_id=topic.cluster_id or (progress.cluster_id if progress else None),
         former_topics=former,
     )
-    return Plan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
+    return RunPlan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
 
 
-def stream_start(progress: Progress | None, chosen: Plan) -> Progress:
+def stream_start(progress: Progress | None, chosen: RunPlan) -> Progress:
     """Where a stream goes on: where the windows end, also where the topic begins later by now. So
     its first batch counts what retention has removed in between."""
     known = {} if progress is None or chosen.is_other_topic else progress.offsets
@@ -62,7 +62,7 @@ def stream_start(progress: Progress | None, chosen: Plan) -> Progress:
     return replace(chosen.start, offsets={each: known.get(each, offsets[each]) for each in offsets})
 
 
-def slices(chosen: Plan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
+def slices(chosen: RunPlan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
     """Parts of the plan of some `most` records, each with the progress after it.
 
     Every partition has its share of each part, so that they go through time together.
@@ -91,13 +91,13 @@ def records_in(ranges: Sequence[OffsetRange]) -> int:
     return sum(each.size for each in ranges)
 
 
-def is_other_cluster(progress: Progress | None, topic: TopicState) -> bool:
+def is_other_cluster(progress: Progress | None, topic: TopicRanges) -> bool:
     """Whether the topic is one of another cluster than the windows are of."""
     known = progress.cluster_id if progress else None
     return None not in (known, topic.cluster_id) and known != topic.cluster_id
 
 
-def _is_other(progress: Progress, topic: TopicState) -> bool:
+def _is_other(progress: Progress, topic: TopicRanges) -> bool:
     if progress.topic_id and topic.topic_id:
         return progress.topic_id != topic.topic_id
     ends = {each.partition: each.end for each in topic.ranges}

@@ -15,7 +15,7 @@ from cluster.analytics.windows.record_schema import (
     NESTED,
     RECORDS,
     START,
-    Field,
+    RecordField,
     Values,
     checked,
 )
@@ -114,7 +114,7 @@ def _without_others(block: Block, kind: str) -> Block:
 _Columns = dict[str, pa.ChunkedArray | pa.Array]
 
 
-def _type(field: Field) -> pa.DataType:
+def _type(field: RecordField) -> pa.DataType:
     """That of windows where they have such a column, so that both can be joined."""
     if field.name == "ts":
         return TIMESTAMP

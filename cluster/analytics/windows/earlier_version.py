@@ -31,7 +31,7 @@ from cluster.analytics.windows.kinds import (
     Rule,
     WindowKind,
 )
-from cluster.analytics.windows.layout import ASIDE, HOUR_WIDTHS, Unit, hours_of_day, start_of
+from cluster.analytics.windows.layout import ASIDE, HOUR_WIDTHS, FileUnit, hours_of_day, start_of
 from cluster.analytics.windows.manifest import (
     AsideFile,
     Manifest,
@@ -173,7 +173,7 @@ def _written(
     """Write the windows of a day as drafts of the next change."""
     sums: dict[str, list[str]] = {}
     for hour in hours_of_day(day):
-        drafts = UnitDrafts(store, manifest.change + 1, None, Unit(hour))
+        drafts = UnitDrafts(store, manifest.change + 1, None, FileUnit(hour))
         for kind, of_kind in paths.items():
             tables = [
                 _sums(_read(store, path, kind, hour), kind)

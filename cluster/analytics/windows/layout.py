@@ -31,7 +31,7 @@ _VISIBLE: Final = re.compile(
 )
 
 
-class Unit(NamedTuple):
+class FileUnit(NamedTuple):
     """An hour, or one of the equal parts of one, whose windows of a kind and width are a file."""
 
     hour: str
@@ -78,10 +78,10 @@ def parsed(path: str) -> VisiblePath | None:
     return VisiblePath(*found.groups()) if found else None
 
 
-def units_of(hour: str, slices: int) -> list[Unit]:
+def units_of(hour: str, slices: int) -> list[FileUnit]:
     """The hour in so many equal parts."""
     minutes = 60 // slices
-    return [Unit(hour, number * minutes, minutes) for number in range(slices)]
+    return [FileUnit(hour, number * minutes, minutes) for number in range(slices)]
 
 
 def hour_of(seconds: int) -> str:

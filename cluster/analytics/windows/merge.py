@@ -22,7 +22,7 @@ from cluster.analytics.windows.layout import (
     DAY_WIDTHS,
     HOUR_S,
     WHOLE_DAY,
-    Unit,
+    FileUnit,
     VisiblePath,
     draft_path,
     hours_of_day,
@@ -52,7 +52,7 @@ class HourTask(NamedTuple):
     change: int
     """In whose folder the drafts go."""
     cluster_id: str | None
-    unit: Unit
+    unit: FileUnit
     widths: tuple[str, ...]
     """Of HOUR_WIDTHS those to write, which have not been removed for their age."""
     visible: tuple[str, ...]
@@ -147,7 +147,7 @@ def fuller(stored: pa.Table, computed: pa.Table, kind: WindowKind) -> pa.Table:
 class UnitDrafts:
     """Writes the windows of one unit, and what it passes on to its day."""
 
-    def __init__(self, store: Store, change: int, cluster_id: str | None, unit: Unit) -> None:
+    def __init__(self, store: Store, change: int, cluster_id: str | None, unit: FileUnit) -> None:
         self._store = store
         self._change = change
         self._notes = {"cluster": cluster_id or "", "units": [unit.hour, unit.minute, unit.minutes]}

@@ -44,7 +44,7 @@ _INT32_MAX: Final = 2**31 - 1
 _VERSION: Final = 1
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """A field of a record. Numbers are from 0 to `most`."""
 
     name: str
@@ -55,37 +55,37 @@ class Field(NamedTuple):
     is_needed: bool = True
 
 
-def _texts(*names: str, is_needed: bool = True) -> tuple[Field, ...]:
-    return tuple(Field(name, pa.string(), is_needed=is_needed) for name in names)
+def _texts(*names: str, is_needed: bool = True) -> tuple[RecordField, ...]:
+    return tuple(RecordField(name, pa.string(), is_needed=is_needed) for name in names)
 
 
-def _whole(most: int, *names: str) -> tuple[Field, ...]:
-    return tuple(Field(name, pa.int64(), most) for name in names)
+def _whole(most: int, *names: str) -> tuple[RecordField, ...]:
+    return tuple(RecordField(name, pa.int64(), most) for name in names)
 
 
-def _numbers(most: float, *names: str, is_needed: bool = True) -> tuple[Field, ...]:
-    return tuple(Field(name, pa.float64(), most, is_needed=is_needed) for name in names)
+def _numbers(most: float, *names: str, is_needed: bool = True) -> tuple[RecordField, ...]:
+    return tuple(RecordField(name, pa.float64(), most, is_needed=is_needed) for name in names)
 
 
-def _usage_key(name: str) -> Field:
+def _usage_key(name: str) -> RecordField:
     if name == "quota":
-        return Field(name, pa.string(), choices=tuple(kind.value for kind in CLIENT_KINDS))
-    return Field(name, pa.string(), is_needed=False)
+        return RecordField(name, pa.string(), choices=tuple(kind.value for kind in CLIENT_KINDS))
+    return RecordField(name, pa.string(), is_needed=False)
 
 
-def _usage_number(field: UsageField) -> Field:
+def _usage_number(field: UsageField) -> RecordField:
     if field.is_count:
-        return Field(field.name, pa.int64(), _COUNT_MAX)
-    return Field(field.name, pa.float64(), _AMOUNT_MAX)
+        return RecordField(field.name, pa.int64(), _COUNT_MAX)
+    return RecordField(field.name, pa.float64(), _AMOUNT_MAX)
 
 
-def _head(interval_ms_max: int) -> tuple[Field, ...]:
+def _head(interval_ms_max: int) -> tuple[RecordField, ...]:
     return (
         *_texts("kind"),
         *_whole(_AMOUNT_MAX, "v"),
         *_whole(_OFFSET_MAX, "ts"),
         *_whole(interval_ms_max, "interval_ms"),
-        Field("broker", pa.int64(), _INT32_MAX),
+        RecordField("broker", pa.int64(), _INT32_MAX),
     )
 
 
@@ -110,7 +110,8 @@ def _most_of_broker(name: str) -> int:
 
 _STATE_FIELDS: Final = tuple(_whole(_DAY_MS, *STATES))
 _VALUE_FIELDS: Final = tuple(
-    Field(name, pa.float64(), _most_of_broker(name), is_needed=False) for name in BROKER_VALUES
+    RecordField(name, pa.float64(), _most_of_broker(name), is_needed=False)
+    for name in BROKER_VALUES
 )
 NESTED: Final = {"state_ms": _STATE_FIELDS, "values": _VALUE_FIELDS}
 """The fields of objects within records; each may be missing."""
@@ -118,16 +119,16 @@ _BUCKETS: Final = "buckets"
 """A list of at most BUCKETS counts."""
 
 
-def _object(name: str, *, is_needed: bool) -> Field:
+def _object(name: str, *, is_needed: bool) -> RecordField:
     inner = pa.struct([(each.name, each.type) for each in NESTED[name]])
-    return Field(name, inner, is_needed=is_needed)
+    return RecordField(name, inner, is_needed=is_needed)
 
 
-RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
+RECORDS: Final[Mapping[str, tuple[RecordField, ...]]] = {
     "quota": (
         *_head(_HOUR_MS),
         *map(_usage_key, CLIENT_KEYS),
-        Field("rule", pa.string(), choices=RULES, is_needed=False),
+        RecordField("rule", pa.string(), choices=RULES, is_needed=False),
         *_numbers(LIMIT_MAX, "limit", is_needed=False),
         *(_usage_number(field) for field in USAGE_FIELDS.values() if field.in_windows),
     ),
@@ -141,7 +142,7 @@ RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
     "lag": (
         *_head(_DAY_MS),
         *_texts("group", "topic"),
-        Field("partition", pa.int64(), _INT32_MAX),
+        RecordField("partition", pa.int64(), _INT32_MAX),
         *_whole(_OFFSET_MAX, "lag", "log_end", "committed"),
     ),
     "broker": (*_head(_HOUR_MS), _object("values", is_needed=True)),
@@ -158,7 +159,7 @@ RECORDS: Final[Mapping[str, tuple[Field, ...]]] = {
         *_texts("api"),
         *_whole(_COUNT_MAX, "requests"),
         *_whole(_OFFSET_MAX, "total_us"),
-        Field(_BUCKETS, pa.list_(pa.int64()), _COUNT_MAX),
+        RecordField(_BUCKETS, pa.list_(pa.int64()), _COUNT_MAX),
     ),
     "event": (
         *_head(_HOUR_MS),
@@ -199,7 +200,7 @@ class Values(NamedTuple):
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedValues:
     """What became of the values of a block."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
@@ -223,9 +224,9 @@ class Checked:
         return sorted(found)
 
 
-def checked(found: Values, now_ms: int) -> Checked:
+def checked(found: Values, now_ms: int) -> CheckedValues:
     """Parse and check the values of a block. `now_ms` is the reader's clock."""
-    result = Checked()
+    result = CheckedValues()
     places: dict[str, list[int]] = {kind: [] for kind in RECORDS}
     rest: list[int] = []
     quotas = places["quota"]
@@ -259,7 +260,7 @@ def checked(found: Values, now_ms: int) -> Checked:
     return result
 
 
-def _by_kind(table: pa.Table, result: Checked) -> Iterator[tuple[str, pa.Table]]:
+def _by_kind(table: pa.Table, result: CheckedValues) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each kind, with the fields of that; others are counted."""
     named = pc.and_(
         pc.is_valid(table["kind"]), pc.fill_null(pc.equal(table["v"], _VERSION), fill_value=False)
@@ -278,7 +279,7 @@ def _by_kind(table: pa.Table, result: Checked) -> Iterator[tuple[str, pa.Table]]
 
 
 def _parse(
-    values: Sequence[bytes | None], places: Sequence[int], schema: pa.Schema, result: Checked
+    values: Sequence[bytes | None], places: Sequence[int], schema: pa.Schema, result: CheckedValues
 ) -> pa.Table:
     """The values at these places as a table of the schema with `at`; those that are no objects of
     such fields are rejected."""
@@ -323,7 +324,7 @@ def _read(text: bytes, schema: pa.Schema) -> pa.Table | None:
 
 
 def _one_by_one(
-    present: Sequence[bytes], places: Sequence[int], schema: pa.Schema, result: Checked
+    present: Sequence[bytes], places: Sequence[int], schema: pa.Schema, result: CheckedValues
 ) -> pa.Table:
     rows = []
     for at, value in zip(places, present, strict=True):
@@ -377,7 +378,9 @@ def _has_utf8(text: str) -> bool:
     return True
 
 
-def _kept(table: pa.Table, kind: str, found: Values, now_ms: int, result: Checked) -> pa.Table:
+def _kept(
+    table: pa.Table, kind: str, found: Values, now_ms: int, result: CheckedValues
+) -> pa.Table:
     """The rows of one kind that meet all bounds, with `interval_start`; others are rejected for
     the first that they do not."""
     is_kept = pa.repeat(pa.scalar(value=True), table.num_rows)
@@ -420,7 +423,7 @@ def _conditions(table: pa.Table, kind: str, found: Values, now_ms: int) -> Itera
     yield from _of_place(table, found, now_ms)
 
 
-def _of_field(each: Field, column: pa.ChunkedArray) -> Iterator[_Condition]:
+def _of_field(each: RecordField, column: pa.ChunkedArray) -> Iterator[_Condition]:
     if each.is_needed:
         yield f"{each.name}: missing", pc.is_valid(column)
     missing = pc.is_null(column)

@@ -77,7 +77,7 @@ BROKER_VALUES: Final = tuple(
 
 
 def first_sums(records: pa.Table, kind: WindowKind) -> pa.Table:
-    """A row of sums for each record of one kind (`record_schema.Checked.tables`)."""
+    """A row of sums for each record of one kind (`record_schema.CheckedValues.tables`)."""
     ones = pa.repeat(pa.scalar(1, pa.int64()), records.num_rows)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {
         **{name: records[name] for name in kind.keys},

@@ -9,14 +9,14 @@ from cluster.runtime.text_table import table_text
 
 if TYPE_CHECKING:
     from cluster.analytics.capacity.growth import BusyHours
-    from cluster.analytics.capacity.report import Period, Report
+    from cluster.analytics.capacity.report import CapacityReport, CoveredPeriod
 
 _EVENTS_MAX: Final = 20
 _GROUPS_MAX: Final = 30
 _SHADES: Final = " ░▒▓█"
 
 
-def report_text(report: "Report", source: str, *, explain: bool) -> Iterator[str]:
+def report_text(report: "CapacityReport", source: str, *, explain: bool) -> Iterator[str]:
     """The lines of the report; `explain` adds to each section how its figures were reached."""
     yield period_line(report.period, source)
     growth, topics, disks, *others = tables(report, _GROUPS_MAX, _EVENTS_MAX)
@@ -32,7 +32,7 @@ def report_text(report: "Report", source: str, *, explain: bool) -> Iterator[str
         yield "\nHow each figure was reached: --explain"
 
 
-def period_line(period: "Period", source: str) -> str:
+def period_line(period: "CoveredPeriod", source: str) -> str:
     """From when to when, and of what the history consists."""
     return f"{period_text(period)}, windows of 1 h and of {period.fine_s} s in {source}"
 

@@ -17,7 +17,7 @@ from cluster.tools.rollup_windows import (
 from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
-    from cluster.analytics.capacity.history import History
+    from cluster.analytics.capacity.history import WindowHistory
 
 CAPACITY_COMMANDS: Final = {
     command.name: command
@@ -51,7 +51,7 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
 
 
-def chosen_history(args: argparse.Namespace, *, quotas: Collection[str] = ()) -> "History":
+def chosen_history(args: argparse.Namespace, *, quotas: Collection[str] = ()) -> "WindowHistory":
     """The windows within the period, narrow ones of these quotas, too.
 
     Raises UserError where there are none, or they cannot be read.

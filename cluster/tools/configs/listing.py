@@ -10,7 +10,7 @@ DEFAULT_NAME: Final = ""
 """Names, among brokers, the values for all that have none of their own, as in Kafka's requests."""
 
 
-class Synonym(NamedTuple):
+class ListedSynonym(NamedTuple):
     """One possible source of a value, e.g. `log.retention.ms` of the broker's file."""
 
     source: str
@@ -30,7 +30,7 @@ class ConfigEntry:
     source: str
     is_sensitive: bool
     is_read_only: bool
-    synonyms: tuple[Synonym, ...]
+    synonyms: tuple[ListedSynonym, ...]
     remark: str | None = None
     """Why the setting has no effect, or not all of its documented effect; None if it has."""
 
@@ -89,8 +89,8 @@ def lines(
 
 
 def completed_synonyms(
-    source: str, name: str, value: str | None, told: Iterable[Synonym]
-) -> tuple[Synonym, ...]:
+    source: str, name: str, value: str | None, told: Iterable[ListedSynonym]
+) -> tuple[ListedSynonym, ...]:
     """The synonyms, the one in effect first, from those that confluent-kafka returns.
 
     confluent-kafka keeps one synonym per name, the last, at the position of the first: where a file
@@ -99,9 +99,9 @@ def completed_synonyms(
     """
     rest = list(told)
     if rest and rest[0].source != source:
-        return (Synonym(source, rest[0].name, value), *rest)
+        return (ListedSynonym(source, rest[0].name, value), *rest)
     if not rest and source != "DEFAULT_CONFIG":
-        return (Synonym(source, name, value),)
+        return (ListedSynonym(source, name, value),)
     return tuple(rest)
 
 

@@ -21,7 +21,7 @@ from cluster.config.remarks import lines_by_reason
 from cluster.config.snapshot import Source
 from cluster.model.errors import Refused, UserError
 from cluster.protocol.messages import DescribeConfigsResourceResult
-from cluster.tools.configs.listing import ConfigEntry, Synonym
+from cluster.tools.configs.listing import ConfigEntry, ListedSynonym
 
 _CLIENT_ID = "milena-config-remarks"
 _SOURCES = frozenset(map(int, Source))
@@ -76,8 +76,8 @@ def entries_of(client: Caller, entity_type: str, name: str) -> list[ConfigEntry]
     ]
 
 
-def _synonyms(entry: DescribeConfigsResourceResult) -> tuple[Synonym, ...]:
-    return tuple(Synonym(_source(s.source), s.name, s.value) for s in entry.synonyms)
+def _synonyms(entry: DescribeConfigsResourceResult) -> tuple[ListedSynonym, ...]:
+    return tuple(ListedSynonym(_source(s.source), s.name, s.value) for s in entry.synonyms)
 
 
 def _source(code: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cluster.tools.configs.listing import ConfigEntry, Synonym, completed_synonyms
+from cluster.tools.configs.listing import ConfigEntry, ListedSynonym, completed_synonyms
 from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def _entries(told: "dict[str, admin.ConfigEntry]") -> list[ConfigEntry]:
                 _source(entry),
                 entry.name,
                 entry.value,
-                [Synonym(_source(each), each.name, each.value) for each in entry.synonyms.values()],
+                [
+                    ListedSynonym(_source(each), each.name, each.value)
+                    for each in entry.synonyms.values()
+                ],
             ),
         )
         for entry in told.values()

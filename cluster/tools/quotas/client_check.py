@@ -49,7 +49,7 @@ MARKDOWN_HEADING: Final = (
 )
 
 
-class Outcome(NamedTuple):
+class CheckRun(NamedTuple):
     """What came of one run."""
 
     findings: tuple[Finding, ...]
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
 # -- the run ---------------------------------------------------------------------------------------
 
 
-async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
+async def _check(args: argparse.Namespace, files: "DataDir") -> CheckRun:
     from cluster.client.security import Servers
     from cluster.datadir.client_files import change_bootstrap
     from cluster.model.security import SecurityProtocol
@@ -185,7 +185,7 @@ async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
         status = await _run_command(command, places, args.timeout)
         given_up = watch.given_up(now_ms())
         await asyncio.sleep(_STATS_AFTER_S)
-        return Outcome(
+        return CheckRun(
             tuple(watch.findings()),
             args.limit,
             status,
@@ -314,7 +314,7 @@ def _say(text: str) -> None:
 # -- telling ---------------------------------------------------------------------------------------
 
 
-def lines(outcome: Outcome) -> list[str]:
+def lines(outcome: CheckRun) -> list[str]:
     """For a person."""
     told = [f"software: {one_line(outcome.software) or 'the client does not say'}"]
     for finding in outcome.findings:
@@ -324,7 +324,7 @@ def lines(outcome: Outcome) -> list[str]:
     return told
 
 
-def _recovery(outcome: Outcome) -> str:
+def _recovery(outcome: CheckRun) -> str:
     end = (
         "it was ended after --timeout"
         if outcome.status is None
@@ -337,7 +337,7 @@ def _recovery(outcome: Outcome) -> str:
     return f"it kept its connections, but {end}"
 
 
-def markdown_rows(name: str, outcome: Outcome) -> list[str]:
+def markdown_rows(name: str, outcome: CheckRun) -> list[str]:
     """Rows of the table below `MARKDOWN_HEADING`, one for each kind of request."""
     rows = []
     for finding in outcome.findings:
@@ -361,7 +361,7 @@ def markdown_rows(name: str, outcome: Outcome) -> list[str]:
     return rows
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: CheckRun) -> dict[str, Any]:
     """For scripts."""
     return {
         "software": outcome.software or None,

@@ -31,7 +31,7 @@ from cluster.views.supposed_limits import Supposed, supposed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analytics.reports.recommendations import Demand, History
+    from cluster.analytics.reports.recommendations import Demand, Findings
     from cluster.model.quotas import QuotaEntity
     from cluster.tools.arguments import Subparsers
 
@@ -170,7 +170,7 @@ def _options(entity: "QuotaEntity") -> "Iterator[str]":
 
 
 def _as_json(
-    args: argparse.Namespace, found: "History", demands: "Sequence[Demand]"
+    args: argparse.Namespace, found: "Findings", demands: "Sequence[Demand]"
 ) -> dict[str, Any]:
     limits = _limits(args.suppositions)
     return {
@@ -216,7 +216,7 @@ def _demand_as_json(
 
 
 def _text(
-    args: argparse.Namespace, found: "History", demands: "Sequence[Demand]"
+    args: argparse.Namespace, found: "Findings", demands: "Sequence[Demand]"
 ) -> "Iterator[str]":
     first, last = (clock(time.timestamp(), with_day=True) for time in (found.first, found.last))
     yield (

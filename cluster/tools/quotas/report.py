@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from cluster.analytics.reports.periods import Period
-    from cluster.analytics.reports.usage_history import Usage
+    from cluster.analytics.reports.usage_history import ClientUsage
     from cluster.analytics.reports.usage_report import UsageReport
     from cluster.tools.arguments import Subparsers
 
@@ -148,7 +148,7 @@ def _report(
     return report
 
 
-def _print_json(found: "Iterable[Usage]") -> None:
+def _print_json(found: "Iterable[ClientUsage]") -> None:
     """A list with a line for each, written as it is made."""
     before = "["
     for usage in found:
@@ -177,7 +177,7 @@ def _write_files(
     return made
 
 
-def _as_csv(found: "Iterable[Usage]") -> "Iterator[str]":
+def _as_csv(found: "Iterable[ClientUsage]") -> "Iterator[str]":
     """The values of `--json`, a line for each client and quota; brokers are separated by spaces."""
     text = io.StringIO()
     table: csv.DictWriter[str] | None = None
@@ -255,7 +255,9 @@ def _print(report: "UsageReport") -> None:
         console.print(more, style="dim")
 
 
-def _cells(usage: "Usage", names: "Sequence[str]", cells: "Sequence[str]") -> "list[str | Text]":
+def _cells(
+    usage: "ClientUsage", names: "Sequence[str]", cells: "Sequence[str]"
+) -> "list[str | Text]":
     from cluster.analytics.reports.usage_table import OF_LIMIT, level
 
     styles = {OF_LIMIT: _STYLES[level(usage)]}

@@ -24,7 +24,7 @@ _USUAL: Final = WindowOptions()
 """Of changes of topics: their settings are not in what brokers tell."""
 
 
-class Outcome(NamedTuple):
+class LimitEffect(NamedTuple):
     """What a limit would do on one broker."""
 
     delay_ms: int
@@ -37,13 +37,13 @@ class Outcome(NamedTuple):
     """The present rate is what the present limit admits, so the client may want more."""
 
 
-def outcome(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> Outcome:
+def outcome(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> LimitEffect:
     """What this limit would do to the rate of a row that was written then."""
     if row.quota == QuotaKind.MUTATION:
         delay_ms = _bucket_delay_ms(row, limit, written_ms)
     else:
         delay_ms = round(delay_of(row.rate, limit, row.window_seconds * 1000))
-    return Outcome(
+    return LimitEffect(
         min(delay_ms, row.delay_max_ms) if row.delay_max_ms else delay_ms,
         min(1.0, limit / row.rate) if row.rate > 0 else 1.0,
         1000 * row.usage / row.requests / limit if row.requests else 0.0,
@@ -93,5 +93,5 @@ def to_json(what: Supposed, state: ClientState) -> dict[str, Any]:
     }
 
 
-def _outcome(state: ClientState, what: Supposed) -> Outcome:
+def _outcome(state: ClientState, what: Supposed) -> LimitEffect:
     return outcome(state.row, what.limit, MonotonicMs(state.source.stats.written_ms))

@@ -2,14 +2,14 @@ import json
 
 import pytest
 
-from cluster.loadtest.broker_usage import Usage, parse_usage, usage_rates
+from cluster.loadtest.broker_usage import MeasuredUsage, parse_usage, usage_rates
 
 SECOND_MS = 1_000
 
 
-def per_second(broker: int, amounts: list[float], start_ms: int = 0) -> list[Usage]:
+def per_second(broker: int, amounts: list[float], start_ms: int = 0) -> list[MeasuredUsage]:
     return [
-        Usage(broker, start_ms + (number + 1) * SECOND_MS, SECOND_MS, amount)
+        MeasuredUsage(broker, start_ms + (number + 1) * SECOND_MS, SECOND_MS, amount)
         for number, amount in enumerate(amounts)
     ]
 
@@ -44,7 +44,7 @@ def test_only_records_of_the_client_and_quota_count():
         "client_id": "noisy",
         "usage": 12.5,
     }
-    assert parse_usage(json.dumps(record).encode(), "produce", "noisy") == Usage(
+    assert parse_usage(json.dumps(record).encode(), "produce", "noisy") == MeasuredUsage(
         2, 5_000, 1_000, 12.5
     )
     for other in ({"kind": "broker"}, {"quota": "fetch"}, {"client_id": "polite"}):

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `windows`")
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.lags import lags
 from cluster.analytics.capacity.reading import read_history
 from cluster.analytics.windows.kinds import LAG, WINDOW_KINDS, WindowKind
@@ -72,5 +72,5 @@ def test_lags_alone_are_a_history() -> None:
     assert _lags_of(found) == _lags_of(history(rows))
 
 
-def _lags_of(found: History) -> list[object]:
+def _lags_of(found: WindowHistory) -> list[object]:
     return list(lags(found).groups)

@@ -10,11 +10,11 @@ pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 from cluster.analytics.capacity.disks import disks
 from cluster.analytics.capacity.growth import busy_hours, growth
 from cluster.analytics.capacity.headroom import headroom
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.lags import lags
 from cluster.analytics.capacity.latencies import latencies
 from cluster.analytics.capacity.page import page
-from cluster.analytics.capacity.report import Report, events, report
+from cluster.analytics.capacity.report import CapacityReport, events, report
 from cluster.analytics.capacity.topics import topics
 from cluster.analytics.windows.kinds import BROKER, EVENT, LAG, LATENCY, QUOTA, TOPIC
 from cluster.tools.capacity.report_text import report_text
@@ -34,11 +34,11 @@ WEEK = Truth()
 
 
 @pytest.fixture(scope="module")
-def week() -> History:
+def week() -> WindowHistory:
     return history(WEEK.rows())
 
 
-def text_of(found: Report) -> str:
+def text_of(found: CapacityReport) -> str:
     return "\n".join(report_text(found, "here", explain=True))
 
 
@@ -63,7 +63,7 @@ def hours(count: float) -> range:
 # -- a week ------------------------------------------------------------------------------------
 
 
-def test_growth_of_a_week_is_found(week: History) -> None:
+def test_growth_of_a_week_is_found(week: WindowHistory) -> None:
     found = growth(week)
     last_day = sum(WEEK.rate(at) * STEP_S for at in WEEK.steps if at >= WEEK.end_s - DAY_S)
     assert found.bytes_in_per_day == pytest.approx(last_day, rel=0.001)
@@ -74,7 +74,7 @@ def test_growth_of_a_week_is_found(week: History) -> None:
     assert "7 whole days" in found.trend.how
 
 
-def test_growth_of_each_topic_is_found(week: History) -> None:
+def test_growth_of_each_topic_is_found(week: WindowHistory) -> None:
     found = topics(week, 10)
     assert [each.topic for each in found.rows] == ["orders", "held"]
     orders, held = found.rows
@@ -86,7 +86,7 @@ def test_growth_of_each_topic_is_found(week: History) -> None:
     assert topics(week, 1).left_out == 1
 
 
-def test_the_disk_that_is_full_in_twelve_days_is_found(week: History) -> None:
+def test_the_disk_that_is_full_in_twelve_days_is_found(week: WindowHistory) -> None:
     found = disks(week)
     assert found.first_full == 0
     first, second, third = found.brokers
@@ -97,7 +97,9 @@ def test_the_disk_that_is_full_in_twelve_days_is_found(week: History) -> None:
     assert second.days_until_full == third.days_until_full == pytest.approx(69, abs=1)
 
 
-def test_the_busiest_hours_are_those_after_lunch_on_the_last_working_day(week: History) -> None:
+def test_the_busiest_hours_are_those_after_lunch_on_the_last_working_day(
+    week: WindowHistory,
+) -> None:
     found = busy_hours(week)
     assert all(rate is not None for row in found.bytes_per_s for rate in row)
     wednesday = found.days.index("Wednesday")
@@ -107,7 +109,7 @@ def test_the_busiest_hours_are_those_after_lunch_on_the_last_working_day(week: H
     assert found.busiest[0].bytes_per_s == pytest.approx(3 * expected / 6, rel=0.01)
 
 
-def test_the_broker_that_is_twice_as_busy_is_the_bottleneck(week: History) -> None:
+def test_the_broker_that_is_twice_as_busy_is_the_bottleneck(week: WindowHistory) -> None:
     found = headroom(week)
     assert found.bottleneck == 0
     busy = {each.broker: 1 - each.idle_avg for each in found.brokers}
@@ -121,7 +123,7 @@ def test_the_broker_that_is_twice_as_busy_is_the_bottleneck(week: History) -> No
     assert first.connections_max == 10
 
 
-def test_a_p99_that_doubles_is_found(week: History) -> None:
+def test_a_p99_that_doubles_is_found(week: WindowHistory) -> None:
     found = latencies(week)
     assert [each.api for each in found.apis] == ["Produce", "Fetch", "Metadata"]
     produce, fetch, _ = found.apis
@@ -138,7 +140,7 @@ def test_a_long_history_is_compared_with_the_week_before() -> None:
     assert found.before_from_s == truth.end_s - 8 * DAY_S
 
 
-def test_groups_that_fall_behind_and_catch_up_are_found(week: History) -> None:
+def test_groups_that_fall_behind_and_catch_up_are_found(week: WindowHistory) -> None:
     found = {each.group: each for each in lags(week).groups}
     assert list(found) == ["stopped", "behind", "catching", "ahead"]
     assert found["behind"].verdict == "falls behind"
@@ -153,7 +155,7 @@ def test_groups_that_fall_behind_and_catch_up_are_found(week: History) -> None:
     assert found["stopped"].is_never
 
 
-def test_events_are_in_order_and_the_latest_are_kept(week: History) -> None:
+def test_events_are_in_order_and_the_latest_are_kept(week: WindowHistory) -> None:
     found = events(week)
     names = [each.event for each in found.rows]
     assert names == ["broker-down", "election", "broker-up", "quota", "rebalance"]
@@ -163,7 +165,9 @@ def test_events_are_in_order_and_the_latest_are_kept(week: History) -> None:
     assert latest.left_out == 3
 
 
-def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(week: History) -> None:
+def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(
+    week: WindowHistory,
+) -> None:
     found = report(week)
     told = json.loads(json.dumps(found.as_json(), allow_nan=False))
     sections = [each for name, each in told.items() if name != "period"]

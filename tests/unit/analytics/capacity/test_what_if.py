@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.capacity.busy_model import Load, fitted
-from cluster.analytics.capacity.history import History
+from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.scenario import Scenario
 from cluster.analytics.capacity.throttling import throttled
 from cluster.analytics.capacity.what_if import WhatIf, what_if
@@ -32,7 +32,7 @@ WEEK = Truth()
 
 
 @pytest.fixture(scope="module")
-def week() -> History:
+def week() -> WindowHistory:
     return history(WEEK.rows())
 
 
@@ -58,7 +58,7 @@ def high_share(rate_factor: float, share: float, day: float = 0.0) -> float:
 # -- processors ----------------------------------------------------------------------------------
 
 
-def test_more_traffic_makes_brokers_as_busy_as_the_truth_says(week: History) -> None:
+def test_more_traffic_makes_brokers_as_busy_as_the_truth_says(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=0.3))
     first, second, _ = found.busy
     for each, share in ((first, 0.5), (second, 0.25)):
@@ -73,14 +73,14 @@ def test_more_traffic_makes_brokers_as_busy_as_the_truth_says(week: History) -> 
     assert "1.3" not in found.notes
 
 
-def test_the_day_of_100_percent_is_that_of_the_truth(week: History) -> None:
+def test_the_day_of_100_percent_is_that_of_the_truth(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=0.5))
     (first, *_) = found.busy
     days = first.days_until_busy
     assert high_share(1.5, 0.5, days - 1) < 1 < high_share(1.5, 0.5, days + 1)
 
 
-def test_more_brokers_share_the_load_and_fewer_take_more(week: History) -> None:
+def test_more_brokers_share_the_load_and_fewer_take_more(week: WindowHistory) -> None:
     now = {each.broker: each for each in what_if(week, Scenario(growth=0.0)).busy}
     more = what_if(week, Scenario(brokers="+1"))
     assert (more.brokers_now, more.brokers) == (3, 4)
@@ -99,13 +99,13 @@ def test_more_brokers_share_the_load_and_fewer_take_more(week: History) -> None:
     text_of(alone)
 
 
-def test_less_traffic_is_less_busy(week: History) -> None:
+def test_less_traffic_is_less_busy(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=-0.5))
     assert found.busy[0].busy_avg < found.busy[0].busy_avg_now
     assert "50 % less traffic" in text_of(found)
 
 
-def test_too_much_traffic_fills_windows_and_is_full_now(week: History) -> None:
+def test_too_much_traffic_fills_windows_and_is_full_now(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=9.0))
     assert found.busy[0].windows_full > 0
     assert found.busy[0].days_until_busy == 0
@@ -147,14 +147,14 @@ def test_more_bytes_never_make_a_broker_less_busy() -> None:
 # -- disks ---------------------------------------------------------------------------------------
 
 
-def test_a_retention_bounds_the_logs(week: History) -> None:
+def test_a_retention_bounds_the_logs(week: WindowHistory) -> None:
     found = what_if(week, Scenario(retention_s=2 * DAY_S))
     last_day = sum(WEEK.rate(at) * 600 for at in WEEK.steps if at >= WEEK.end_s - DAY_S)
     assert sum(each.steady for each in found.disks) == pytest.approx(2 * 2 * last_day, rel=0.01)
     assert {each.verdict for each in found.disks} <= {"fits", "full in days"}
 
 
-def test_topics_without_a_retention_that_is_known_grow_on(week: History) -> None:
+def test_topics_without_a_retention_that_is_known_grow_on(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=1.0))
     first = found.disks[0]
     assert first.growing_topics == ["orders"]
@@ -165,7 +165,7 @@ def test_topics_without_a_retention_that_is_known_grow_on(week: History) -> None
     assert "orders: grow on" in text_of(found)
 
 
-def test_a_retention_of_one_topic_leaves_others(week: History) -> None:
+def test_a_retention_of_one_topic_leaves_others(week: WindowHistory) -> None:
     found = what_if(week, Scenario(topic_retention_s={"orders": HOUR_S}))
     first = found.disks[0]
     assert first.growing_topics == []
@@ -210,7 +210,7 @@ def test_without_gauges_of_disks_only_the_size_is_told() -> None:
 
 
 @pytest.mark.parametrize("brokers", ["-3", "-4"])
-def test_one_broker_has_to_be_left(week: History, brokers: str) -> None:
+def test_one_broker_has_to_be_left(week: WindowHistory, brokers: str) -> None:
     with pytest.raises(UserError, match=f"brokers {brokers}: there are 3 brokers in the history"):
         what_if(week, Scenario(brokers=brokers))
 
@@ -260,7 +260,7 @@ def quota(start_s: int, client: str, rate: float, **columns: Any) -> Row:
     return {"start_s": start_s, "client_id": client, **usual, **columns}
 
 
-def test_windows_over_a_limit_are_counted(week: History) -> None:
+def test_windows_over_a_limit_are_counted(week: WindowHistory) -> None:
     found = what_if(week, Scenario(quotas={"produce": 2e6, "fetch": 1.0}))
     loader, quiet = found.throttled
     assert (loader.client_id, loader.windows_over, loader.windows) == ("loader", 168, 1008)

@@ -34,8 +34,8 @@ from cluster.analytics.reports import html_report, terminal_plot
 from cluster.analytics.reports.usage_history import (
     SERIES_COLUMNS,
     TOTALS_COLUMNS,
+    ClientUsage,
     Span,
-    Usage,
     add_series,
     busiest,
     totals,
@@ -81,7 +81,7 @@ def noisy(seconds: int = 40, **fields) -> list[dict[str, object]]:
     ]
 
 
-def found(records) -> list[Usage]:
+def found(records) -> list[ClientUsage]:
     """The usages in the order of a report, with their series."""
     table = windows(records)
     listed = list(usages(totals([table.select(TOTALS_COLUMNS)])))
@@ -89,7 +89,7 @@ def found(records) -> list[Usage]:
     return listed
 
 
-def only(records) -> Usage:
+def only(records) -> ClientUsage:
     (usage,) = found(records)
     return usage
 
@@ -101,7 +101,7 @@ def reported(records, source: str = "here") -> UsageReport:
     return report
 
 
-def row(usage: Usage) -> dict[str, str]:
+def row(usage: ClientUsage) -> dict[str, str]:
     """The usage as a report of it alone shows it, by column."""
     table = usage_table([usage])
     (cells,) = table.rows
@@ -219,7 +219,7 @@ def test_the_busiest_broker_gives_the_rate_and_all_the_throttle_time():
     assert (point.rate, point.throttle_ms) == (30.0, 3.0)
 
 
-def plain(usage: Usage, span: Span = SPAN, columns: int = 40) -> str:
+def plain(usage: ClientUsage, span: Span = SPAN, columns: int = 40) -> str:
     lines = terminal_plot.plot(usage, span, columns)
     return "\n".join("".join(text for text, _ in pieces) for pieces in lines)
 

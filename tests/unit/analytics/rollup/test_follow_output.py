@@ -19,8 +19,8 @@ from cluster.analytics.rollup.follow_checkpoint import (
 from cluster.analytics.rollup.follow_output import (
     LATE_MS,
     Batch,
+    BatchMismatch,
     FollowedOutput,
-    OutOfStep,
     go_on,
 )
 from cluster.analytics.windows import merge_plans
@@ -147,7 +147,7 @@ def test_a_batch_that_begins_elsewhere_than_the_windows_end_is_refused(tmp_path)
     with following(tmp_path) as process:
         plan_batch(process.checkpoint, 0, {0: 5})
         plan_batch(process.checkpoint, 1, {0: 9})
-        with pytest.raises(OutOfStep):
+        with pytest.raises(BatchMismatch):
             process.take(1, RECORDS[5:9])
         assert process.directory.manifest.progress is None
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.rollup.engines import LOCAL, SPARK, engine
-from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicRanges
 from cluster.analytics.rollup.plan import (
     is_other_cluster,
     plan,
@@ -18,8 +18,8 @@ from cluster.analytics.rollup.plan import (
 from cluster.analytics.windows.manifest import FormerTopic, Progress
 
 
-def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicState:
-    return TopicState(
+def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicRanges:
+    return TopicRanges(
         "metrics",
         topic_id,
         tuple(OffsetRange(number, *each) for number, each in enumerate(ranges)),

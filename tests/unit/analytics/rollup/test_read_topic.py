@@ -6,7 +6,7 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
 from cluster.analytics.rollup import job
 from cluster.analytics.rollup.job import RollupOptions, read_topic
-from cluster.analytics.rollup.offset_ranges import TopicState
+from cluster.analytics.rollup.offset_ranges import TopicRanges
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 
@@ -22,7 +22,7 @@ from cluster.model.topics import METRICS_TOPIC
     ],
 )
 def test_a_topic_that_is_missing_is_told_with_what_to_do(monkeypatch, topic, says):
-    monkeypatch.setattr(job, "topic_state", lambda *_: TopicState(topic, None, ()))
+    monkeypatch.setattr(job, "topic_state", lambda *_: TopicRanges(topic, None, ()))
     options = RollupOptions({}, topic, "windows", log=None, master=None)
     with pytest.raises(UserError, match=rf"^there is no topic {topic}{says}$"):
         read_topic(options)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
 from cluster.analytics.windows.deltas import PieceResult
-from cluster.analytics.windows.layout import Unit, VisiblePath, parsed, units_of
+from cluster.analytics.windows.layout import FileUnit, VisiblePath, parsed, units_of
 from cluster.analytics.windows.manifest import (
     AsideFile,
     DeltaFile,
@@ -94,8 +94,8 @@ def test_any_other_bytes_are_damage(content: bytes) -> None:
 def test_units_cover_an_hour() -> None:
     for slices in (1, 2, 3, 60):
         units = units_of("2026-11-26T13", slices)
-        assert units[0].begin_s == Unit("2026-11-26T13").begin_s
-        assert units[-1].end_s == Unit("2026-11-26T13").end_s
+        assert units[0].begin_s == FileUnit("2026-11-26T13").begin_s
+        assert units[-1].end_s == FileUnit("2026-11-26T13").end_s
         assert all(one.end_s == other.begin_s for one, other in itertools.pairwise(units))
         for unit in units:
             path = VisiblePath("lag", "10s", unit.day, unit.name)

@@ -15,8 +15,8 @@ from cluster.analytics.windows.record_schema import (  # noqa: E402
     NESTED,
     RECORDS,
     VALUE_BYTES_MAX,
-    Checked,
-    Field,
+    CheckedValues,
+    RecordField,
     Values,
     checked,
     reasons,
@@ -38,24 +38,26 @@ EXAMPLES: dict[str, Record] = {each["kind"]: each for each in every_kind(2, seco
 HUGE = 10**400
 
 
-def look(*values: bytes | None, key: bytes | None = b"0", at_ms: int = START_MS + 1000) -> Checked:
+def look(
+    *values: bytes | None, key: bytes | None = b"0", at_ms: int = START_MS + 1000
+) -> CheckedValues:
     """Check values with one key and time for all."""
     return checked(Values(values, [key] * len(values), [at_ms] * len(values)), NOW_MS)
 
 
-def look_at(record: Record, **changes: Any) -> Checked:
+def look_at(record: Record, **changes: Any) -> CheckedValues:
     """Check one record with its own key and time, and some fields changed."""
     value = as_written({**record, **changes})
     return checked(Values([value], [str(record["broker"]).encode()], [record["ts"]]), NOW_MS)
 
 
-def reason(found: Checked) -> str | None:
+def reason(found: CheckedValues) -> str | None:
     """Why the only value was rejected."""
     assert sum(table.num_rows for table in found.tables.values()) == 1 - len(found.rejected)
     return found.rejected[0][1] if found.rejected else None
 
 
-def numbers() -> list[tuple[str, Field]]:
+def numbers() -> list[tuple[str, RecordField]]:
     """Every bounded number of every kind."""
     return [
         (kind, each)
@@ -67,7 +69,7 @@ def numbers() -> list[tuple[str, Field]]:
 
 def name(case: object) -> str:
     """Of a parameter."""
-    return case.name if isinstance(case, Field) else str(case)
+    return case.name if isinstance(case, RecordField) else str(case)
 
 
 @pytest.mark.parametrize("kind", RECORDS)
@@ -78,7 +80,7 @@ def test_each_kind_is_taken(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "field"), numbers(), ids=name)
-def test_numbers_up_to_their_bounds_and_no_others(kind: str, field: Field) -> None:
+def test_numbers_up_to_their_bounds_and_no_others(kind: str, field: RecordField) -> None:
     record = EXAMPLES[kind]
     if field.name == "broker":
         for broker in (0, field.most):

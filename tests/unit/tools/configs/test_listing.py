@@ -2,12 +2,18 @@
 
 from dataclasses import replace
 
-from cluster.tools.configs.listing import ConfigEntry, Synonym, completed_synonyms, lines, selected
+from cluster.tools.configs.listing import (
+    ConfigEntry,
+    ListedSynonym,
+    completed_synonyms,
+    lines,
+    selected,
+)
 
-DEFAULT = Synonym("DEFAULT_CONFIG", "log.retention.ms", "604800000")
+DEFAULT = ListedSynonym("DEFAULT_CONFIG", "log.retention.ms", "604800000")
 
 
-def entry(name: str, value: str | None, source: str, *synonyms: Synonym) -> ConfigEntry:
+def entry(name: str, value: str | None, source: str, *synonyms: ListedSynonym) -> ConfigEntry:
     return ConfigEntry(
         name, value, source, is_sensitive=value is None, is_read_only=False, synonyms=synonyms
     )
@@ -17,7 +23,7 @@ RETENTION = entry(
     "retention.ms",
     "60000",
     "DYNAMIC_TOPIC_CONFIG",
-    Synonym("DYNAMIC_TOPIC_CONFIG", "retention.ms", "60000"),
+    ListedSynonym("DYNAMIC_TOPIC_CONFIG", "retention.ms", "60000"),
     DEFAULT,
 )
 CLEANUP = entry("cleanup.policy", "delete", "DEFAULT_CONFIG")
@@ -44,9 +50,9 @@ def test_all_are_shown_by_name_or_only_those_set_for_the_entity():
 
 
 def test_the_value_in_effect_is_put_back_in_front():
-    default = Synonym("DEFAULT_CONFIG", "broker.id", "0")
+    default = ListedSynonym("DEFAULT_CONFIG", "broker.id", "0")
     assert completed_synonyms("STATIC_BROKER_CONFIG", "broker.id", "1", [default]) == (
-        Synonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
+        ListedSynonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
         default,
     )
 

@@ -11,7 +11,7 @@ from cluster.protocol.messages import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from cluster.tools.configs.listing import ConfigEntry, Synonym
+from cluster.tools.configs.listing import ConfigEntry, ListedSynonym
 from cluster.tools.configs.remarks import (
     completed,
     entries_of,
@@ -108,6 +108,6 @@ def test_the_values_for_all_brokers_come_with_their_source():
     entries = {entry.name: entry for entry in entries_of(Brokers(), "brokers", "")}
     policy = entries["cleanup.policy"]
     assert policy.source == "DEFAULT_CONFIG"
-    assert policy.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
+    assert policy.synonyms == (ListedSynonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
     assert policy.remark is None
     assert entries["remote.storage.enable"].remark is not None

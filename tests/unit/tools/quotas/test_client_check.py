@@ -17,7 +17,7 @@ from cluster.protocol.produce_codec import ProducedPartition, pack_produce_respo
 from cluster.tools.main import main
 from cluster.tools.quotas.client_check import (
     MARKDOWN_HEADING,
-    Outcome,
+    CheckRun,
     filled,
     lines,
     markdown_rows,
@@ -182,12 +182,12 @@ def test_requests_without_answers_are_not_kept_for_ever():
     assert watch.answer_kind(1, 100_001) == PRODUCE
 
 
-def an_outcome(status: int | None = 0, given_up: int = 0) -> Outcome:
+def an_outcome(status: int | None = 0, given_up: int = 0) -> CheckRun:
     run = Run()
     for turn in range(5):
         run.request(1_100.0 * turn)
         run.answer(1_100.0 * turn + 5, 1_000)
-    return Outcome((run.finding(),), 1_000.0, status, given_up, "sarama 1.46.0")
+    return CheckRun((run.finding(),), 1_000.0, status, given_up, "sarama 1.46.0")
 
 
 def test_what_a_person_is_told():

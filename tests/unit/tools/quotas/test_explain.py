@@ -13,7 +13,7 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_pauses import Pauses
 from cluster.tools.main import main
-from cluster.tools.quotas.what_if import Outcome, outcome
+from cluster.tools.quotas.what_if import LimitEffect, outcome
 from cluster.views.supposed_limits import supposed
 
 NOW_MS = MonotonicMs(time.monotonic_ns() // 1_000_000)
@@ -138,7 +138,7 @@ def test_what_if_the_limit_were_another(tmp_path, capsys):
 
 def test_the_arithmetic_of_what_if():
     row = a_row(rate=500_000.0, requests=0)
-    assert outcome(row, 1_000_000.0, NOW_MS) == Outcome(0, 1.0, 0.0, is_held_now=False)
+    assert outcome(row, 1_000_000.0, NOW_MS) == LimitEffect(0, 1.0, 0.0, is_held_now=False)
     capped = a_row(quota="request", limit=None, rate=50.0, delay_max_ms=1_000)
     assert outcome(capped, 10.0, NOW_MS).delay_ms == 1_000
     assert not outcome(capped, 10.0, NOW_MS).is_held_now

@@ -12,7 +12,7 @@ from cluster.tools.main import main
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics.reports import recommendations
-from cluster.analytics.reports.recommendations import Demand, History, Question
+from cluster.analytics.reports.recommendations import Demand, Findings, Question
 from cluster.analytics.windows.store import LocalStore
 from tests.support.metric_records import quota_record
 from tests.support.window_directories import written
@@ -51,7 +51,7 @@ def recommend(monkeypatch, tmp_path, capsys):
         def look_back(question, *_):
             asked.append(question)
             own = 0 if question.with_own else 3
-            return demands and History(START, START, tuple(demands), own)
+            return demands and Findings(START, START, tuple(demands), own)
 
         monkeypatch.setattr(recommendations, "look_back", look_back)
         words = ["--data-dir", str(tmp_path), "quotas", "recommend", *options]

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
 
-from cluster.tools.configs.listing import Synonym
+from cluster.tools.configs.listing import ListedSynonym
 from cluster.tools.configs.requests import broker_configs, topic_configs
 from cluster.tools.topics.description import PartitionDescription
 from cluster.tools.topics.requests import (
@@ -136,8 +136,8 @@ def test_settings_come_with_their_sources():
     entry = next(e for e in broker_configs(an_admin(), "1") if e.name == "broker.id")
     assert entry.source == "STATIC_BROKER_CONFIG"
     assert entry.synonyms == (
-        Synonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
-        Synonym("DEFAULT_CONFIG", "broker.id", "0"),
+        ListedSynonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
+        ListedSynonym("DEFAULT_CONFIG", "broker.id", "0"),
     )
 
 
