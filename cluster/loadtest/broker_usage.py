@@ -16,22 +16,22 @@ _REQUEST_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 500
 _WAIT_S: Final = 0.1
 _PATIENCE: Final = 50
-"""After so many waits without a record, reading ends without the missing records."""
+"""After this many waits without a record, reading ends without the missing records."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredUsage:
-    """One interval of one client at one broker."""
+    """The usage of one client at one broker in one interval."""
 
     broker: int
     end_ms: int
     interval_ms: int
     usage: float
-    """Bytes."""
+    """In bytes."""
 
 
 def parse_usage(value: bytes, quota: str, client_id: str) -> MeasuredUsage | None:
-    """The usage in a metric record; None if it is about something else, or is no metric record."""
+    """The usage in a metric record; None for another client's, or if it is no metric record."""
     try:
         record: Mapping[str, Any] = json.loads(value)
     except (ValueError, RecursionError):
@@ -58,7 +58,7 @@ def parse_usage(value: bytes, quota: str, client_id: str) -> MeasuredUsage | Non
 def usage_rates(usages: Iterable[MeasuredUsage], from_ms: int, until_ms: int) -> dict[int, float]:
     """Bytes/s at each broker, over the intervals that end within (from_ms, until_ms].
 
-    An interval without a record between two others is one without use.
+    An interval without a record between two others counts as idle.
     """
     bytes_at: dict[int, float] = defaultdict(float)
     begin_at: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What one client did in an interval of time; intervals add up to longer ones. Pure."""
+"""The figures of one client in an interval of time; intervals add up to longer ones. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,15 +7,15 @@ from typing import Any, Final, Self
 from cluster.loadtest.latency_histogram import LatencyHistogram
 
 _ERROR_TEXTS_MAX: Final = 20
-"""At most so many different error texts are counted separately, all others together."""
+"""Different error texts that are counted separately; the others are counted together."""
 
 
 class ClientInterval:
     """Counts of one producer or consumer within [from_us, until_us) of the machine's clock.
 
-    A producer's records are the acknowledged ones. Latency counts from when a record was due to
-    its acknowledgement, or to its arrival at a consumer; send delay from when it was due to when
-    it was handed to the client library. `abandoned` records were taken back before an answer.
+    A producer's records are the acknowledged ones. Latency is the time from when a record was due
+    to its acknowledgment, or to its arrival at a consumer; send delay the time from when it was due
+    to when it was passed to the client library. `abandoned` records were purged before a response.
     """
 
     __slots__ = (
@@ -54,14 +54,14 @@ class ClientInterval:
     # -- what happens ------------------------------------------------------------------------------
 
     def on_record(self, partition: int, size_bytes: int, latency_us: int) -> None:
-        """One record was acknowledged, or has arrived."""
+        """Count a record that was acknowledged or has arrived."""
         self.records += 1
         self.size_bytes += size_bytes
         self.bytes_by_partition[partition] += size_bytes
         self.latency.record(latency_us)
 
     def on_throttle(self, throttle_ms: int) -> None:
-        """A response carried this throttle time; 0, which ends throttling, is not counted."""
+        """Count a throttle time in a response, except for 0, which ends throttling."""
         if throttle_ms > 0:
             self.throttle_count += 1
             self.throttle_ms += throttle_ms
@@ -125,7 +125,7 @@ class ClientInterval:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """An interval that another process has counted."""
+        """The interval that another process has counted."""
         one = cls(0)
         for name in _PLAIN:
             setattr(one, name, document[name])

@@ -1,4 +1,4 @@
-"""What the members of a group have received between them, and how the group got on. Pure."""
+"""The records that the members of a group received together, and the group's figures. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,11 @@ Run = tuple[int, int, int, int]
 
 
 def as_runs(stamps: Iterable[tuple[int, int, int]]) -> list[Run]:
-    """Records by producer, partition and sequence, in the order in which they came; those of each
-    producer and partition that follow on each other are one run."""
+    """Group records, in order of arrival, into runs of consecutive sequences per producer and
+    partition.
+
+    Each record is given by producer, partition and sequence.
+    """
     runs: list[Run] = []
     open_runs: dict[Place, int] = {}
     for producer, partition, sequence in stamps:
@@ -28,20 +31,20 @@ def as_runs(stamps: Iterable[tuple[int, int, int]]) -> list[Run]:
 
 @dataclass(slots=True)
 class MemberAccount:
-    """What one member has told its parent, up to its end or its death."""
+    """The reports of one member, up to its end or its death."""
 
     received: list[tuple[int, list[Run]]] = field(default_factory=list)
-    """With the time in us by the machine's clock."""
+    """With the time in us on the machine's clock."""
     positions: dict[int, int] = field(default_factory=dict)
-    """By partition: the highest next offset."""
+    """The highest next offset by partition."""
     rebalances: Counter[str] = field(default_factory=Counter)
-    """How often it was assigned partitions, had some revoked, or lost them."""
+    """How often partitions were assigned to it, revoked or lost."""
     commits: int = 0
     failed_commits: int = 0
     is_killed: bool = False
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """A message of kind `received` or `rebalance`."""
+        """Take in a message of kind `received` or `rebalance`."""
         if message["kind"] == "rebalance":
             self.rebalances[message["what"]] += 1
             return
@@ -51,7 +54,7 @@ class MemberAccount:
 
 
 def checks_of(members: Iterable[MemberAccount]) -> dict[Place, SequenceCheck]:
-    """What arrived of each producer and partition, at any member, in the order of time."""
+    """The records of each producer and partition at any member, in order of time."""
     checks: dict[Place, SequenceCheck] = defaultdict(SequenceCheck)
     told = sorted(
         (at_us, number, runs)
@@ -65,7 +68,7 @@ def checks_of(members: Iterable[MemberAccount]) -> dict[Place, SequenceCheck]:
 
 
 def is_all_read(members: Sequence[MemberAccount], ends: Mapping[int, int]) -> bool:
-    """Whether some member has come to the end of each partition."""
+    """Whether some member has reached the end of each partition."""
     return all(
         any(member.positions.get(partition, 0) >= end for member in members)
         for partition, end in ends.items()
@@ -75,21 +78,21 @@ def is_all_read(members: Sequence[MemberAccount], ends: Mapping[int, int]) -> bo
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """How the group of a load test got on."""
+    """The figures of the group of a load test."""
 
     group: str
     protocol: str
     members: int
     killed: Sequence[str]
-    """Names of members that were killed."""
+    """The names of killed members."""
     rebalances: int
-    """The most that one member took part in: assignments after its first."""
+    """The most that one member took part in, that is assignments after its first."""
     lost_partitions: int
-    """How often a member was told that it had lost its partitions to others."""
+    """How often a member learned that it had lost its partitions."""
     commits: int
     failed_commits: int
     lag: int | None
-    """At the end: what the group had not committed. None if that cannot be known."""
+    """The records at the end that the group had not committed; None if unknown."""
 
 
 def group_result(
@@ -98,7 +101,7 @@ def group_result(
     members: Mapping[str, MemberAccount],
     lag: int | None,
 ) -> GroupResult:
-    """Added up over all members."""
+    """The sum over all members."""
     accounts = list(members.values())
     return GroupResult(
         group,

@@ -22,7 +22,7 @@ from cluster.loadtest.parent_pipe import ParentPipe
 from cluster.loadtest.worker_orders import ConsumerOrder
 
 COMMIT_US: Final = 1_000_000
-"""How often positions are committed, besides when partitions are taken away and at the end."""
+"""How often positions are committed, beside commits at revocations and at the end."""
 _SESSION_MS: Final = 10_000
 """For the classic protocol; the library's 45 s would lengthen a test that kills members."""
 _JOIN_TIMEOUT_S: Final = 25.0
@@ -152,7 +152,7 @@ class _GroupConsumer(MeasuredConsumer):
             return
         at_us = now_us()
         found = self._count(messages, at_us)
-        if not found.positions:  # errors alone are no progress
+        if not found.positions:  # errors are no progress
             return
         runs: list[Run] = as_runs(found.stamps)
         positions = list(found.positions.items())

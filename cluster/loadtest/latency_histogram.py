@@ -1,7 +1,7 @@
 """Latencies in buckets of equal relative width, merged exactly by addition. Pure.
 
-As in HdrHistogram: microseconds below 256 have a bucket each, above that every doubling is divided
-into 128 buckets, so that a percentile is off by half a bucket at most: 0.4 %.
+As in HdrHistogram: microseconds below 256 have a bucket each; above that every doubling is divided
+into 128 buckets, so that a percentile is off by at most half a bucket: 0.4 %.
 """
 
 import math
@@ -44,7 +44,7 @@ class LatencyHistogram:
             self.record(value)
 
     def record(self, value_us: int) -> None:
-        """Count one latency; a negative one (two clocks of two cores) counts as 0."""
+        """Count one latency; a negative one, from the clocks of two cores, counts as 0."""
         value_us = max(value_us, 0)
         if value_us < _EXACT:
             bucket = value_us
@@ -57,7 +57,7 @@ class LatencyHistogram:
         self.max_us = max(self.max_us, value_us)
 
     def add(self, other: "LatencyHistogram") -> None:
-        """Count everything that the other one counted."""
+        """Add the counts of the other one."""
         for bucket, count in other.counts.items():
             self.counts[bucket] = self.counts.get(bucket, 0) + count
         self.count += other.count
@@ -87,7 +87,7 @@ class LatencyHistogram:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """A histogram that another process has counted."""
+        """The histogram that another process has counted."""
         one = cls()
         one.counts = dict(document["buckets"])
         one.count = sum(one.counts.values())

@@ -1,4 +1,4 @@
-"""Runs one load test: starts consumers and producers, and ends when every record is accounted for.
+"""Runs one load test: starts its processes, and ends when every record is accounted for.
 
 Processes are started through `spawned_process`; the caller creates and deletes the topic.
 """
@@ -25,21 +25,21 @@ from cluster.loadtest.spawned_process import Worker, WorkerGroup, now_us
 from cluster.loadtest.worker_orders import ConsumerOrder, ProducerOrder
 
 Ends = Callable[[], Mapping[int, int]]
-"""The end offset of each partition now."""
+"""The current end offset of each partition."""
 Lag = Callable[[], int | None]
-"""What the group has not committed now; None if that cannot be known."""
+"""The records that the group has not committed yet; None if unknown."""
 Progress = Callable[[Sequence[Worker]], None]
 """Called several times a second with all workers."""
 
 _LISTEN_S: Final = 0.2
 _GROUP_PATIENCE_US: Final = 75_000_000
-"""After so long without progress the group's members end, and missing records count as lost. A
-member that died costs a session timeout and a rebalance."""
+"""Without progress for this long the members end, and missing records count as lost. A dead member
+costs a session timeout and a rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """Who produces and consumes what."""
+    """The orders of all producers and consumers."""
 
     topic: str
     producers: Sequence[ProducerOrder]
@@ -47,7 +47,7 @@ class LoadPlan:
     kill_after_us: int | None = None
     """When to kill the first consumer, a member of a group."""
     lag: Lag | None = None
-    """Of the consumers' group."""
+    """Set for consumers in a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class LoadResult:
     verified: Verified | None = None
     verified_by_partition: Mapping[int, Verified] = field(default_factory=dict)
     group: GroupResult | None = None
-    """Of consumers in a group."""
+    """Set for consumers in a group."""
 
     @property
     def failed(self) -> int:
@@ -71,9 +71,9 @@ class LoadResult:
 
     @property
     def exit_status(self) -> int:
-        """130 after Ctrl-C; 1 if any record failed, or was lost, doubled or out of order.
+        """130 after Ctrl-C; 1 if a record failed, or was lost, repeated or out of order.
 
-        A record that comes again is no fault of a group: it is what at-least-once means.
+        A repeated record is no fault of a group, which promises at-least-once.
         """
         if self.is_interrupted:
             return 130
@@ -81,7 +81,7 @@ class LoadResult:
 
     @property
     def is_as_promised(self) -> bool:
-        """Whether what arrived is what such consumers promise. True where that was not checked."""
+        """Whether everything arrived as the consumers promise. True if that was not checked."""
         if self.verified is None:
             return True
         return self.verified.is_perfect if self.group is None else self.verified.is_at_least_once
@@ -117,7 +117,7 @@ def run_load(plan: LoadPlan, ends: Ends, progress: Progress) -> LoadResult:
 def _with_kill(
     plan: LoadPlan, workers: Sequence[Worker], start_us: int, progress: Progress
 ) -> Progress:
-    """The same, and when it is time for it the first consumer is killed."""
+    """The progress callback, which also kills the first consumer when it is due."""
     if plan.kill_after_us is None:
         return progress
     kill_us = start_us + plan.kill_after_us
@@ -134,7 +134,7 @@ def _with_kill(
 def _until_read(
     group: WorkerGroup, members: Sequence[Worker], ends: Ends, progress: Progress
 ) -> None:
-    """Until the members have read everything between them, or get no further; then they leave."""
+    """Wait until the members have read everything or make no more progress; then they leave."""
     until = dict(ends())
     accounts = [worker.account for worker in members]
     told, progress_us = 0, now_us()

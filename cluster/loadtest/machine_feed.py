@@ -19,14 +19,14 @@ _FLUSH_TIMEOUT_S: Final = 10.0
 
 
 class Measurement(NamedTuple):
-    """One record: what it is about, and a JSON object."""
+    """One record: its subject and a JSON object."""
 
     key: str
     value: dict[str, Any]
 
 
 def measure_machine(wall_ms: WallMs) -> Iterator[Measurement]:
-    """Measure the machine and its processes now, without processes that end meanwhile."""
+    """Measure the machine and its processes now, leaving out processes that end meanwhile."""
     memory, disk, network = (
         psutil.virtual_memory(),
         psutil.disk_io_counters(),
@@ -62,7 +62,7 @@ def measure_machine(wall_ms: WallMs) -> Iterator[Measurement]:
 
 
 def encoded(measurements: Iterable[Measurement]) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values as they go to the topic."""
+    """The keys and values of the records."""
     for one in measurements:
         yield one.key.encode(), json.dumps(one.value, separators=(",", ":")).encode()
 

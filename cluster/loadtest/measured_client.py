@@ -1,4 +1,4 @@
-"""What the producers and consumers of a load test share: measuring, reporting, orders to stop.
+"""What the producers and consumers of a load test share: measuring, reporting and stopping.
 
 Imported by the worker process alone.
 """
@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S: Final = 10.0
 
 
 class MeasuredClient:
-    """Counts in one interval a second, which it reports to the parent."""
+    """Counts in intervals of a second, and reports each to the parent."""
 
     def __init__(self, order: Order, pipe: ParentPipe) -> None:
         self._common = {
@@ -36,7 +36,7 @@ class MeasuredClient:
         self.last_error = ""
 
     def _attend(self, at_us: int) -> None:
-        """Report an interval that is over, and obey the parent's commands."""
+        """Report an interval that is over, and follow the parent's commands."""
         if at_us - self._interval.from_us >= INTERVAL_US:
             self._report(at_us)
         for command in self._pipe.commands():
@@ -44,7 +44,7 @@ class MeasuredClient:
             self._obey(command)
 
     def _obey(self, command: Mapping[str, Any]) -> None:
-        """Obey a command other than `stop`; a subclass overrides it."""
+        """Follow a command other than `stop`; a subclass overrides it."""
 
     def _report(self, at_us: int) -> None:
         self._interval.until_us = at_us
@@ -60,7 +60,7 @@ class MeasuredClient:
 
 
 class Consumed(NamedTuple):
-    """The records of a batch of messages."""
+    """The result of counting some messages."""
 
     positions: dict[int, int]
     """By partition: the offset after its last message. Empty if all were errors."""
@@ -69,7 +69,7 @@ class Consumed(NamedTuple):
 
 
 class MeasuredConsumer(MeasuredClient):
-    """Also reads the stamps of records."""
+    """A consumer that reads the stamps of records."""
 
     def __init__(self, order: Order, pipe: ParentPipe) -> None:
         super().__init__(order, pipe)

@@ -1,4 +1,4 @@
-"""Compares the results of the noisy-neighbour scenario with what is expected. Pure."""
+"""Compares the results of the noisy-neighbor scenario with the expectations. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ ROUGH_TOLERANCE: Final = 0.15
 POLITE_SHARE: Final = 0.95
 """The polite client must reach at least this share of its scheduled rate."""
 ROUGH_POLITE_SHARE: Final = 0.75
-"""The same for measurements of a few seconds, in which a pause of the machine of a second or two
-weighs heavily. A client that is wrongly limited by the other's quota gets far less than this."""
+"""For measurements of a few seconds, in which a stall of the machine of a second or two weighs
+heavily. A client that is wrongly limited by the other's quota gets far less than this."""
 LATENCY_FACTOR: Final = 5.0
 LATENCY_FLOOR_MS: Final = 250.0
 """A p99 below this is always accepted: on a small busy machine the scheduler causes such delays,
-while a client that is wrongly limited by the other's quota is delayed by seconds."""
+whereas a client that is wrongly limited by the other's quota is delayed by seconds."""
 ROUGH_LATENCY_FLOOR_MS: Final = 2_000.0
-"""The same for measurements of a few seconds, perhaps on a machine that runs other tests."""
+"""For measurements of a few seconds, perhaps beside other tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was measured while the quota held. Rates of bytes are per second."""
+    """The measurements while the quota was set. Rates are in bytes per second."""
 
     quota: float
     is_rough: bool
     """Whether the time was so short that only exceeding a limit can be judged."""
     broker_rates: Mapping[int, float]
-    """Bytes/s from the noisy client by leader; the quota applies at each of them separately."""
+    """The noisy client's bytes/s by leader; the quota applies to each leader separately."""
     noisy_throttle_ms: int
     polite_rate_scheduled: float
     polite_rate: float
@@ -52,7 +52,7 @@ class Check:
 
 
 def verdict(judged: Judged) -> list[Check]:
-    """Every expectation, whether it holds or not."""
+    """Every expectation, and whether it is met."""
     tolerance = ROUGH_TOLERANCE if judged.is_rough else QUOTA_TOLERANCE
     low = 0.0 if judged.is_rough else judged.quota * (1 - tolerance)
     high = judged.quota * (1 + tolerance)
@@ -112,7 +112,7 @@ def verdict(judged: Judged) -> list[Check]:
 
 
 def verdict_text(checks: list[Check]) -> str:
-    """The lines, aligned."""
+    """The aligned lines of the checks."""
     rows = [
         (f"{'✓' if check.holds else '✗'} {check.what}", check.expected, check.observed)
         for check in checks

@@ -20,13 +20,14 @@ NOISY: Final = "noisy"
 POLITE: Final = "polite"
 
 WAVE_S: Final = 11.0
-"""The length of all windows of a quota: with Kafka's credit a client sends in waves this long."""
+"""The span of all windows of a quota: with Kafka's credit a client sends in waves of this
+length."""
 NOISY_FACTOR: Final = 1.5
-"""The rate that the noisy client tries to send at, as a multiple of its quota."""
+"""The rate that the noisy client attempts, as a multiple of its quota."""
 
 _LISTEN_S: Final = 0.2
 _WARM_UP_US: Final = 1_500_000
-"""The polite client's first records are not judged: it connects, and segments are created."""
+"""The polite client's first records are not judged, since it connects and segments are created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,10 @@ class Phases:
 
     alone: float = 8.0
     settling: float = 12.0
-    """Enough for a client to use up Kafka's credit, the allowance of ten seconds."""
+    """Long enough for a client to use up Kafka's credit, the allowance of ten seconds."""
     limited: float = 2 * WAVE_S
     unlimited: float = 6.0
-    """0 leaves this phase out."""
+    """0 skips this phase."""
 
     @property
     def is_long_enough(self) -> bool:
@@ -60,7 +61,7 @@ class NeighbourPlan:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What happens around the phases."""
+    """Callbacks of the phases."""
 
     limit: Callable[[], None]
     """Sets the quota; returns when it is in effect on every broker."""
@@ -75,7 +76,7 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What both clients did between two moments of the monotonic clock."""
+    """The intervals of both clients between two times of the monotonic clock."""
 
     from_us: int
     until_us: int
@@ -84,7 +85,7 @@ class Stretch:
 
 
 def run_neighbours(plan: NeighbourPlan, hooks: Hooks) -> dict[str, Stretch]:
-    """Run all phases. Returns what was measured, by phase. Raises WorkerFailed, UserError."""
+    """Run all phases and return the measurements by phase. Raises WorkerFailed, UserError."""
     with WorkerGroup() as group:
         return _Scenario(plan, hooks, group).run()
 

@@ -1,6 +1,6 @@
-"""A worker's way to the load test that started it: commands on stdin, messages on stdout.
+"""A worker's connection to the load test that started it: commands on stdin, messages on stdout.
 
-The worker ends when either pipe closes: it never outlives the process that wanted its load.
+The worker ends when either pipe closes, so it never outlives its parent.
 """
 
 import os
@@ -18,7 +18,7 @@ class ParentGone(Exception):
 
 
 class ParentPipe:
-    """The two pipes; reading never waits, except for the first line."""
+    """The two pipes. Reading never waits, except for the first line."""
 
     def __init__(self, commands: int = 0, messages: int = 1) -> None:
         """`commands` and `messages`: the descriptors to read from and to write to."""
@@ -28,12 +28,12 @@ class ParentPipe:
         self._poll.register(commands, select.POLLIN)
         self._lines = LineBuffer()
         self._backlog: list[dict[str, Any]] = []
-        """Commands that came along with `go`."""
+        """Commands that arrived together with `go`."""
 
     def order(self) -> Order:
-        """Wait for the first line, which says what to do. Raises ParentGone."""
+        """Wait for the first line, the order. Raises ParentGone."""
         text = bytearray()
-        while not text.endswith(b"\n"):  # byte by byte, to leave later commands in the pipe
+        while not text.endswith(b"\n"):  # byte by byte, which leaves later commands in the pipe
             byte = os.read(self._commands, 1)
             if not byte:
                 raise ParentGone

@@ -1,4 +1,4 @@
-"""The records of a load test: a stamp that a consumer can check, a key, filling. Pure.
+"""The records of a load test: a stamp that a consumer can check, a key, and filling. Pure.
 
 A value begins with `u32 run | u32 producer | u64 sequence | u64 due_us` (big-endian). The sequence
 counts the records of one producer in one partition; `due_us` is on the machine's monotonic clock,
@@ -22,7 +22,7 @@ _KEY_CHOICES: Final = 10_000
 
 
 class Stamp(NamedTuple):
-    """What a consumer learns from a value."""
+    """The stamp of a value."""
 
     run: int
     producer: int
@@ -38,7 +38,7 @@ def read_stamp(value: bytes | None) -> Stamp | None:
 
 
 class ValueMaker:
-    """Makes one producer's values of one size: a stamp, then letters as in Kafka's perf tool."""
+    """Makes the values of one producer: a stamp, then letters as in Kafka's perf tool."""
 
     def __init__(self, run: int, producer: int, size_bytes: int, dice: Random) -> None:
         """`size_bytes` is at least STAMP_BYTES."""
@@ -49,14 +49,14 @@ class ValueMaker:
         self._position = 0
 
     def make(self, sequence: int, due_us: int) -> bytes:
-        """One value; the filling differs from one to the next."""
+        """Make a value; the filling differs between values."""
         self._position = (self._position + 251) % _FILLING_BYTES
         filling = self._filling[self._position : self._position + self._filling_bytes]
         return _STAMP.pack(self._run, self._producer, sequence, due_us) + filling
 
 
 class Placed(NamedTuple):
-    """A key and the partition where it belongs."""
+    """A key and its partition."""
 
     key: bytes | None
     partition: int
@@ -65,7 +65,7 @@ class Placed(NamedTuple):
 def placements(
     distribution: str, key_count: int, partition_count: int, dice: Random
 ) -> Iterator[Placed]:
-    """Without end: the key and partition of each record.
+    """Yield the key and partition of each record, without end.
 
     `none`: no keys, partitions in turn. `uniform`: all keys equally often. `zipf`: key n with
     weight 1 / n, so that a few keys make most of the load. A key's partition is the one that the

@@ -1,6 +1,6 @@
-"""Load-test results as people and scripts read them: lines, a table, one JSON object. Pure.
+"""Load-test results for people and scripts: lines, a table, one JSON object. Pure.
 
-Lines are those of kafka-producer-perf-test; MB is 1024 * 1024 bytes, as there.
+Lines are those of kafka-producer-perf-test; a MB is 1024 * 1024 bytes, as there.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _HEADINGS: Final = (
 
 
 def progress_line(interval: ClientInterval) -> str:
-    """A progress line on producers, in the format of kafka-producer-perf-test."""
+    """A progress line about producers, in the format of kafka-producer-perf-test."""
     return (
         f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
         f" ({interval.bytes_per_s / MB:.2f} MB/sec), {interval.latency.average_us / 1e3:.1f} ms avg"
@@ -43,7 +43,7 @@ def clients_table(clients: Sequence[tuple[str, ClientInterval]]) -> str:
 
 
 def result_text(result: LoadResult) -> str:
-    """The whole of the final output."""
+    """The complete final output."""
     parts = []
     if result.is_interrupted:
         parts.append("Interrupted: these are partial results.")
@@ -87,7 +87,7 @@ def result_text(result: LoadResult) -> str:
 
 
 def group_text(group: GroupResult) -> str:
-    """Lines on how the consumers' group got on."""
+    """Lines about the consumers' group."""
     commits = f"{group.commits} commits" + (
         f", {group.failed_commits} failed" if group.failed_commits else ""
     )
@@ -115,7 +115,7 @@ def wait_line(worker: Worker) -> str:
 def verified_line(verified: Verified, *, is_good: bool, failed: int = 0) -> str:
     """The line that says whether every record arrived once and in order.
 
-    `failed`: records that producers could not deliver, which are not among those lost.
+    `failed` records could not be delivered by producers and do not count as lost.
     """
     lost = f"{failed} could not be delivered, {verified.lost} others" if failed else verified.lost
     counts = (
@@ -134,7 +134,7 @@ def _message_timeout(worker: Worker) -> str:
 
 
 def result_json(result: LoadResult) -> dict[str, Any]:
-    """The result as the object that `--json` prints."""
+    """The result as `--json` prints it."""
     verified = result.verified
     return {
         "topic": result.topic,

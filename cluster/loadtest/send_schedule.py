@@ -1,8 +1,7 @@
-"""When each record of one producer is due. Pure.
+"""The times at which the records of one producer are due. Pure.
 
-The times are fixed before the first record is sent. A producer that was held up sends late, and
-its latencies count from when the record was due: waiting is not left out of what is measured
-(coordinated omission).
+They are fixed before the first record is sent. A producer that falls behind sends late, and its
+latencies count from when the record was due, so waiting is measured, too (coordinated omission).
 """
 
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ _MICROSECONDS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SendSchedule:
-    """Record n is due at `start_us + n / rate`; of an unlimited one, always at once."""
+    """Record n is due at `start_us + n / rate`; in an unlimited schedule always immediately."""
 
     start_us: int
     records_per_s: float
-    """UNLIMITED, or above 0."""
+    """UNLIMITED or above 0."""
     record_count: int | None = None
-    """None: until `duration_us` have passed."""
+    """None to send until `duration_us` have passed."""
     duration_us: int | None = None
 
     @classmethod
@@ -32,7 +31,7 @@ class SendSchedule:
         index: int,
         count: int,
     ) -> Self:
-        """The part of producer `index` of `count`: every n-th record of the whole schedule."""
+        """The part of producer `index` of `count`: every `count`-th record of the whole."""
         limit = whole.record_count
         if whole.records_per_s == UNLIMITED:
             start_us, rate = whole.start_us, UNLIMITED
@@ -43,7 +42,7 @@ class SendSchedule:
         return cls(start_us, rate, share, whole.duration_us)
 
     def due_count(self, now_us: int) -> int | None:
-        """How many records are due by now; None of an unlimited schedule without an end."""
+        """The number of records that are due; None for an unlimited schedule without an end."""
         elapsed_us = now_us - self.start_us
         if elapsed_us < 0:
             return 0
@@ -55,13 +54,13 @@ class SendSchedule:
         return due if self.record_count is None else min(due, self.record_count)
 
     def due_at_us(self, index: int, now_us: int) -> int:
-        """When record `index` is due: now, of an unlimited schedule."""
+        """When record `index` is due; now if the schedule is unlimited."""
         if self.records_per_s == UNLIMITED:
             return now_us
         return self.start_us + int(index * _MICROSECONDS / self.records_per_s)
 
     def is_over(self, sent: int, now_us: int) -> bool:
-        """Whether nothing more is to be sent, because all is sent or GRACE_US has passed."""
+        """Whether nothing is left to send, because all is sent or GRACE_US has passed."""
         if self.record_count is not None and sent >= self.record_count:
             return True
         if self.duration_us is None:
@@ -70,7 +69,7 @@ class SendSchedule:
         return late_us >= 0 and (late_us >= GRACE_US or self.unsent(sent, now_us) == 0)
 
     def unsent(self, sent: int, now_us: int) -> int:
-        """How many are due by now beyond those that were sent."""
+        """The number of records that are due and not sent."""
         if self.records_per_s == UNLIMITED:
             return 0
         due = self.due_count(now_us)

@@ -1,18 +1,18 @@
-"""Whether every record arrived once and in order, per producer and partition. Pure."""
+"""Checks that every record arrived once and in order, per producer and partition. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 MISSING_MAX: Final = 1_000_000
-"""At most so many missing sequences are remembered individually; others are only counted."""
+"""The missing sequences that are remembered one by one; more are only counted."""
 
 
 @dataclass(slots=True)
 class SequenceCheck:
-    """What arrived of one producer in one partition. Sequences begin with 0.
+    """The records that arrived from one producer in one partition. Sequences begin with 0.
 
-    Invariant: every sequence below `next_sequence` has arrived, or is in `missing`, or was one of
+    Invariant: every sequence below `next_sequence` has arrived, is in `missing`, or was one of
     `forgotten`.
     """
 
@@ -24,7 +24,7 @@ class SequenceCheck:
     out_of_order: int = 0
 
     def on_sequence(self, sequence: int) -> None:
-        """The next record of this partition carries this number."""
+        """The next record of this partition has this sequence."""
         if sequence == self.next_sequence:
             self.next_sequence += 1
             self.received += 1
@@ -44,7 +44,7 @@ class SequenceCheck:
             self.duplicates += 1
 
     def on_run(self, first: int, last: int) -> None:
-        """The next records carry these numbers and all between them, in order."""
+        """The next records have the sequences from first to last."""
         if first == self.next_sequence:
             self.next_sequence = last + 1
             self.received += last + 1 - first
@@ -53,7 +53,7 @@ class SequenceCheck:
                 self.on_sequence(sequence)
 
     def lost(self, sent: int, unsure: Iterable[int]) -> int:
-        """How many of the `sent` records did not arrive, except for the unacknowledged `unsure`."""
+        """The `sent` records that did not arrive, apart from the unacknowledged `unsure`."""
         not_promised = set(unsure)
         behind = range(min(self.next_sequence, sent), sent)
         gone = sum(sequence not in not_promised for sequence in self.missing)
@@ -72,13 +72,13 @@ class SequenceCheck:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What another process has checked."""
+        """The check that another process has made."""
         return cls(**{**document, "missing": set(document["missing"])})
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """All producers and partitions of a run together, or one partition of it."""
+    """The check of all producers and partitions of a run, or of one partition."""
 
     sent: int
     received: int
@@ -93,14 +93,15 @@ class Verified:
 
     @property
     def is_at_least_once(self) -> bool:
-        """Whether every acknowledged record arrived, in order the first time: what a group of
-        consumers promises that commit what they have read."""
+        """Whether every acknowledged record arrived, in order the first time: the guarantee of
+        consumers in a group that commit what they have read.
+        """
         return not (self.lost or self.out_of_order)
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What one producer sent to one partition, and which sequences were not acknowledged."""
+    """The records that one producer sent to one partition, and the sequences not acknowledged."""
 
     sent: int
     unsure: tuple[int, ...] = ()
@@ -111,7 +112,7 @@ Place = tuple[int, int]
 
 
 def verify(promised: Mapping[Place, Promised], checks: Mapping[Place, SequenceCheck]) -> Verified:
-    """Compare what was sent with what arrived."""
+    """Compare the records sent with those that arrived."""
     pairs = [
         (promised.get(place, Promised(0)), checks.get(place, SequenceCheck()))
         for place in promised.keys() | checks.keys()
@@ -128,7 +129,7 @@ def verify(promised: Mapping[Place, Promised], checks: Mapping[Place, SequenceCh
 def by_partition(
     promised: Mapping[Place, Promised], checks: Mapping[Place, SequenceCheck]
 ) -> dict[int, Verified]:
-    """The same for each partition alone."""
+    """As `verify`, for each partition."""
     partitions = sorted({partition for _, partition in promised.keys() | checks.keys()})
     return {
         partition: verify(

@@ -31,18 +31,18 @@ _ROOT: Final = str(Path(__file__).parents[2])
 
 
 class WorkerFailed(UserError):
-    """A worker ended before its work was done; the reason in one line."""
+    """A worker ended before its work was done; the message is the reason in one line."""
 
 
 class WaitForAnswers(NamedTuple):
-    """A producer has sent everything, and so many records were not answered then."""
+    """A producer has sent everything, and this many records were not acknowledged then."""
 
     records: int
     since_us: int
 
 
 class Worker:
-    """One producer or consumer process, and everything it has reported so far."""
+    """One producer or consumer process, and all its reports so far."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -51,12 +51,12 @@ class Worker:
         self.is_done = False
         self.promised: dict[Place, Promised] = {}
         self.wait: WaitForAnswers | None = None
-        """Of a producer that has sent its last record."""
+        """Set once a producer has sent its last record."""
         self.unsent = 0
-        """Records that were due and never sent: the producer could not keep up."""
+        """Records that were due and never sent, because the producer could not keep up."""
         self.checks: dict[Place, SequenceCheck] = {}
         self.account = MemberAccount()
-        """Of a member of a group."""
+        """Used for a member of a group."""
         self._lines = LineBuffer()
         self._complaint = ""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
@@ -78,19 +78,17 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """Its client id."""
         return self.order.client_id
 
     @property
     def waited_s(self) -> float:
-        """How long a producer waited for answers after its last record, 0 if it did not."""
+        """How long a producer waited for acknowledgments after its last record; 0 if it did not."""
         if self.wait is None or not self.intervals:
             return 0.0
         return max(0, self.intervals[-1].until_us - self.wait.since_us) / 1e6
 
     @property
     def is_producer(self) -> bool:
-        """Whether it is a producer; if not, it is a consumer."""
         return isinstance(self.order, ProducerOrder)
 
     @property
@@ -99,11 +97,11 @@ class Worker:
         return total(self.intervals)
 
     def command(self, command: str, **document: Any) -> None:
-        """Send a command; does nothing if the process has ended, which `listen` will report."""
+        """Send a command. Does nothing if the process has ended; `listen` will report that."""
         self._write(line({"command": command, **document}))
 
     def listen(self) -> None:
-        """Read its new messages. Raises WorkerFailed if it has ended too early."""
+        """Read new messages. Raises WorkerFailed if the process has ended too early."""
         try:
             received = os.read(self.stdout.fileno(), _READ_BYTES)
         except BlockingIOError:
@@ -116,12 +114,12 @@ class Worker:
             raise WorkerFailed(f"{self.order.role} {self.name}: {self._last_words()}")
 
     def kill(self) -> None:
-        """Kill the process, as a machine that fails would; what it has told counts."""
+        """Kill the process, like a machine failure; its reports so far count."""
         self.account.is_killed = True
         self._process.kill()
 
     def close(self) -> None:
-        """End the process at once if it still runs, and reap it."""
+        """Kill the process if it still runs, and reap it."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._stdin, self.stdout, self._stderr):
@@ -168,7 +166,7 @@ class Worker:
 
 
 class WorkerGroup:
-    """The workers of one run; a context manager that leaves none of them behind."""
+    """The workers of one run; a context manager that ends all of them."""
 
     def __init__(self) -> None:
         self.workers: list[Worker] = []
@@ -183,7 +181,7 @@ class WorkerGroup:
         self._selector.close()
 
     def start(self, orders: Iterable[Order]) -> list[Worker]:
-        """Start processes; returns once all of them wait for `go`. Raises WorkerFailed."""
+        """Start processes; returns when all of them wait for `go`. Raises WorkerFailed."""
         started = []
         for order in orders:
             worker = Worker(order)
@@ -214,7 +212,7 @@ class WorkerGroup:
                 self._selector.unregister(worker.stdout)
 
     def stop(self, workers: Iterable[Worker]) -> None:
-        """Make workers drop records in flight and report, within a time. Raises WorkerFailed."""
+        """Make workers drop records in flight and report. Raises WorkerFailed after a timeout."""
         stopping = [worker for worker in workers if not worker.is_done]
         for worker in stopping:
             worker.command("stop")

@@ -18,7 +18,7 @@ INTERVAL_US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProducerOrder:
-    """What one producer process is to do; its schedule starts with `go`."""
+    """The order of one producer process; its schedule starts with `go`."""
 
     client_id: str
     bootstrap: str
@@ -40,14 +40,14 @@ class ProducerOrder:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOrder:
-    """What one consumer process is to do until `finish`."""
+    """The order of one consumer process, which runs until `finish`."""
 
     client_id: str
     bootstrap: str
     topic: str
     run: int
     start_offsets: Mapping[int, int]
-    """Its partitions; none if a group assigns them."""
+    """Its partitions; empty if a group assigns them."""
     group: str | None = None
     group_protocol: str = "classic"
     properties: Mapping[str, Any] = field(default_factory=dict)

@@ -12,12 +12,12 @@ from cluster.loadtest.worker_orders import ProducerOrder
 
 
 def main() -> int:
-    """Do what the order says. Returns the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    """Carry out the order. Returns the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     pipe = ParentPipe()
     try:
         order = pipe.order()
-        # Only now: the client library takes most of a worker's start.
+        # Imported late: loading the client library takes most of a worker's start.
         from confluent_kafka import KafkaException
 
         from cluster.loadtest.consumer_process import consume

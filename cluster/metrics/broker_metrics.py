@@ -1,6 +1,6 @@
-"""The table of what a broker counts.
+"""The table of the metrics that a broker counts.
 
-Kafka's names that end in PerSec are meters, with a count and a rate. Here only the count is kept; a
+Kafka's names that end in PerSec are meters, with a count and a rate. Only the count is kept here; a
 reader derives the rate from two readings. Names that begin with `milena.` are not in Kafka.
 """
 

@@ -6,11 +6,11 @@ from cluster.metrics.stats_layout import MetricKind
 from cluster.model.units import Unit
 
 OTHER: Final = "_other"
-"""Stands for the topics that have no place of their own, and for errors beyond the bound."""
+"""Stands for the topics without a row of their own, and for errors beyond the bound."""
 
 
 class Metric(NamedTuple):
-    """One row. `key` is also its key in the `values` of a broker's metric record."""
+    """One metric. `key` is also its key in the `values` of a broker's metric record."""
 
     key: str
     name: str
@@ -25,7 +25,7 @@ class Metric(NamedTuple):
 
 
 class RequestPart(NamedTuple):
-    """A part of the time that requests of an API take; `key` as in Kafka."""
+    """One part of the time that a request of an API takes; `key` is Kafka's name."""
 
     key: str
     doc: str
@@ -38,7 +38,7 @@ class RequestPart(NamedTuple):
 
 
 def without_labels(name: str) -> str:
-    """A JMX name's type and name alone."""
+    """The type and name of a JMX name, without its other tags."""
     domain, _, tags = name.partition(":")
     kept = [tag for tag in tags.split(",") if tag.startswith(("type=", "name="))]
     return f"{domain}:{','.join(kept)}"

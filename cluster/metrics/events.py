@@ -1,7 +1,7 @@
-"""What happened on a broker, until it is written as metric records. Pure.
+"""Events on a broker, kept until they are written as metric records. Pure.
 
-Rare things that explain the numbers beside them: a broker that went, a leader that was elected, a
-quota that was set. Each is noted where it is decided, and written with the broker's next records.
+They are rare and explain the numbers beside them: a broker left, a leader was elected, a quota was
+set. Each is noted where it is decided, and written with the broker's next records.
 """
 
 from collections import Counter
@@ -15,10 +15,12 @@ from cluster.model.printable import one_line
 
 DETAIL_MAX_CHARACTERS: Final = 500
 SUBJECT_MAX_BYTES: Final = 32_767
-"""No topic and no group has a longer name; of an entity with two long ones the end is cut."""
+"""Topics and groups have no longer names; an entity with two long names is cut."""
 EVENTS_MAX: Final = 100
-"""Of each kind noted one by one in an interval; the others are counted. Not of all kinds together:
-a broker that goes is the cause of a thousand elections, and noted after them."""
+"""Events of one kind that are noted one by one in an interval; the rest is counted.
+
+The bound holds for each kind by itself: a broker's failure causes a thousand elections, and is
+noted after them."""
 
 
 class EventKind(StrEnum):
@@ -36,20 +38,20 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`count` of the same happened to `subject` at once."""
+    """`count` events of one kind that happened to `subject` at the same time."""
 
     kind: EventKind
     subject: str
     detail: str
-    """One line."""
+    """A single line."""
     count: int
 
 
 class EventLog:
-    """One per broker, used by its thread; holds what was noted since it was taken last.
+    """The events since they were last taken; one per broker, used by its thread.
 
-    Bounded, also where nobody takes it: beyond 100 events of a kind the others are one, which
-    counts them and names nobody.
+    It is bounded even if nobody takes them: beyond 100 events of a kind, the rest becomes one event
+    with a count and no subject.
     """
 
     def __init__(self) -> None:
@@ -58,11 +60,13 @@ class EventLog:
         self._others: Counter[EventKind] = Counter()
 
     def has_room(self, kind: EventKind) -> bool:
-        """Whether the next event of a kind will have a name: its detail need not be made if not."""
+        """Whether the next event of a kind will keep its detail; if not, the detail need not be
+        made.
+        """
         return self._noted[kind] < EVENTS_MAX
 
     def note(self, kind: EventKind, subject: str, detail: str, count: int = 1) -> None:
-        """Something happened just now."""
+        """Note an event that happened just now."""
         if not self.has_room(kind):
             self._others[kind] += count
             return
@@ -72,7 +76,7 @@ class EventLog:
         self._events.append(Event(kind, subject, shortened(detail), count))
 
     def take(self) -> list[Event]:
-        """What was noted since the last call, oldest first."""
+        """Remove and return the events since the last call, oldest first."""
         events, self._events = self._events, []
         others, self._others = self._others, Counter()
         self._noted.clear()
@@ -83,7 +87,7 @@ class EventLog:
 
 
 def shortened(text: str) -> str:
-    """The text on one line, cut where it is too long for a detail."""
+    """The text on one line, cut to the length of a detail."""
     line = one_line(text[: DETAIL_MAX_CHARACTERS + 1], None)
     if len(line) <= DETAIL_MAX_CHARACTERS:
         return line
@@ -91,9 +95,9 @@ def shortened(text: str) -> str:
 
 
 def listed(items: Iterable[str], count: int) -> str:
-    """The first of `count` items as far as a detail has room, and how many more there are.
+    """As many of the `count` items as fit into a detail, and the number of the others.
 
-    Takes no more of the items than it names, and one.
+    Takes at most one item more than it names.
     """
     room = DETAIL_MAX_CHARACTERS - len(f", and {count} more")
     text = ""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 BUCKETS: Final = 26
-"""Bucket i holds [2^(i-1), 2^i) microseconds, bucket 0 what is below 1; the last one is open: it
-begins at 16.8 seconds."""
+"""Bucket i holds [2^(i-1), 2^i) microseconds; bucket 0 holds durations below 1. The last bucket is
+open and begins at 16.8 seconds."""
 
 
 def bucket_of(duration_us: int) -> int:
-    """Which bucket a duration falls into."""
+    """The bucket of a duration."""
     return min(duration_us.bit_length(), BUCKETS - 1)
 
 
@@ -21,45 +21,44 @@ def bound_us(bucket: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Durations: their sum in microseconds, and how many fell into each bucket."""
+    """Durations: their sum in microseconds, and the number in each bucket."""
 
     sum_us: int = 0
     counts: tuple[int, ...] = (0,) * BUCKETS
 
     @property
     def count(self) -> int:
-        """How many durations."""
         return sum(self.counts)
 
     @property
     def mean_us(self) -> float:
-        """The average; 0 without observations."""
+        """The average; 0 without durations."""
         count = self.count
         return self.sum_us / count if count else 0.0
 
     def quantile_us(self, fraction: float) -> float:
-        """An estimate of a quantile (0 to 1), linear within its bucket; 0 without observations."""
+        """An estimate of a quantile (0 to 1), linear within its bucket; 0 without durations."""
         return quantile_us(self.counts, fraction)
 
     def plus(self, other: "Histogram") -> "Histogram":
-        """Both together."""
+        """The sum of both histograms."""
         counts = tuple(one + more for one, more in zip(self.counts, other.counts, strict=True))
         return Histogram(self.sum_us + other.sum_us, counts)
 
     def since(self, earlier: "Histogram | None") -> "Histogram":
-        """What was added since an earlier reading; all of it if the earlier one has more."""
+        """The durations since an earlier reading; all of them if the earlier one has more."""
         if earlier is None:
             return self
         counts = tuple(
             now - before for now, before in zip(self.counts, earlier.counts, strict=True)
         )
         if min(counts) < 0:
-            return self  # the broker began again meanwhile
+            return self  # the broker was restarted
         return Histogram(max(0, self.sum_us - earlier.sum_us), counts)
 
 
 def quantile_us(counts: Sequence[int], fraction: float) -> float:
-    """An estimate of a quantile, linear within its bucket; 0 without observations.
+    """An estimate of a quantile, linear within its bucket; 0 without durations.
 
     The last bucket counts as its lower bound, so the true value may be higher.
     """

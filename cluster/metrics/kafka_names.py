@@ -1,4 +1,4 @@
-"""The tables of what is counted of topics and of requests, and Kafka's names for all that is."""
+"""The tables of metrics per topic and per request, and Kafka's names of all metrics."""
 
 from typing import Final
 
@@ -73,7 +73,7 @@ TOPIC_METRICS: Final = (
         "kafka.cluster:type=Partition",
     ),
 )
-"""What is told of each topic, in the order of the stats file. `<topic>` stands for its name."""
+"""The metrics of each topic, in the order of the stats file. `<topic>` stands for its name."""
 
 
 REQUEST_PARTS: Final = (
@@ -96,7 +96,7 @@ REQUEST_PARTS: Final = (
         "ResponseSendTimeMs", "from the first attempt to send it until the socket had taken it all"
     ),
 )
-"""In the order of the stats file; the times themselves are histograms in microseconds there."""
+"""In the order of the stats file, which has a histogram in microseconds for each."""
 
 
 def kafka_api_name(key_name: str) -> str:
@@ -131,7 +131,7 @@ REQUEST_METRICS: Final = (
         " counted; once some 500 pairs have been seen, `_other` stands for new ones",
     ),
 )
-"""What is counted of each API besides its times; `<...>` stands for what varies."""
+"""The counters of each API; `<...>` stands for a part that varies."""
 
 _BY_NAME: Final = {metric.name: metric for metric in BROKER_METRICS}
 _BY_BEGINNING: Final = {
@@ -149,21 +149,21 @@ _HELP: Final = {
 
 
 def declared(name: str) -> Metric | None:
-    """The row of the tables for a name in a stats file; None for one of another version."""
+    """The row of the tables for a name in a stats file; None for another version's name."""
     return _BY_NAME.get(name) or _BY_BEGINNING.get(without_labels(name))
 
 
 def help_of(name: str) -> str:
-    """What all values of this name mean, whatever their labels are; empty if it is not known."""
+    """The meaning of all metrics of this name, whatever their labels; empty if unknown."""
     return _HELP.get(without_labels(name)) or _HELP.get(name, "")
 
 
 def requests_of(key_name: str, version: str | None = None) -> str:
-    """The name of the metric that counts one API's requests, all or those in one version."""
+    """The name of the counter of one API's requests, in all versions or in one."""
     name = f"{_OF_API}RequestsPerSec,request={kafka_api_name(key_name)}"
     return name if version is None else f"{name},version={version}"
 
 
 def errors_of(api: str, error: str) -> str:
-    """The name of the metric that counts an error in the answers of one API."""
+    """The name of the counter of one error in the responses of an API."""
     return f"{_OF_API}ErrorsPerSec,request={api},error={error}"

@@ -1,7 +1,7 @@
 """Writes one process's stats file: shared memory that other processes read without a request.
 
 Only one thread writes. Updating a metric is a store into mapped memory, without a system call; the
-kernel writes the file, so it survives the process. Layout: see `stats_layout`.
+kernel writes the file, so it survives the process. See `stats_layout`.
 """
 
 import mmap
@@ -43,7 +43,7 @@ from cluster.model.errors import StorageFailed, ensure
 
 _ZEROS: Final = bytes(1 << 16)
 _ROOM_FOR_TWO: Final = 10
-"""With room for fewer files than this an old file goes before the new one is written."""
+"""If the disk has less room than this, the old file is removed before the new one is written."""
 _FREE: Final = bytes(ROW_BYTES - ROW_AT)
 _FREE_TOPIC: Final = bytes(TOPIC.size)
 
@@ -51,12 +51,12 @@ _FREE_TOPIC: Final = bytes(TOPIC.size)
 class MmapStats:
     """One file and its mapping; lives as long as the process.
 
-    Invariant: a name, once given a slot, keeps it.
-    Invariant: every row's sequence is even whenever no call of this object is in progress.
+    Invariant: a name keeps the slot that it was given. Invariant: every row's sequence is even
+    unless a call of this object is in progress.
     """
 
     def __init__(self, memory: "mmap.mmap | bytearray", header: Header) -> None:
-        """`memory`: zeroed, of `header.size_bytes` bytes. Only for `create` and tests."""
+        """`memory` is zeroed and has `header.size_bytes` bytes. Only for `create` and tests."""
         self._memory = memory
         self._header = header
         memory[:HEADER_BYTES] = header.pack()
@@ -83,7 +83,7 @@ class MmapStats:
         requests: int = DEFAULT_REQUESTS,
         topics: int = DEFAULT_TOPICS,
     ) -> "MmapStats":
-        """Make a new file, replacing an old one, which readers may still have open.
+        """Create a file that replaces an old one, which readers may still have open.
 
         All blocks are allocated here: storing into a sparse file on a full disk would kill the
         process (SIGBUS). Raises StorageFailed.
@@ -107,7 +107,9 @@ class MmapStats:
         try:
             disk = os.statvfs(path.parent)
             if disk.f_bavail * disk.f_frsize < _ROOM_FOR_TWO * header.size_bytes:
-                path.unlink(missing_ok=True)  # others may need what the two would take for a moment
+                path.unlink(
+                    missing_ok=True
+                )  # other processes may need the space that both files would take for a moment
             with draft.open("w+b") as file:
                 for start in range(0, header.size_bytes, len(_ZEROS)):
                     file.write(_ZEROS[: header.size_bytes - start])
@@ -130,7 +132,7 @@ class MmapStats:
         requests: int = DEFAULT_REQUESTS,
         topics: int = DEFAULT_TOPICS,
     ) -> "MmapStats":
-        """The same memory without a file, for use when the file cannot be created."""
+        """The same memory without a file, for when the file cannot be created."""
         header = Header(
             *(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b""),
             *(groups_bytes, requests, topics),
@@ -139,18 +141,16 @@ class MmapStats:
 
     @property
     def row_capacity(self) -> int:
-        """How many quota rows there are."""
         return self._header.row_capacity
 
     @property
     def memory(self) -> "mmap.mmap | bytearray":
-        """The content of the file."""
         return self._memory
 
     def slot(self, name: str, kind: MetricKind) -> int:
         """The slot of a metric, taken at the first call.
 
-        All names come from this code's tables, so too many or too long names are a bug.
+        All names come from tables in the code, so too many or too long names are a bug.
         """
         slot = self._slots.get(name)
         if slot is None:
@@ -170,11 +170,11 @@ class MmapStats:
 
     @property
     def slots_left(self) -> int:
-        """How many more metrics `slot` takes."""
+        """How many more metrics can have a slot."""
         return self._header.slot_capacity - len(self._slots)
 
     def request_row(self, api: str) -> int:
-        """A free place for the times of an API's requests, of which each is given one."""
+        """Take a free row for the times of an API's requests."""
         row = len(self._request_names)
         ensure(row < self._header.request_capacity, f"no place is left for the times of {api}")
         ensure(len(api) <= API_NAME_BYTES, f"{api} is longer than {API_NAME_BYTES} bytes")
@@ -192,37 +192,35 @@ class MmapStats:
 
     @property
     def topic_capacity(self) -> int:
-        """How many topics there is room for."""
         return self._header.topic_capacity
 
     def write_topic(self, index: int, name: str, values: Sequence[int]) -> None:
-        """Replace a topic: its name, and a value for each of `kafka_names.TOPIC_METRICS`."""
+        """Replace a topic's row: its name, and a value for each of `kafka_names.TOPIC_METRICS`."""
         encoded = name.encode("ascii", "replace")
         self._write_topic(index, TOPIC.pack(len(encoded), *values, encoded))
 
     def free_topic(self, index: int) -> None:
-        """Empty the place of a topic."""
+        """Clear a topic's row."""
         self._write_topic(index, _FREE_TOPIC)
 
     def write_time(self, wall_ms: WallMs, now_ms: MonotonicMs) -> None:
-        """Store the present time, wall and monotonic, to show that the writer is alive."""
+        """Store the current wall and monotonic time, to show that the writer is alive."""
         TWO_TIMES.pack_into(self._memory, WRITTEN_AT, wall_ms, now_ms)
 
     def write_row(self, index: int, row: QuotaRow) -> None:
-        """Replace a quota row."""
         self._write_row(index, row.pack())
 
     def free_row(self, index: int) -> None:
-        """Empty a quota row."""
+        """Clear a quota row."""
         self._write_row(index, _FREE)
 
     @property
     def groups_capacity(self) -> int:
-        """How many bytes `write_groups` takes; 0 where nobody could read them."""
+        """The bytes that `write_groups` can store; 0 if nobody could read them."""
         return self._header.groups_capacity
 
     def write_groups(self, lines: bytes | bytearray) -> None:
-        """Replace what is said of groups. `lines` fit into `groups_capacity`."""
+        """Replace the section of groups. `lines` fits into `groups_capacity`."""
         start = self._header.groups_at
         ensure(len(lines) <= self._header.groups_capacity, f"{len(lines)} bytes are too many")
         self._step(start)

@@ -70,16 +70,16 @@ GROUPS_TEXT_AT: Final = 16
 
 API_NAME_BYTES: Final = 32
 PARTS: Final = 7
-"""Parts of a request's time: `kafka_names.REQUEST_PARTS`."""
+"""The number of `kafka_names.REQUEST_PARTS`."""
 HISTOGRAM_NUMBERS: Final = 1 + BUCKETS
 """A sum and the counts."""
 REQUEST_BYTES: Final = API_NAME_BYTES + 8 * PARTS * HISTOGRAM_NUMBERS
 
 TOPIC_VALUES: Final = 14
-"""Numbers of a topic: `kafka_names.TOPIC_METRICS`."""
+"""The number of `kafka_names.TOPIC_METRICS`."""
 TOPIC_NAME_BYTES: Final = 256
 TOPIC: Final = struct.Struct(f"<q{TOPIC_VALUES}q{TOPIC_NAME_BYTES}s")
-"""A topic without the sequence number in front of it."""
+"""A topic's row without the sequence number at its beginning."""
 TOPIC_BYTES: Final = 8 + TOPIC.size
 
 USER_MAX_BYTES: Final = 128
@@ -89,7 +89,7 @@ QUOTAS: Final = ("", *QuotaKind)
 
 SOFTWARE_MAX_BYTES: Final = 64
 SAMPLES_MAX: Final = 12
-"""The newest ones; Kafka's default is 11 windows, and a rate may look at one more."""
+"""Only the newest are kept; Kafka's default is 11 windows, and a rate may include one more."""
 
 ROW_AT: Final = 8
 """The offset of a row's content, after its sequence number."""
@@ -101,7 +101,7 @@ NO_LIMITS: Final[tuple[float | None, ...]] = (None,) * len(RULES)
 
 
 class MetricKind(IntEnum):
-    """How a metric's eight bytes are read."""
+    """How the eight bytes of a metric are read."""
 
     COUNTER = 1
     GAUGE = 2
@@ -109,7 +109,7 @@ class MetricKind(IntEnum):
 
 
 class Header(NamedTuple):
-    """The beginning of a stats file; see the layout above."""
+    """The beginning of a stats file, as described above."""
 
     magic: bytes
     pid: int
@@ -126,57 +126,49 @@ class Header(NamedTuple):
     topic_capacity: int = 0
 
     def pack(self) -> bytes:
-        """The bytes of the header."""
         return HEADER.pack(*self)
 
     @property
     def names_at(self) -> int:
-        """Where the names begin."""
         return HEADER_BYTES
 
     @property
     def values_at(self) -> int:
-        """Where the values begin."""
         return HEADER_BYTES + self.slot_capacity * NAME_BYTES
 
     @property
     def rows_at(self) -> int:
-        """Where the quota rows begin."""
         return self.values_at + 8 * self.slot_capacity
 
     @property
     def requests_at(self) -> int:
-        """Where the request times begin."""
         return self.rows_at + self.row_capacity * ROW_BYTES
 
     @property
     def topics_at(self) -> int:
-        """Where the topics begin."""
         return self.requests_at + self.request_capacity * REQUEST_BYTES
 
     @property
     def groups_at(self) -> int:
-        """Where the section of groups begins."""
         return self.topics_at + self.topic_capacity * TOPIC_BYTES
 
     @property
     def size_bytes(self) -> int:
-        """How long the file is."""
+        """The length of the file."""
         capacity = self.groups_capacity
         return self.groups_at + (GROUPS_TEXT_AT + capacity if capacity else 0)
 
 
 class OtherLayout(ValueError):
-    """A stats file that another version of this software has written."""
+    """The stats file was written by another version of this software."""
 
     def __init__(self, layout: str) -> None:
         self.layout = layout
-        """Its number."""
         super().__init__(f"has layout {layout}, not {MAGIC[len(_MAGIC_OF_ANY) :].decode()}")
 
 
 def read_header(buffer: bytes | memoryview) -> Header:
-    """The header of a file. Raises ValueError when it is not a stats file of this layout."""
+    """Read the header of a file. Raises ValueError if it is not a stats file of this layout."""
     if len(buffer) < HEADER_BYTES:
         raise ValueError("shorter than a header")
     header = Header(*HEADER.unpack_from(buffer))
@@ -196,9 +188,9 @@ def read_header(buffer: bytes | memoryview) -> Header:
 class QuotaRow(NamedTuple):
     """One client's use of one quota on one broker; made with keywords.
 
-    A tuple, as every reading of the dashboard makes thousands. Totals count from when the row was
-    first used. `rate` is the rate over the window, which the quota compares with its limit:
-    bytes/s, or percent of one thread.
+    It is a tuple because each reading of the dashboard creates thousands. Totals count from when
+    the row was first used. `rate` is the rate over the window, which the quota compares with its
+    limit, in bytes/s or percent of one thread.
     """
 
     quota: str
@@ -211,32 +203,31 @@ class QuotaRow(NamedTuple):
     rate: float = 0.0
     window_seconds: float = 0.0
     delay_ms: int = 0
-    """The delay that a request would get now."""
+    """The delay that a request would have now."""
     requests: int = 0
     throttled: int = 0
     usage: float = 0.0
     throttle_ms: float = 0.0
     muted_ms: float = 0.0
     muted_until_ms: int = 0
-    """Monotonic clock of the machine; in the past when nothing is muted."""
+    """On the machine's monotonic clock; in the past if nothing is muted."""
     active_ms: int = 0
-    """Monotonic clock: when it was last active."""
+    """When the client was last active, on the monotonic clock."""
     written_wall_ms: int = 0
     delay_max_ms: int = 0
-    """No request is delayed longer; 0 where there is no such bound."""
+    """The upper bound of a delay; 0 without a bound."""
     connections: int = 0
-    """Open connections of the client."""
     throttle_ms_max: int = 0
-    """The longest throttle time that was told; the average is `throttle_ms / requests`, or over
-    those that were throttled."""
+    """The longest throttle time of one request. The average is `throttle_ms` over `requests`, or
+    over `throttled`."""
     software: str = ""
-    """Name and version, as the client tells them (KIP-511); empty if it does not."""
+    """The name and version that the client sent (KIP-511); empty if it sent none."""
     pauses: Pauses = NO_PAUSES
-    """Whether the client kept quiet while it was muted for this quota."""
+    """Whether the client paused while it was muted for this quota."""
     samples: tuple[tuple[int, float], ...] = ()
-    """The windows of the rate, oldest first: begin (monotonic ms), and what was used in it."""
+    """The windows of the rate, oldest first: begin (monotonic ms) and the usage in it."""
     muted_channels: int = 0
-    """Of the open connections those that are not read now, for this quota."""
+    """The open connections that are currently muted for this quota."""
 
     @property
     def utilization(self) -> float | None:
@@ -248,11 +239,11 @@ class QuotaRow(NamedTuple):
         return self.rate / self.limit
 
     def muted_left_ms(self, now_ms: MonotonicMs) -> int:
-        """How many milliseconds longer this client's connections are not read."""
+        """The milliseconds until this client's connections are read again."""
         return max(0, self.muted_until_ms - now_ms)
 
     def pack(self) -> bytes:
-        """The bytes of the row, without the sequence number."""
+        """Pack the row without its sequence number."""
         user = cut(self.user, USER_MAX_BYTES)
         client_id = cut(self.client_id, CLIENT_ID_MAX_BYTES)
         software = cut(self.software, SOFTWARE_MAX_BYTES)
@@ -285,7 +276,7 @@ _HINTS: Final = get_type_hints(QuotaRow)
 _NUMBERS: Final = "".join(
     _CODES[_HINTS[name]] for name in QuotaRow._fields[_FIRST_NUMBER:_AFTER_NUMBERS]
 )
-"""The fields of `QuotaRow` that are stored as they are, in its order."""
+"""The struct codes of the fields of `QuotaRow` that are stored as they are, in its order."""
 #   8 quota, rule, length of user, length of client id: 4 x int16
 #  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
 # 104 present delay in ms, requests, throttled requests: 3 x int64
@@ -306,22 +297,22 @@ _ROW: Final = struct.Struct(
 ROW_BYTES: Final = 8 + _ROW.size
 _NUMBERS_AT: Final = 1 + len(RULES)
 _PAUSES_AT: Final = _NUMBERS_AT + len(_NUMBERS)
-"""Positions after the four numbers at the beginning."""
+"""The positions after the four numbers at the beginning."""
 _LENGTHS_AT: Final = _PAUSES_AT + len(NO_PAUSES)
 _SAMPLES_AT: Final = _LENGTHS_AT + 5
 
 
 def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> QuotaRow | None:
-    """Read a row, given without its sequence number; None if free. Raises ValueError if invalid.
+    """Unpack a row without its sequence number; None if it is free. Raises ValueError if invalid.
 
-    Most of the objects that a row is made of are its samples: not all readers need them.
+    Most of a row's objects are its samples, which not all readers need.
     """
     quota, rule, user_size, client_size, *numbers = _ROW.unpack_from(buffer)
     if quota == 0:
         return None
     if not (0 < quota < len(QUOTAS) and 0 <= rule <= len(RULES)):
         raise ValueError(f"quota {quota}, rule {rule}")
-    # What is not set is NaN, which is not equal to itself.
+    # An unset limit is NaN, which is not equal to itself.
     limit, *limits = [each if each == each else None for each in numbers[:_NUMBERS_AT]]
     user, client_id = numbers[-2:]
     software_size, sample_count, muted_channels, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
@@ -344,7 +335,7 @@ def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> Quot
 
 
 def cut(text: str, size_bytes: int) -> bytes:
-    """At most so many bytes of UTF-8, whole characters only."""
+    """At most `size_bytes` bytes of UTF-8, in whole characters."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= size_bytes:
         return encoded
@@ -355,4 +346,4 @@ DEFAULT_SIZE_BYTES: Final = Header(
     *(MAGIC, 0, 0, 0, 0, 0, DEFAULT_SLOTS, DEFAULT_ROWS, 0, b""),
     *(DEFAULT_GROUPS_BYTES, DEFAULT_REQUESTS, DEFAULT_TOPICS),
 ).size_bytes
-"""How long a broker's file is."""
+"""The length of a broker's file."""

@@ -1,6 +1,7 @@
-"""Reads stats files of other processes, alive, saturated or dead, without involving them.
+"""Reads stats files of other processes, even of busy or dead ones, without involving them.
 
-Never waits for the writer: a row that stays inconsistent after some tries is left out and counted.
+It never waits for the writer: a row that stays inconsistent after some tries is left out and
+counted.
 """
 
 import mmap
@@ -31,7 +32,7 @@ from cluster.metrics.stats_layout import (
 )
 
 _TRIES: Final = 1000
-"""A row is written in about a microsecond; a copy of it takes as long."""
+"""Writing a row takes about a microsecond, and so does copying it."""
 _PID_MAX: Final = 1 << 31
 
 Unpack = Callable[[bytes], QuotaRow | None]
@@ -39,31 +40,31 @@ Unpack = Callable[[bytes], QuotaRow | None]
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The content of one file. `torn_count`: rows left out because a write was incomplete."""
+    """The content of one file. `torn_count` rows were left out because a write was incomplete."""
 
     process: str
     pid: int
     started_wall_ms: int
     written_wall_ms: int
     written_ms: int
-    """Monotonic clock of the machine."""
+    """On the machine's monotonic clock."""
     values: dict[str, float]
     """By metric name; counters and gauges are ints."""
     rows: list[QuotaRow]
     torn_count: int = 0
     groups: bytes = b""
-    """Lines of JSON; empty where a write was incomplete."""
+    """Lines of JSON; empty if a write was incomplete."""
     requests: dict[str, dict[str, Histogram]] = field(default_factory=dict)
-    """By the name of an API that was used (`Produce`, `FetchConsumer`): how long its requests took,
-    by the keys of `REQUEST_PARTS`."""
+    """The times of requests by API (`Produce`, `FetchConsumer`) and by the keys of
+    `REQUEST_PARTS`."""
     topics: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By topic, `_other` among them: the keys of `TOPIC_METRICS`."""
+    """The values of `TOPIC_METRICS` by topic, including `_other`."""
 
 
 def read_stats(path: Path, unpack: Unpack = unpack_row) -> Stats:
     """Read a file. Raises OSError, or ValueError if it is not a stats file.
 
-    `unpack` reads the bytes of a row; a reader that comes again and again may know them.
+    `unpack` unpacks a row; a reader that polls may cache the result for the same bytes.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         view = memoryview(memory)

@@ -1,1 +1,1 @@
-"""Who is limited, has used how much and waits how long. Pure: time is an argument, no sockets."""
+"""Limits, usage and delays of clients. Pure: time is an argument, and there are no sockets."""

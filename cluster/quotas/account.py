@@ -1,4 +1,4 @@
-"""What one client uses under one kind of quota, and how long it has to wait."""
+"""A client's usage under one kind of quota, and its delay."""
 
 from collections import deque
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from cluster.quotas.sampled_rate import SampledRate
 
 
 class Delay(NamedTuple):
-    """How long a client has to wait, and the account whose limit asks for it."""
+    """A client's delay, and the account whose limit requires it."""
 
     ms: int
     account: "Account"
     sends_data: bool = False
-    """Whether the answer has its data all the same: no window would ever admit it."""
+    """Whether the response has its data nevertheless, because no window would ever admit it."""
 
 
 class _Mutes:
-    """How a client was muted since the last drain; most never are."""
+    """A client's mutes since the last drain; most clients have none."""
 
     __slots__ = (
         "counted_until_ms",
@@ -43,7 +43,7 @@ class _Mutes:
         self.muted_ms = 0
 
     def count(self, now_ms: MonotonicMs) -> None:
-        """Add what has passed of the time that channels are muted."""
+        """Add the time that channels have been muted since the last call."""
         end_ms = min(now_ms, self.until_ms)
         if end_ms > self.counted_until_ms:
             self.muted_ms += end_ms - self.counted_until_ms
@@ -51,10 +51,10 @@ class _Mutes:
 
 
 class Account:
-    """One user and client id under one kind of quota: its budget and its running interval.
+    """One user and client id under one kind of quota: its budget and its current interval.
 
-    `budget` may be shared with others, see `quota_table`. `is_outdated` once a limit
-    has changed, or `ClientQuotas` has forgotten the client: whoever holds it asks for it again.
+    `budget` may be shared with others, see `quota_table`. `is_outdated` once a limit has changed or
+    `ClientQuotas` has forgotten the client; then the holder must ask for the account again.
     """
 
     __slots__ = (
@@ -94,26 +94,26 @@ class Account:
         self.is_outdated = False
         self.last_ms = now_ms
         self.muted_channels = 0
-        """How many are muted now, by `QuotaThrottle`."""
+        """How many are muted now; maintained by `QuotaThrottle`."""
         self.usage = 0.0
         self.requests = 0
         self._mutes: _Mutes | None = None
 
     @property
     def delay_ms_max(self) -> int | None:
-        """No request is delayed longer; None where there is no such bound."""
+        """The upper bound of a delay; None without a bound."""
         return self.budget.options.delay_ms_max
 
     # -- usage -------------------------------------------------------------------------------------
 
     def record(self, value: float, now_ms: MonotonicMs) -> int:
-        """Count bytes, or percent of one thread x seconds; the delay in ms, 0 for none."""
+        """Count bytes, or percent of one thread x seconds; returns the delay in ms, 0 for none."""
         if not self.is_active:
             self._activate()
         self.requests += 1
         self.last_ms = now_ms
         usage = self.usage
-        # The first value is kept as it is, here and in the budget: most clients have no other.
+        # The first value is kept as an object, here and in the budget: most clients have no other.
         self.usage = usage + value if usage else value
         budget = self.budget
         if now_ms - budget.start_ms < budget.options.window_ms:
@@ -128,7 +128,7 @@ class Account:
         return self.delay_ms(now_ms)
 
     def add(self, value: float, now_ms: MonotonicMs) -> None:
-        """Count what was used outside of any request."""
+        """Count usage outside of any request."""
         if not self.is_active:
             self._activate()
         self.usage += value
@@ -144,12 +144,12 @@ class Account:
             self.budget.unsettled += value
 
     def take_back(self, value: float, now_ms: MonotonicMs) -> None:
-        """Undo a `record` of the same time: the answer is sent without these bytes."""
+        """Undo a `record` of the same time, because the response is sent without these bytes."""
         self.usage -= value
         self._record(-value, now_ms)
 
     def delay_ms(self, now_ms: MonotonicMs) -> int:
-        """The delay in ms that a request which uses nothing would get now."""
+        """The delay in ms of a request that uses nothing."""
         if self.limit is None:
             return 0
         budget = self.budget
@@ -161,11 +161,11 @@ class Account:
 
     @property
     def muted_until_ms(self) -> int:
-        """Until when a channel of this client is muted; 0 if none was since the last drain."""
+        """When the last mute of this client ends; 0 if none began since the last drain."""
         return 0 if self._mutes is None else self._mutes.until_ms
 
     def on_throttled(self, delay_ms: int, now_ms: MonotonicMs) -> None:
-        """A channel of this client is muted from now for `delay_ms`."""
+        """Note that a channel of this client is muted for `delay_ms` from now on."""
         mutes = self._counted_mutes(now_ms)
         mutes.throttled += 1
         mutes.throttle_ms += delay_ms
@@ -173,7 +173,7 @@ class Account:
         mutes.until_ms = MonotonicMs(max(mutes.until_ms, now_ms + delay_ms))
 
     def on_limits_eased(self, until_ms: MonotonicMs, now_ms: MonotonicMs) -> None:
-        """The mute of this client was shortened, since its limit has changed."""
+        """Note that the mute of this client was shortened, since its limit has changed."""
         self._counted_mutes(now_ms).until_ms = until_ms
 
     def _counted_mutes(self, now_ms: MonotonicMs) -> _Mutes:
@@ -187,7 +187,7 @@ class Account:
     # -- telling -----------------------------------------------------------------------------------
 
     def drain_interval(self, now_ms: MonotonicMs) -> QuotaUsage:
-        """What was used since the last drain; the next interval begins."""
+        """The usage since the last drain; begins the next interval."""
         usage = QuotaUsage(
             quota=self.kind,
             user=self.client.user,

@@ -1,7 +1,7 @@
-"""Checks of what clients ask about quotas (KIP-546): entities, keys, values, filters. Pure.
+"""Checks requests about quotas (KIP-546): entities, keys, values, filters. Pure.
 
-Codes and their causes are Kafka's. An `ip` entity is an address: Kafka also takes host names, and
-looks their addresses up.
+Error codes and their causes are Kafka's. An `ip` entity is an address; as in Kafka it may be a host
+name, which is resolved.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ _WHOLE_KEYS: Final = {
 
 
 class FilterComponent(NamedTuple):
-    """What one type of entity must be; `match` belongs to MATCH_EXACT."""
+    """The condition on one type of entity; `match` belongs to MATCH_EXACT."""
 
     entity_type: str
     match_type: int
@@ -42,7 +42,7 @@ class FilterComponent(NamedTuple):
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
     """The entity of (type, name) pairs; a null name is the default. Raises Refused.
 
-    An ip may be a host name, whose address the broker has looked up: see `by_address`.
+    An ip may be a host name that the broker has resolved, see `by_address`.
     """
     if not parts:
         raise Refused(ErrorCode.invalid_request, "Invalid empty client quota entity")
@@ -80,8 +80,9 @@ def host_names(entities: Iterable[QuotaEntity]) -> set[str]:
 def by_address(
     quotas: Mapping[QuotaEntity, L], addresses: Mapping[str, str | None]
 ) -> dict[QuotaEntity, L]:
-    """The quotas with addresses in place of host names; what is set for the address itself is
-    stronger. `addresses` are those of the names, None of one that has none.
+    """The quotas with addresses in place of host names; a quota of the address itself wins.
+
+    `addresses` maps host names to addresses, or None if a name has none.
     """
     of_names: dict[QuotaEntity, L] = {}
     others: dict[QuotaEntity, L] = {}
@@ -107,7 +108,7 @@ def parts_of(entity: QuotaEntity) -> list[tuple[str, str | None]]:
 
 
 def text_of(entity: QuotaEntity, key: str, value: float) -> str:
-    """The text that is stored for a quota. Raises Refused for an unknown key or a bad value."""
+    """The stored text of a quota. Raises Refused for an unknown key or a bad value."""
     if key not in entity.keys:
         known = ", ".join(entity.keys)
         raise Refused(
@@ -126,7 +127,7 @@ def text_of(entity: QuotaEntity, key: str, value: float) -> str:
 def changes_of(
     entity: QuotaEntity, operations: Iterable[tuple[str, float, bool]]
 ) -> dict[str, str | None]:
-    """From (key, value, is removed) to what to store, None to remove it. Raises Refused."""
+    """The changes to store, from (key, value, is removed); None removes a key. Raises Refused."""
     changes: dict[str, str | None] = {}
     for key, value, is_removed in operations:
         if key in changes:
@@ -140,7 +141,7 @@ def changes_of(
 def selected(
     quotas: Mapping[QuotaEntity, Limits], components: Sequence[FilterComponent], *, strict: bool
 ) -> list[tuple[QuotaEntity, Limits]]:
-    """The entities that match every component; strict: and name no other type. Raises Refused."""
+    """Entities that match every component and, if strict, have no other type. Raises Refused."""
     wanted: dict[str, FilterComponent] = {}
     for component in components:
         if component.entity_type not in (USER, CLIENT_ID, IP):

@@ -1,4 +1,4 @@
-"""Charges requests of one user and client id: their time to one account, their bytes to another."""
+"""Charges a client's requests: their time to one account, their bytes to another."""
 
 import math
 from collections.abc import Callable
@@ -15,9 +15,9 @@ _PERCENT_SECONDS_PER_US: Final = 1e-4
 
 
 class ClientAccounts:
-    """Kept by a connection, so that the accounts are not looked up for each request.
+    """Kept by a connection, so that accounts are not looked up for each request.
 
-    When two quotas are broken the larger delay counts, not the sum (as in Kafka).
+    If two quotas are exceeded, the longer delay counts, not the sum (as in Kafka).
     """
 
     __slots__ = ("_fetch", "_produce", "_quotas", "_request", "client")
@@ -26,15 +26,15 @@ class ClientAccounts:
         """`user` and `client_id` may be of any length."""
         self._quotas = quotas
         self.client = QuotaClient(kept_name(user), kept_name(client_id))
-        """Its names are as they are kept (`model/kept_names.py`)."""
+        """With names as they are kept (`model/kept_names.py`)."""
         self._request: Account | None = None
         self._produce: Account | None = None
         self._fetch: Account | None = None
 
     def on_request(self, used_us: int, _size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
-        """A request; since the last one the broker's thread worked so long for this client.
+        """Charge a request and the thread's time for this client since the last one.
 
-        None for no delay.
+        Returns None without a delay.
         """
         account = self._request
         if account is None or account.is_outdated:
@@ -43,7 +43,7 @@ class ClientAccounts:
         return Delay(delay_ms, account) if delay_ms else None
 
     def on_produced(self, used_us: int, size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
-        """A produce request of that size was handled."""
+        """Charge a produce request of this size."""
         request, produce = self._request, self._produce
         if request is None or request.is_outdated:
             request = self._request = self._open(QuotaKind.REQUEST, now_ms)
@@ -56,8 +56,9 @@ class ClientAccounts:
         return Delay(by_time_ms, request) if by_time_ms else None
 
     def on_fetched(self, used_us: int, size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
-        """A fetch could be answered with so many bytes; with a delay they must not be sent, unless
-        that says so.
+        """Charge a fetch that can be answered with this many bytes.
+
+        With a delay they must not be sent, unless `Delay.sends_data`.
         """
         request, fetch = self._request, self._fetch
         if request is None or request.is_outdated:
@@ -81,18 +82,18 @@ class ClientAccounts:
         return Delay(by_time_ms, request)
 
     def on_left(self, used_ns: int, now_ms: MonotonicMs) -> None:
-        """A connection was closed, for which the thread has worked since its last request."""
+        """Charge the time for a closed connection since its last request."""
         self._open(QuotaKind.REQUEST, now_ms).add(used_ns * _PERCENT_SECONDS_PER_US / 1_000, now_ms)
 
     def fetch_bytes_max(self, now_ms: MonotonicMs) -> float:
-        """The most that one fetch should take: a much larger one would never be admitted."""
+        """The most bytes that one fetch should take: a much larger one would never be admitted."""
         fetch = self._fetch
         if fetch is None or fetch.is_outdated:
             fetch = self._fetch = self._open(QuotaKind.FETCH, now_ms)
         return math.inf if fetch.limit is None else fetch.limit * self._quotas.fetch_seconds
 
     def mutations(self, now_ms: MonotonicMs) -> Account:
-        """Where changes of topics are counted, in partitions."""
+        """The account of created and deleted partitions."""
         return self._open(QuotaKind.MUTATION, now_ms)
 
     def _open(self, kind: QuotaKind, now_ms: MonotonicMs) -> Account:
@@ -100,4 +101,4 @@ class ClientAccounts:
 
 
 Charge = Callable[[ClientAccounts, int, int, MonotonicMs], Delay | None]
-"""From a client's accounts, microseconds, bytes and now (ms) to the delay: one of the above."""
+"""One of the methods above: from accounts, microseconds, bytes and time (ms) to the delay."""

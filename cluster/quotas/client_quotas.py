@@ -1,6 +1,6 @@
-"""The quota core of one broker: records what clients use and says how long they have to wait.
+"""The quotas of one broker: records the usage of clients and computes their delays.
 
-Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object: no sockets, no
+Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object without sockets or
 clock (KIP-13, KIP-124). Limits and rates are per broker.
 """
 
@@ -25,35 +25,35 @@ from cluster.quotas.sampled_rate import (
 )
 
 IDLE_MS: Final = 1_000
-"""A client that sent nothing for so long after its last sample is obsolete, and owes nothing, is
-forgotten: nothing is known of it that a new one would not begin with."""
+"""A client is forgotten if it has sent nothing for this long after its last sample became obsolete,
+and owes nothing: it is then in the same state as a new one."""
 ACCOUNTS_MAX: Final = 200_000
-"""Above this, some that have been silent for long are forgotten: 100 MB. A client has one account
+"""Above this, some clients that have long been idle are forgotten: 100 MB. A client has one account
 for the time of its requests, and one for each kind of its bytes."""
 NAMES_MAX_BYTES: Final = 64 << 20
-"""Memory of the client ids of all accounts; above this some are forgotten as well. One that is kept
-whole takes 770 bytes at the most."""
+"""Memory of the client ids of all accounts; above this some are forgotten as well. An id that is
+kept whole takes at most 770 bytes."""
 _ACCOUNT_BYTES: Final = 450
-"""What an account takes at first, without its names."""
+"""The size of a new account without its names."""
 _LOOKED_AT_SHARE: Final = 64
-"""Of many accounts one in so many is looked at a few times a second: half of them within 11 s."""
+"""The share of accounts that is checked a few times a second: half of all within 11 s."""
 _LOOKED_AT: Final = 256
-"""Accounts that are looked at for some that may go, to make room or a few times a second."""
+"""Accounts that are checked at once, to make room or a few times a second."""
 _LOOKED_AT_EACH: Final = 2
-"""Accounts that are looked at for each new one: as fast as clients come, silent ones go."""
+"""Accounts that are checked for each new one, so that idle ones go as fast as clients come."""
 _GOING: Final = 32
-"""Accounts that are forgotten to make room."""
+"""Accounts that are forgotten at once to make room."""
 
 _SharedKey = tuple[QuotaKind, str | None, str | None]
 _BudgetKey = _SharedKey | QuotaClient
-"""Of a kind and the names that share it; or of a client that has it to itself."""
+"""The key of a shared budget is its kind and the shared names; else it is the client."""
 
 
 class ClientQuotas:
     """Limits, budgets and usage of all clients of one broker; used by the broker's thread only.
 
-    Invariant: every account holds what the table resolves for it now, and accounts with the same
-    tags hold the same budget. `now_ms` is monotonic and never goes back.
+    Invariant: every account has the limit that the table resolves for it, and accounts with the
+    same tags share a budget. `now_ms` is monotonic and never goes back.
     """
 
     def __init__(
@@ -74,40 +74,40 @@ class ClientQuotas:
         self._names_bytes = 0
         self._idle_ms = IDLE_MS + max(self._options.span_ms, self._mutation_options.span_ms)
         self.version = 0
-        """Grows whenever a limit has changed."""
+        """Incremented whenever a limit changes."""
         self._table = QuotaTable()
         self._accounts: dict[QuotaKind, dict[QuotaClient, Account]] = {k: {} for k in QuotaKind}
         self._budgets: dict[_SharedKey, SampledRate] = {}
-        """Those that several accounts may share."""
+        """Budgets that several accounts may share."""
         self._sharers: Counter[_SharedKey] = Counter()
-        """How many do."""
+        """The number of accounts that share each."""
         self._next: deque[Account] = deque()
-        """All accounts, in the order in which they are looked at."""
+        """All accounts, in the order in which they are checked."""
         self._active: deque[Account] = deque()
-        """With something to report, each once; and some that were forgotten meanwhile."""
+        """Accounts with something to report, each once; some of them may have been forgotten."""
 
     # -- limits ------------------------------------------------------------------------------------
 
     def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
-        """Take these limits in place of all others; they count from the next request on."""
+        """Replace all limits; they apply from the next request on."""
         self._table.replace(quotas)
         self._on_changed()
 
     def set_quota(self, entity: QuotaEntity, kind: QuotaKind, limit: float | None) -> None:
-        """Set one limit, or with None remove it."""
+        """Set one limit, or remove it with None."""
         self._table.set(entity, kind, limit)
         self._on_changed()
 
     def quotas(self) -> dict[QuotaEntity, dict[QuotaKind, float]]:
-        """All limits that are set."""
+        """All configured limits."""
         return self._table.snapshot()
 
     def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
-        """Which rule applies, its limit, and who shares the budget. Names are as they are kept."""
+        """The rule that applies, its limit, and who shares it. Names are as they are kept."""
         return self._table.resolve(kind, user, client_id)
 
     def _on_changed(self) -> None:
-        """Every account is resolved again when it is used next: of any number of them few are."""
+        """Accounts are resolved again when they are next used, since few of many are."""
         self.version += 1
         for account in self._next:
             account.is_outdated = True
@@ -145,10 +145,9 @@ class ClientQuotas:
         return SampledRate(options, now_ms, key)
 
     def is_large(self, size_bytes: int, account: Account) -> bool:
-        """Whether so many bytes at once are more than one window's worth of the account's limit.
+        """Whether this many bytes are more than one window's worth of the account's limit.
 
-        With Kafka's credit nothing is: there a fetch of more than all windows' worth has to wait
-        for ever.
+        Never with Kafka's credit: there a fetch of more than all windows' worth waits forever.
         """
         options = self._options
         return (
@@ -160,10 +159,10 @@ class ClientQuotas:
     # -- accounts ----------------------------------------------------------------------------------
 
     def account(self, kind: QuotaKind, client: QuotaClient, now_ms: MonotonicMs) -> Account:
-        """Where to record what this client uses; made if it is new or was forgotten.
+        """The account of this client; created if it is new or was forgotten.
 
-        Its names are as they are kept (`model/kept_names.py`), so they are not long.
-        Accounts of several kinds are smaller where they are asked for with the same object.
+        Its names are as they are kept (`model/kept_names.py`), hence not long. Passing the same
+        object for several kinds saves memory.
         """
         accounts = self._accounts[kind]
         account = accounts.get(client)
@@ -182,7 +181,7 @@ class ClientQuotas:
         return account
 
     def refreshed(self, account: Account, now_ms: MonotonicMs) -> Account:
-        """The same client's account, with the limit that holds now."""
+        """The same client's account, with its current limit."""
         return self.account(account.kind, account.client, now_ms)
 
     def _make_room(self) -> None:
@@ -192,7 +191,7 @@ class ClientQuotas:
         self._look_at(count, lambda account: account.last_ms <= until_ms)
 
     def _look_at(self, count: int, is_over: Callable[[Account], bool]) -> None:
-        """Forget some of the next accounts; the others come again after all."""
+        """Check the next accounts, and forget those that are over; the others go to the end."""
         for _ in range(min(count, len(self._next))):
             account = self._next.popleft()
             if is_over(account):
@@ -207,8 +206,9 @@ class ClientQuotas:
                 self._next.append(account)
 
     def _drop_inactive(self) -> None:
-        """One account that waits to be drained was forgotten: look at two, so that of those that
-        wait at most half are forgotten ones, however many come.
+        """Remove forgotten accounts from the queue of active ones: two for each that was forgotten.
+
+        So at most half of the queue are forgotten ones, however many come.
         """
         waiting = self._active
         for _ in range(min(2, len(waiting))):
@@ -217,7 +217,7 @@ class ClientQuotas:
                 waiting.append(account)
 
     def expire(self, now_ms: MonotonicMs) -> None:
-        """Look at some clients, and forget those that have been silent for long; constant work."""
+        """Check some clients, and forget those that have long been idle; constant work."""
         self._expire(_LOOKED_AT, now_ms)
 
     def expire_share(self, now_ms: MonotonicMs) -> Iterator[None]:
@@ -241,19 +241,20 @@ class ClientQuotas:
 
     @property
     def held_bytes(self) -> int:
-        """What the accounts take of memory, about."""
+        """The approximate memory of all accounts."""
         return len(self._next) * _ACCOUNT_BYTES + self._names_bytes
 
     @property
     def active_count(self) -> int:
-        """How many accounts `drain_interval` has to look at: active ones, and muted ones."""
+        """The number of accounts that `drain_interval` visits: active and muted ones."""
         return len(self._active)
 
     def drain_interval(
         self, now_ms: MonotonicMs, at_most: int | None = None
     ) -> list[tuple[QuotaUsage, QuotaState]]:
-        """What every client that was active or is muted used since it was drained, and its present
-        state. Of at most so many, those that wait longest.
+        """The usage since the last drain and the current state of every active or muted client.
+
+        At most `at_most` clients, those that have waited longest.
         """
         drained = []
         count = len(self._active) if at_most is None else min(at_most, len(self._active))
@@ -271,12 +272,12 @@ class ClientQuotas:
     def state_of(
         self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
     ) -> QuotaState | None:
-        """A client's present state; None if it has used nothing of this kind lately."""
+        """A client's current state; None if it has used nothing of this kind lately."""
         account = self._accounts[kind].get(QuotaClient(user, client_id))
         return None if account is None else self._state_of(account, now_ms)
 
     def state_of_silent(self, kind: QuotaKind, user: str, client_id: str) -> QuotaState:
-        """The state of a client that is forgotten since it used nothing."""
+        """The state of a client that was forgotten because it was idle."""
         resolved = self._table.resolve(kind, user, client_id)
         return QuotaState(
             rule=resolved.rule,

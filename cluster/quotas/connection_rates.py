@@ -1,8 +1,8 @@
-"""How many connections a second are accepted: by the broker, a listener, from an address. Pure.
+"""Limits how many connections a second are accepted: by the broker, a listener, an address. Pure.
 
-KIP-612, Kafka's `ConnectionQuotas`: above the rate of the broker or of a listener accepting pauses;
-a connection above the rate of its address is closed after the delay, and counts for nobody. A delay
-is one window at most.
+KIP-612, Kafka's `ConnectionQuotas`. Above the rate of the broker or of a listener, accepting
+pauses. A connection above the rate of its address is closed after the delay and not counted. A
+delay is at most one window.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from cluster.model.quotas import DEFAULT, Limits, Name, QuotaEntity, QuotaKind
 from cluster.quotas.sampled_rate import SampledRate, WindowOptions
 
 HOSTS_MAX: Final = 10_000
-"""Above this, the tenth of the limited addresses that came first is forgotten: 1 kB each."""
+"""Limited addresses that are remembered; above this the oldest tenth is forgotten. 1 kB each."""
 
 
 class CreationRates(NamedTuple):
@@ -35,14 +35,14 @@ class ConnectionRates:
         self._host_limits: dict[Name, float] = {}
         self._hosts: dict[str, SampledRate] = {}
         self.refused_count = 0
-        """Connections that were above the rate of their address."""
+        """Connections that exceeded the rate of their address."""
 
     def limit(self, limits: CreationRates) -> None:
-        """The rates of the broker and of its listeners from now on."""
+        """Set the rates of the broker and of its listeners."""
         self._limits = limits
 
     def take_quotas(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
-        """The rates of addresses from now on: quotas of `ip` entities, and their default."""
+        """Set the rates of addresses: the quotas of `ip` entities, and their default."""
         self._host_limits = {
             entity.ip: limits[QuotaKind.CONNECTION]
             for entity, limits in quotas.items()
@@ -52,7 +52,7 @@ class ConnectionRates:
             del self._hosts[host]
 
     def close_after_ms(self, host: str, now_ms: MonotonicMs) -> int:
-        """A connection comes from this address: 0 lets it in; else it is closed after so long."""
+        """Count a connection from this address: 0 accepts it; else close it after this many ms."""
         limit = self._host_limit(host)
         if limit is None:
             return 0
@@ -70,12 +70,14 @@ class ConnectionRates:
         return delay_ms
 
     def rate(self, host: str, now_ms: MonotonicMs) -> float:
-        """Connections per second that this address was let in with; 0 if it has no limit."""
+        """The accepted connections per second of this address; 0 if it has no limit."""
         rate = self._hosts.get(host)
         return 0.0 if rate is None else rate.rate(now_ms)
 
     def pause_ms(self, listener: str, now_ms: MonotonicMs) -> tuple[int, int]:
-        """A connection was let in: how long its listener, and all of them, now accept none."""
+        """Count an accepted connection; returns the pauses in ms of its listener and of all
+        listeners.
+        """
         own_ms = all_ms = 0
         limit = self._limits.listeners.get(listener)
         if limit is not None:

@@ -1,8 +1,9 @@
-"""How much of the topics one request may change (KIP-599): `controller_mutation_rate`. Pure.
+"""Limits the partitions that a request may create or delete (KIP-599). Pure.
 
-Kafka's `StrictControllerMutationQuota` and `PermissiveControllerMutationQuota`: both let a change
-through while the bucket is not below zero, and count its partitions. Over the limit the strict one
-refuses, the permissive one lets through too; the answer tells the delay, and the channel is muted.
+`controller_mutation_rate`, Kafka's `StrictControllerMutationQuota` and
+`PermissiveControllerMutationQuota`. Both admit a change while the bucket is not below zero, and
+count its partitions. Above the limit the strict one refuses, the permissive one admits; the
+response contains the delay, and the channel is muted.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from cluster.quotas.client_quotas import ClientQuotas
 
 
 class MutationQuota:
-    """One request's; each topic is counted once, however often its change is planned."""
+    """The quota of one request; each topic is counted once, however often its change is planned."""
 
     def __init__(
         self, account: Account, now_ms: Callable[[], MonotonicMs], *, is_strict: bool
@@ -27,7 +28,9 @@ class MutationQuota:
         self._is_over = False
 
     def admit(self, topic: str, partition_count: int) -> None:
-        """A topic is about to get, or lose, so many partitions. Raises Refused over the limit."""
+        """Count the partitions that a topic is about to gain or lose. Raises Refused above the
+        limit.
+        """
         if topic in self._admitted:
             return
         now_ms = self._now_ms()
@@ -42,7 +45,7 @@ class MutationQuota:
             self._is_over = True
 
     def larger(self, other: Delay | None) -> Delay | None:
-        """The delay that the answer tells: by this quota, or by another one if that is larger."""
+        """The longer of this quota's delay and another one."""
         delay_ms = self._account.delay_ms(self._now_ms()) if self._is_over else 0
         if not delay_ms or (other is not None and other.ms >= delay_ms):
             return other
@@ -52,6 +55,6 @@ class MutationQuota:
 def admit_of(
     quotas: ClientQuotas, client: QuotaClient, now_ms: Callable[[], MonotonicMs]
 ) -> Callable[[str, int], None]:
-    """What admits changes for a client whose request another broker has: strictly."""
+    """A strict quota for a client whose request another broker has."""
     account = quotas.account(QuotaKind.MUTATION, client, now_ms())
     return MutationQuota(account, now_ms, is_strict=True).admit

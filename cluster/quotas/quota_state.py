@@ -1,4 +1,4 @@
-"""A client's present rate and delay under one kind of quota."""
+"""A client's current rate and delay under one kind of quota."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ class QuotaState:
     rule: str | None
     limit: float | None
     rate: float
-    """Bytes/s, or percent of one thread."""
+    """In bytes/s, or percent of one thread."""
     measured_ms: int
     delay_ms: int
-    """The delay that the next request would get if it used nothing."""
+    """The delay of the next request if it used nothing."""
     mute_left_ms: int
     delay_max_ms: int = 0
-    """No request is delayed longer; 0 where there is no such bound."""
+    """The upper bound of a delay; 0 without a bound."""
     muted_channels: int = 0
-    """Connections that are not read now, for this quota."""
+    """Connections that are currently muted for this quota."""
     samples: tuple[tuple[MonotonicMs, float], ...] = ()
-    """The windows that the rate looks at, oldest first: begin, and what was used in it."""
+    """The windows of the rate, oldest first: begin and usage."""

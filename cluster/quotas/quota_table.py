@@ -1,9 +1,9 @@
-"""The limits that are set, and which one applies to a client: Kafka's eight levels of precedence.
+"""The configured limits, and which one applies to a client: Kafka's eight levels of precedence.
 
-The level that matches also decides who shares a budget, as Kafka's metric tags do: a quota of a
-user is shared by all clients of that user, a quota of a client id by all users of that client id,
-a quota of a pair, or of a default within one, belongs to each pair alone. Where none is set each
-pair is measured by itself.
+The matching level also decides who shares a budget, as Kafka's metric tags do: a quota of a user is
+shared by all clients of that user, a quota of a client id by all users of that client id; a quota
+of a pair, or of a default within one, belongs to each pair alone. Without a limit each pair is
+measured by itself.
 
 Names are compared as they are kept (`model/kept_names.py`): a quota of a long client id is found by
 its hash, which is that of the whole id.
@@ -18,9 +18,9 @@ from cluster.model.quotas import RULES, Limits, Name, QuotaEntity, QuotaKind, en
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What applies to one client for one kind of quota; `limit` None is no limit.
+    """The rule and limit of one client under one kind of quota; a `limit` of None is no limit.
 
-    The tags name who shares the budget; None means that all share it.
+    The tags name who shares the budget; None means everyone.
     """
 
     rule: str | None
@@ -30,21 +30,20 @@ class Resolved:
 
     @property
     def tags(self) -> tuple[str | None, str | None]:
-        """Both."""
         return self.user_tag, self.client_tag
 
 
 class QuotaTable:
-    """Limits by kind and entity. Bounded by what was set through the registry."""
+    """Limits by kind and entity. Bounded by the quotas in the registry."""
 
     def __init__(self) -> None:
         self._limits: dict[QuotaKind, dict[QuotaEntity, float]] = {kind: {} for kind in QuotaKind}
-        """By entities as they are kept."""
+        """By entities with names as they are kept."""
         self._whole: dict[QuotaEntity, QuotaEntity] = {}
-        """As they were set, those that are kept otherwise."""
+        """The original entity of each entity that is kept in another form."""
 
     def replace(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
-        """Forget all limits and take these."""
+        """Replace all limits."""
         self._whole.clear()
         kept = {self._keep(entity): own for entity, own in quotas.items()}
         for kind, limits in self._limits.items():
@@ -66,7 +65,7 @@ class QuotaTable:
         return kept
 
     def snapshot(self) -> dict[QuotaEntity, dict[QuotaKind, float]]:
-        """All limits, by entity, as they were set."""
+        """All limits by their original entities."""
         quotas: dict[QuotaEntity, dict[QuotaKind, float]] = {}
         for kind, limits in self._limits.items():
             for entity, limit in limits.items():
@@ -74,7 +73,7 @@ class QuotaTable:
         return quotas
 
     def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
-        """The most specific limit that is set for this user and client id, as they are kept."""
+        """The most specific limit of this user and client id, whose names are as they are kept."""
         limits = self._limits[kind]
         if limits:
             for rule, entity in zip(RULES, entities_for(user, client_id), strict=True):
@@ -87,7 +86,7 @@ class QuotaTable:
 
 
 def kept_entity(entity: QuotaEntity) -> QuotaEntity:
-    """The entity with its names as they are kept; the same object where these are not long."""
+    """The entity with names as they are kept; the same object if they are not long."""
     user, client_id = _kept(entity.user), _kept(entity.client_id)
     if user is entity.user and client_id is entity.client_id:
         return entity

@@ -1,8 +1,8 @@
-"""A rate over a row of small windows: Kafka's samples, two ways to divide them.
+"""A rate over a row of small windows: Kafka's samples, with two ways to divide them.
 
-A sample begins with the first value after the one before it is a window old, and counts until its
-last value is `window_count` windows old. Why there are two divisors: docs/decisions/005. What is
-owed when a sample becomes obsolete is remembered: docs/decisions/034.
+A sample begins with the first value after the previous one is a window old, and counts until its
+last value is `window_count` windows old. docs/decisions/005 says why there are two divisors, 034
+why debts outlive their samples.
 """
 
 import math
@@ -17,17 +17,17 @@ from cluster.quotas.token_bucket import TokenBucket
 
 _NEVER: Final = 1 << 62
 _SAMPLE: Final = Struct("=qqd")
-"""When a sample began, when something was last recorded in it, its value."""
+"""When a sample began, when it last grew, and its value."""
 
 
 class WindowCredit(StrEnum):
-    """What the windows before a client's oldest sample are good for."""
+    """How the time before a client's oldest sample counts."""
 
     ELAPSED = "elapsed"
-    """Nothing: the rate divides by the time since that sample began, at least by one window."""
+    """Not at all: the divisor is the time since that sample began, at least one window."""
     KAFKA = "kafka"
-    """They were empty: it divides at least by all windows except the present one plus the part of
-    it that has passed (Kafka's `Rate`), so a client that was silent may use what it did not use."""
+    """As empty windows: the divisor is at least all windows but the current one, plus its elapsed
+    part (Kafka's `Rate`), so a client that was idle may use what it did not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class WindowOptions:
     window_ms: int = 1_000
     credit: WindowCredit = WindowCredit.ELAPSED
     delay_ms_max: int | None = None
-    """No delay is longer (KIP-124), so that some hundred connections never pay what they owe: where
-    this is set, at most all windows' worth is owed."""
+    """The upper bound of a delay (KIP-124). With it, at most all windows' worth is owed; otherwise
+    hundreds of connections could never pay their debt."""
     span_ms: int = field(init=False)
     """The length of all windows."""
     empty_has_begun: bool = field(init=False)
-    """Whether a sample begins when it is made, rather than with its first value."""
+    """Whether a sample begins when it is created rather than with its first value."""
 
     def __post_init__(self) -> None:
-        """Once, rather than for each request."""
+        """Computed once rather than for each request."""
         object.__setattr__(self, "span_ms", self.window_count * self.window_ms)
         object.__setattr__(self, "empty_has_begun", self.credit is WindowCredit.KAFKA)
 
@@ -54,36 +54,36 @@ class WindowOptions:
     def fetch_seconds(self) -> float:
         """How many seconds' worth of its limit a client may fetch at once.
 
-        Kafka: what it may use after a silence. Else a quarter of a window: a fetch waits until all
-        of it is admitted, so what is left unused grows with its size.
+        With Kafka's credit, what it may use after a silence. Otherwise a quarter of a window: a
+        fetch waits until all of it is admitted, so unused time grows with its size.
         """
         windows = 0.25 if self.credit is WindowCredit.ELAPSED else max(1, self.window_count - 1)
         return windows * self.window_ms / 1_000
 
 
 class _Earlier:
-    """The samples before the present one: only who was used for more than a window has any."""
+    """The samples before the current one; only budgets used for more than a window have any."""
 
     __slots__ = ("oldest_last_ms", "oldest_ms", "samples", "total")
 
     def __init__(self, samples: bytes, total: float, oldest_ms: int, oldest_last_ms: int) -> None:
         self.samples = samples
-        """The oldest first; bytes, as they take a third of what objects would."""
+        """Oldest first; packed, since objects would take three times the memory."""
         self.total = total
         self.oldest_ms = oldest_ms
-        """The earliest start of any, the present one too."""
+        """The earliest start of all samples, including the current one."""
         self.oldest_last_ms = oldest_last_ms
-        """In none of them something was last recorded before that."""
+        """No sample last grew before this time."""
 
 
 class SampledRate:
     """The recent rate of one budget, in at most `window_count` + 1 samples.
 
-    There may be two hundred thousand of these, most of which were used once: the sample that takes
-    what is recorded now is part of the object, all else is made when it is needed.
+    There may be two hundred thousand of these, most of which were used once: the current sample is
+    part of the object, everything else is created when it is needed.
 
-    Invariant: `value` and `earlier.total` are the sum of the samples that have begun. To Kafka an
-    empty sample has begun as well, when it was made or the value in it became obsolete.
+    Invariant: `value` and `earlier.total` are the sum of the samples that have begun. For Kafka an
+    empty sample has begun as well, when it was created or its value became obsolete.
     """
 
     __slots__ = (
@@ -101,17 +101,17 @@ class SampledRate:
         self.options = options
         self._earlier: _Earlier | None = None
         self.key = key
-        """What its owner knows it by."""
+        """The owner's key of it."""
         self._debt: TokenBucket | None = None
-        """Of whom is, or was, above its limit and has not paid for all of that."""
+        """Set if it is or was above its limit and has not paid for all of that."""
         self.unsettled = 0.0
-        """What was used under a limit since the last `delay_ms`."""
+        """The usage under a limit since the last `delay_ms`."""
         self.value = 0.0
-        """Of the present sample."""
+        """The value of the current sample."""
         self.last_ms: int = now_ms
-        """When something was recorded in it."""
+        """When the current sample last grew."""
         self.start_ms: int = now_ms if options.empty_has_begun else -_NEVER
-        """When it began; so long ago that it is over, if it has not begun."""
+        """When the current sample began; if it has not, a time so long ago that it is over."""
 
     @property
     def total(self) -> float:
@@ -120,7 +120,7 @@ class SampledRate:
         return self.value if earlier is None else self.value + earlier.total
 
     def record(self, value: float, now_ms: MonotonicMs) -> None:
-        """Count a value (negative to take one back) now; `now_ms` never goes back."""
+        """Count a value, negative to take one back; `now_ms` never goes back."""
         if now_ms - self.start_ms < self.options.window_ms:
             self.value += value
             self.last_ms = now_ms
@@ -147,19 +147,19 @@ class SampledRate:
         return b"" if self._earlier is None else self._earlier.samples
 
     def _samples(self) -> list[tuple[int, int, float]]:
-        """Start, last and value of each that has begun, the present one last."""
+        """Start, last time and value of each sample that has begun, the current one last."""
         found = list(_SAMPLE.iter_unpack(self._earlier_samples()))
         if self.start_ms != -_NEVER:
             found.append((self.start_ms, self.last_ms, self.value))
         return found
 
     def _take_earlier(self, samples: bytes, start_ms: int, last_ms: int) -> None:
-        """Take these as the earlier ones, beside a present one with these times."""
+        """Store these as the earlier samples, beside a current one with these times."""
         if not samples:
             self._earlier = None
             return
         earlier = list(_SAMPLE.iter_unpack(samples))
-        oldest_ms, oldest_last_ms, _ = earlier[0]  # in the order of time
+        oldest_ms, oldest_last_ms, _ = earlier[0]  # ordered by time
         if self.options.empty_has_begun:
             oldest_ms = min(start_ms, *(sample[0] for sample in earlier))
             oldest_last_ms = min(last_ms, *(sample[1] for sample in earlier))
@@ -190,7 +190,7 @@ class SampledRate:
         self._take_earlier(samples, self.start_ms, self.last_ms)
 
     def measured_ms(self, now_ms: MonotonicMs) -> int:
-        """By how many milliseconds `total` is to be divided now; at least 1."""
+        """The divisor of `total` in milliseconds; at least 1."""
         options, earlier = self.options, self._earlier
         oldest_last_ms = self.last_ms if earlier is None else earlier.oldest_last_ms
         if now_ms - oldest_last_ms >= options.span_ms:
@@ -213,16 +213,18 @@ class SampledRate:
 
     def rate(self, now_ms: MonotonicMs) -> float:
         """Units per second."""
-        measured_ms = self.measured_ms(now_ms)  # first: it drops what is obsolete from `total`
+        measured_ms = self.measured_ms(
+            now_ms
+        )  # first, since it drops obsolete samples from `total`
         return self.total * 1_000 / measured_ms
 
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
-        """How long to wait for the rate to come down to the limit: 0 unless it is above.
+        """The delay until the rate has fallen to the limit; 0 unless it is above.
 
-        Rounded half up as Kafka does. At least until all is paid that was used above the limit,
-        also if its samples are obsolete by then; this is not Kafka's.
+        Rounded half up as in Kafka. The delay also lasts until all usage above the limit is paid
+        for, even if its samples are obsolete by then; this is not in Kafka.
         """
-        measured_ms = self.measured_ms(now_ms)  # first: it drops what is obsolete from the samples
+        measured_ms = self.measured_ms(now_ms)  # first, since it drops obsolete samples
         earlier = self._earlier
         total = self.value if earlier is None else self.value + earlier.total
         delay_ms = math.floor(delay_of(total * 1_000 / measured_ms, limit, measured_ms) + 0.5)
@@ -242,18 +244,18 @@ class SampledRate:
         return delay_ms
 
     def _owed_ms(self, bucket: TokenBucket, limit: float, now_ms: MonotonicMs) -> int:
-        """Take what was used since the last time; how long to wait by the bucket (KIP-599)."""
+        """Add the usage since the last call to the bucket; returns its delay (KIP-599)."""
         used, self.unsettled = self.unsettled, 0.0
         return bucket.delay_ms(limit, used, now_ms)
 
 
 class MutationRate(SampledRate):
-    """The rate of changes of topics. Only the token bucket asks for delays (KIP-599)."""
+    """The rate of topic changes. Its delays come from the token bucket alone (KIP-599)."""
 
     __slots__ = ()
 
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
-        """How long to wait until the bucket is no longer below zero."""
+        """The delay until the bucket is no longer below zero."""
         if self._debt is None:
             self._debt = TokenBucket(self.options.span_ms)
         return self._owed_ms(self._debt, limit, now_ms)

@@ -1,7 +1,7 @@
-"""What a client owes of one limit: Kafka's `TokenBucket`, seen from its other side. Pure.
+"""A client's debt under one limit: the inverse of Kafka's `TokenBucket`. Pure.
 
-Tokens are what is left of the burst, here it is counted what has been used of it, which falls at
-the rate of the limit. Below zero tokens is more than a burst owed, and has to be waited for.
+Tokens are the unused part of the burst; here the used part is counted, which falls at the rate of
+the limit. Fewer than zero tokens are a debt of more than a burst, which must be waited for.
 """
 
 import math
@@ -10,17 +10,17 @@ from cluster.model.clocks import MonotonicMs
 
 
 class TokenBucket:
-    """One budget's debt.
+    """The debt of one budget.
 
-    Invariant: what is used between any two times in which the limit stays the same, while every
-    delay is waited for, is at most the limit x (that time + burst) + one request.
+    Invariant: the usage between any two times with the same limit, if every delay is waited for, is
+    at most the limit x (that time + burst) + one request.
     """
 
     __slots__ = ("_at_ms", "_burst_ms", "_limit", "_most_ms", "_owed")
 
     def __init__(self, burst_ms: int, most_ms: float = math.inf) -> None:
-        """`burst_ms`: for how long unused tokens are kept. What is owed beyond `most_ms` of the
-        limit is forgiven: where delays are capped it could grow for ever.
+        """`burst_ms`: how long unused tokens are kept. A debt beyond `most_ms` of the limit is
+        forgiven: with capped delays it could grow forever.
         """
         self._burst_ms = burst_ms
         self._most_ms = most_ms
@@ -34,10 +34,10 @@ class TokenBucket:
         return self._owed > 0
 
     def delay_ms(self, limit: float, used: float, now_ms: MonotonicMs) -> int:
-        """Take `used` more (less, when negative); milliseconds until no more than a burst is owed.
+        """Add `used` (may be negative); returns the ms until no more than a burst is owed.
 
-        `limit` is per second; another one than last time begins with a full bucket. `now_ms` never
-        goes back. Rounded half up as Kafka does.
+        `limit` is per second; a changed limit begins with a full bucket. `now_ms` never goes back.
+        Rounded half up as in Kafka.
         """
         if limit != self._limit:
             self._limit = limit

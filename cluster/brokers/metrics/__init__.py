@@ -1,1 +1,1 @@
-"""A broker's metrics: counters, the figures in its stats file, and the metric records."""
+"""A broker's metrics: counters, the rows of its stats file, and the metric records."""

@@ -1,7 +1,8 @@
-"""Each client's use of its quotas: rows of the stats file, intervals of the metric records.
+"""Each client's use of its quotas: rows of the stats file and intervals of the metric records.
 
-Fed by `ClientQuotas.drain_interval`. Bounded by the rows of the file: when all are taken, a new
-client gets the row that was written longest ago. Pure, apart from stores into the file's memory.
+`ClientQuotas.drain_interval` gives the usage. The rows of the file bound the memory: if all are
+taken, a new client gets the row that was written longest ago. Pure, apart from stores into the
+file's memory.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from cluster.quotas.quota_state import QuotaState
 from cluster.quotas.quota_table import kept_entity
 
 _IDLE_MS: Final = 60 * 60 * 1000
-"""After an hour without a request a client's row is free for others."""
+"""A client that sends no request for an hour loses its row."""
 
 Key = tuple[QuotaKind, str, str]
 """Quota, user, client id."""
@@ -37,13 +38,13 @@ class _Client:
     is_settled: bool = True
     """Whether the row shows neither a rate nor a mute, so that it needs no update."""
     limits: tuple[float | None, ...] | None = NO_LIMITS
-    """None: to be looked up, as they have changed."""
+    """None if they have changed and have to be looked up."""
 
 
 class ClientRows:
     """Owned by the broker's thread.
 
-    Invariant: every client here has a row of its own.
+    Invariant: every client here has its own row.
     """
 
     def __init__(self, stats: MmapStats, connected: ConnectedClients) -> None:
@@ -54,15 +55,15 @@ class ClientRows:
         self._intervals: dict[Key, QuotaUsage] = {}
         self._quotas: Quotas = {}
         self.lost_count = 0
-        """Rows that were taken from a client for another one, since all were taken."""
+        """How often a client's row was given to another client because all were taken."""
 
     @property
     def count(self) -> int:
-        """Rows that are taken."""
+        """The number of rows in use."""
         return len(self._clients)
 
     def take_quotas(self, quotas: Quotas) -> None:
-        """Take over the limits that are configured now, for all entities."""
+        """Take over the configured limits of all entities."""
         kept = {kept_entity(entity): limits for entity, limits in quotas.items()}
         if kept != self._quotas:
             self._quotas = kept
@@ -73,7 +74,7 @@ class ClientRows:
     def on_usage(
         self, usage: QuotaUsage, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs
     ) -> None:
-        """Add what a client used since the last call; `state` is its present rate and delay."""
+        """Add a client's usage since the last call; `state` is its current rate and delay."""
         key = (usage.quota, usage.user, usage.client_id)
         interval = self._intervals.get(key)
         if interval is None:
@@ -87,13 +88,13 @@ class ClientRows:
         self._write(key, client, state, now_ms, wall_ms)
 
     def on_state(self, key: Key, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
-        """Update the row of a client that has used nothing since the last call."""
+        """Update the row of a client that has been idle since the last call."""
         client = self._clients.get(key)
         if client is not None:
             self._write(key, client, state, now_ms, wall_ms)
 
     def note_connections(self) -> None:
-        """Rows of clients whose connections have changed are out of date."""
+        """Mark the rows of clients whose connections have changed as out of date."""
         for user, client_id in self._connected.take_changed():
             for kind in QuotaKind:
                 client = self._clients.get((kind, user, client_id))
@@ -101,7 +102,7 @@ class ClientRows:
                     client.is_settled = False
 
     def unsettled(self, at_most: int) -> list[Key]:
-        """Clients whose row shows a rate or a limit that may be out of date."""
+        """At most `at_most` clients whose row may show an outdated rate or limit."""
         keys = []
         for key, client in self._clients.items():
             if not client.is_settled:
@@ -111,12 +112,12 @@ class ClientRows:
         return keys
 
     def take_intervals(self) -> list[QuotaUsage]:
-        """What was collected since the last call."""
+        """Remove and return the usage collected since the last call."""
         intervals, self._intervals = self._intervals, {}
         return list(intervals.values())
 
     def forget_idle(self, now_ms: MonotonicMs) -> None:
-        """Free the rows of clients that have been silent for long."""
+        """Free the rows of clients that have long been idle."""
         idle = [k for k, c in self._clients.items() if c.active_ms < now_ms - _IDLE_MS]
         for key in idle:
             self._forget(key)
@@ -131,7 +132,7 @@ class ClientRows:
     ) -> None:
         mute_left_ms = state.mute_left_ms
         client.is_settled = state.rate <= 0 and mute_left_ms == 0
-        # In the order of `_clients`, the rows written longest ago come first.
+        # The order of `_clients` is that of writing: the first row was written longest ago.
         self._clients[key] = self._clients.pop(key)
         if client.limits is None:
             client.limits = configured_limits(self._quotas, key)

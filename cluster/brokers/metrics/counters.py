@@ -1,8 +1,8 @@
-"""Counting on the path of requests, in plain integers; a few times a second they are stored in the
-stats file. A request may take 10 us in all, so counting it gets a fraction of one: a single call,
-no clock, and nothing that is kept of it (docs/decisions/038).
+"""Counts requests in plain integers, which are stored in the stats file a few times a second.
 
-What is a state rather than an event (leaders, connections) is sampled by the publisher instead.
+A request may take 10 us in all, so counting it must cost a fraction of one: a single call that
+reads no clock and keeps nothing (docs/decisions/038). States such as leaders and connections are
+not counted here; the publisher samples them.
 """
 
 import logging
@@ -27,11 +27,11 @@ from cluster.protocol.fetch_codec import ERROR_CODE, RECORDS_SIZE_BYTES, Fetched
 log = logging.getLogger(__name__)
 
 _SLOTS_KEPT: Final = 400
-"""For what is not an error: requests by version, and what other parts count."""
+"""Slots kept for requests by version and for the counters of other parts, not for errors."""
 
 
 class BrokerCounters:
-    """One per broker, used by its thread only. Totals since the broker began."""
+    """One per broker, used by its thread only. Totals count from the broker's start."""
 
     __slots__ = (
         "_api_names",
@@ -60,7 +60,7 @@ class BrokerCounters:
     def __init__(self, stats: MmapStats, apis: Iterable[ApiKey | OwnApiKey]) -> None:
         self.stats = stats
         self.slots = {m.key: stats.slot(m.name, m.kind) for m in BROKER_METRICS}
-        """Slot of each metric of `BROKER_METRICS`, by key."""
+        """The slot of each metric of `BROKER_METRICS`, by key."""
         apis = list(apis)
         self._api_names = {int(api): api.name for api in apis}
         self.request_slots = {
@@ -78,13 +78,13 @@ class BrokerCounters:
         self.topic_name: Callable[[uuid.UUID | None], str | None] = lambda _topic_id: None
         """The name of a topic by its id."""
         self.failed_produces = 0
-        """Partitions."""
+        """Counted in partitions."""
         self.failed_fetches = 0
-        """Partitions."""
+        """Counted in partitions."""
         self.throttled = 0
         self.throttle_ms = 0
         self.authentications = 0
-        """By SASL, the first of each connection."""
+        """By SASL; only the first of each connection."""
         self.failed_authentications = 0
         self.reauthentications = 0
         self.failed_reauthentications = 0
@@ -93,8 +93,9 @@ class BrokerCounters:
         self.isr_expands = 0
 
     def kind_of(self, api_key: int, version: int | None) -> RequestKind:
-        """What counts requests of an API in a version; None: one that is not served, of which there
-        may be any number.
+        """The counter of requests of an API in a version.
+
+        None for a version that is not served, since a client may send any number of those.
         """
         known = self._kinds.get((api_key, version))
         if known is None:
@@ -104,7 +105,7 @@ class BrokerCounters:
         return known[0]
 
     def on_error(self, api_key: int, code: int) -> None:
-        """An item of an answer says that it has failed."""
+        """Count an error code in a response."""
         slot = self._errors.get((api_key, code))
         if slot is None:
             api, error = OTHER, OTHER
@@ -116,13 +117,13 @@ class BrokerCounters:
         self.stats.counts[slot] += 1
 
     def on_produce_refused(self, topic: str | None, code: int) -> None:
-        """A partition of a produce request was not appended to."""
+        """Count a partition of a produce request to which nothing was appended."""
         self.failed_produces += 1
         self.topics[topic].note_refused()
         self.on_error(ApiKey.PRODUCE, code)
 
     def on_fetched(self, answer: tuple[Iterable[FetchedTopic], object]) -> None:
-        """A fetch is answered with these partitions' records (and what else is in its answer)."""
+        """Count the fetched partitions of a response."""
         for name, topic_id, partitions in answer[0]:
             topic = self.topics[self.topic_name(topic_id) if name is None else name]
             for partition in partitions:
@@ -134,7 +135,7 @@ class BrokerCounters:
             topic.fetches += len(partitions)
 
     def store(self) -> None:
-        """Write what was counted into the stats file."""
+        """Write the counts into the stats file."""
         counts = self.stats.counts
         self._sum_up()
         for api_key, slot in self.request_slots.items():
@@ -188,9 +189,9 @@ def open_counters(
     wall_ms: WallMs,
     apis: Iterable[ApiKey | OwnApiKey],
 ) -> BrokerCounters | None:
-    """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
+    """The counters in `broker-<id>.stats` of the run directory; None if nothing is to be counted.
 
-    Where the file cannot be made (disk full), they are kept in memory, which nobody else can read.
+    If the file cannot be created (disk full), they are kept in memory that nobody else can read.
     """
     if not is_enabled:
         return None
@@ -204,7 +205,7 @@ def open_counters(
 
 
 def isr_counter(counters: BrokerCounters | None) -> Callable[[int], None]:
-    """Counts changes of ISRs, told by how many members each grows; with None it counts nothing."""
+    """A function that counts ISR changes by the number of members gained; None counts nothing."""
 
     def count(growth: int) -> None:
         if counters is not None:

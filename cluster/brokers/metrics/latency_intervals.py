@@ -1,11 +1,11 @@
-"""How long the requests of each interval took, from totals that only grow. Pure."""
+"""The times of each interval's requests, derived from totals that only grow. Pure."""
 
 from cluster.brokers.metrics.records import LatencyFigures
 from cluster.brokers.metrics.request_times import RequestTimes
 
 
 class LatencyIntervals:
-    """Owned by the broker's thread. Constant work for each API that had requests."""
+    """Owned by the broker's thread. Does constant work for each API that had requests."""
 
     def __init__(self, times: RequestTimes) -> None:
         self._times = times
@@ -13,8 +13,10 @@ class LatencyIntervals:
         """By API key: the total time and the buckets as of the last call."""
 
     def take(self) -> list[LatencyFigures]:
-        """Of the APIs with timed requests since the last call: the whole time from their arrival
-        to the last byte of their answers."""
+        """The figures of APIs with timed requests since the last call.
+
+        They cover the time from a request's arrival to the last byte of its response.
+        """
         found = []
         for api, name, totals in self._times.take_grown():
             before = self._before.get(api) or [0] * len(totals)

@@ -1,5 +1,5 @@
-"""Samples the broker a few times a second: gauges and client rows into the stats file; once per
-interval the metric records into their topic. Decides nothing and changes nothing of the broker.
+"""Samples the broker a few times a second: gauges and client rows for the stats file, and once per
+interval the metric records for their topic. It changes nothing in the broker.
 """
 
 from collections.abc import Iterator
@@ -48,35 +48,35 @@ from cluster.runtime.slices import Slices
 TICK_MS: Final = 250
 _STEPS_AT_ONCE: Final = 4
 DRAINED_PER_TICK: Final = 512
-"""Clients whose usage is written; of more the others wait for the next tick, so that this takes a
-tenth of the thread at most."""
+"""Clients whose usage is written per tick; the rest waits for the next tick, so that this takes at
+most a tenth of the thread."""
 _DRAINED_PER_STEP: Final = 16
 _REFRESHED_PER_TICK: Final = 64
-"""Clients without requests whose falling rate is followed, so that a tick stays short."""
+"""Idle clients whose falling rate is updated per tick; the bound keeps a tick short."""
 _RECORDS_PER_STEP: Final = 50
 _RECORDS_PER_BATCH: Final = 200
 """A batch is built in one step."""
 
 
 class ClientConnections(Protocol):
-    """What is counted of the broker's client connections."""
+    """The figures of the broker's client connections."""
 
     accepted_count: int
     failed_count: int
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         ...
 
     def muted_count(self, reason: int) -> int:
-        """How many connections are not read for this reason."""
+        """The number of connections muted for this reason."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the publisher samples."""
+    """The parts that the publisher samples."""
 
     clients: ClientConnections
     partitions: PartitionTable
@@ -110,7 +110,7 @@ class MetricPublisher:
         wall_ms: WallMs,
         slices: Slices,
     ) -> None:
-        """`topic` None: no records are written. The first interval begins now."""
+        """With `topic` None no records are written. The first interval begins now."""
         self._local_id = local_id
         self._counters = counters
         self._stats = counters.stats
@@ -121,27 +121,27 @@ class MetricPublisher:
         self._client_rows = ClientRows(counters.stats, watched.connected)
         self._quotas_version = -1
         self._is_written = True
-        """All of the last tick's rows are in the file."""
+        """Whether all rows of the last tick are in the file."""
         self._latencies = LatencyIntervals(counters.times)
         self._topics = TopicIntervals(counters.topics, now_ms, wall_ms)
         self._is_publishing = False
-        """The work of the last interval is not over: the next one waits for it."""
+        """Whether the last interval is still being published; the next one waits for it."""
         self._heap_trim = HeapTrim()
-        """Of what is kept of clients: after many of them have come and gone."""
+        """Returns memory of clients to the system after many of them have come and gone."""
         self._idle_ns = watched.time.idle_ns
         self._published_ms = now_ms
         self._published_counts: dict[str, int] = {}
         self._count_changes()
 
     def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
-        """Write the stats file; when an interval is over, its records too."""
+        """Write the stats file and, at the end of an interval, its records."""
         self._counters.store()
         if self._is_written:
             self._is_written = False
             self._slices.start(self._write_client_rows(now_ms, wall_ms), _STEPS_AT_ONCE)
         self._stats.write_time(wall_ms, now_ms)
         elapsed_ms = now_ms - self._published_ms
-        # Half a tick early rather than half a tick late: the mean is the interval.
+        # Half a tick early rather than late, so that the mean is the interval.
         if elapsed_ms >= self._interval_ms - TICK_MS // 2 and not self._is_publishing:
             self._is_publishing = True
             self._published_ms = now_ms
@@ -293,7 +293,9 @@ class MetricPublisher:
         self._topic.send(batch)
 
     def _topic_records(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Iterator[MetricRecord | None]:
-        """Those that are due; None for each topic of which none is, as that was work too."""
+        """The records that are due; None for each topic without one, since looking at it was work,
+        too.
+        """
         for due in self._topics.look(now_ms, wall_ms):
             if due is None:
                 yield None
@@ -314,7 +316,7 @@ class MetricPublisher:
         return values
 
     def _count_changes(self) -> dict[str, int]:
-        """By how much each counter grew since the last call."""
+        """The increase of each counter since the last call."""
         counts, slots = self._stats.counts, self._counters.slots
         now = {m.key: counts[slots[m.key]] for m in BROKER_METRICS if m.is_rate}
         before, self._published_counts = self._published_counts, now

@@ -1,6 +1,6 @@
-"""The JSON records of `__cluster_metrics`: of brokers, clients' quotas, groups, topics, events.
+"""The JSON records of `__cluster_metrics`: brokers, clients' quotas, groups, topics, events.
 
-Pure. The fields are described in docs/metrics.md, which names this module as their source.
+Pure. docs/metrics.md describes the fields.
 """
 
 import json
@@ -27,24 +27,30 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> MetricRecord:
     """A record of kind `quota`; `wall_ms` is the end of the interval."""
     values = {name: getattr(usage, name) for name in USAGE_FIELDS}
-    for name in ("limit", "usage", "rate"):  # readers take a column's type from any of its values
+    for name in (
+        "limit",
+        "usage",
+        "rate",
+    ):  # a reader infers a column's type from any of its values
         if values[name] is not None:
             values[name] = float(values[name])
     return _record(_head("quota", broker, wall_ms, interval_ms) | values)
 
 
 class PartitionLag(NamedTuple):
-    """How far a group is behind in one partition."""
+    """A group's lag in one partition."""
 
     partition: int
     log_end: int | None
-    """The high watermark, as consumers see the end; None while no leader has said it."""
+    """The high watermark, which is the end for consumers; None until a leader has reported it."""
     committed: int
 
     @property
     def lag(self) -> int | None:
-        """Records that the group has not committed. None if the end is not known. Never below 0:
-        Kafka's tool shows a negative one where a log was cut, or deleted and made again."""
+        """The records that the group has not committed; None if the end is unknown.
+
+        Never below 0: Kafka's tool shows a negative lag after a log was truncated or recreated.
+        """
         return None if self.log_end is None else max(0, self.log_end - self.committed)
 
 
@@ -56,7 +62,7 @@ def lag_records(
     topic: str,
     partitions: Iterable[PartitionLag],
 ) -> list[MetricRecord]:
-    """Records of kind `lag`, one for each partition of the topic: a microsecond each."""
+    """A record of kind `lag` for each partition of the topic, at about a microsecond each."""
     names = {"group": group, "topic": topic}
     head = _encode(_head("lag", broker, wall_ms, interval_ms) | names)[:-1]
     rows = [
@@ -72,7 +78,7 @@ def _number(value: int | None) -> str:
 
 
 class TopicFigures(NamedTuple):
-    """The fields of a record of kind `topic`, with their names there (docs/metrics.md)."""
+    """The fields of a record of kind `topic` (docs/metrics.md)."""
 
     topic: str
     bytes_in: int
@@ -88,7 +94,7 @@ class TopicFigures(NamedTuple):
 
 
 class LatencyFigures(NamedTuple):
-    """The fields of a record of kind `latency`, with their names there (docs/metrics.md)."""
+    """The fields of a record of kind `latency` (docs/metrics.md)."""
 
     api: str
     requests: int
@@ -97,7 +103,7 @@ class LatencyFigures(NamedTuple):
 
 
 class GroupFigures(NamedTuple):
-    """The fields of a record of kind `group`, with their names there (docs/metrics.md)."""
+    """The fields of a record of kind `group` (docs/metrics.md)."""
 
     group: str
     type: str
@@ -115,26 +121,22 @@ class GroupFigures(NamedTuple):
 def group_record(
     broker: int, wall_ms: WallMs, interval_ms: int, figures: GroupFigures
 ) -> MetricRecord:
-    """A record of kind `group`."""
     return _record(_head("group", broker, wall_ms, interval_ms) | figures._asdict())
 
 
 def topic_record(
     broker: int, wall_ms: WallMs, interval_ms: int, figures: TopicFigures
 ) -> MetricRecord:
-    """A record of kind `topic`."""
     return _record(_head("topic", broker, wall_ms, interval_ms) | figures._asdict())
 
 
 def latency_record(
     broker: int, wall_ms: WallMs, interval_ms: int, figures: LatencyFigures
 ) -> MetricRecord:
-    """A record of kind `latency`."""
     return _record(_head("latency", broker, wall_ms, interval_ms) | figures._asdict())
 
 
 def event_record(broker: int, wall_ms: WallMs, interval_ms: int, event: Event) -> MetricRecord:
-    """A record of kind `event`."""
     return _record(
         _head("event", broker, wall_ms, interval_ms)
         | {
@@ -149,7 +151,7 @@ def event_record(broker: int, wall_ms: WallMs, interval_ms: int, event: Event) -
 def broker_record(
     broker: int, wall_ms: WallMs, interval_ms: int, values: Mapping[str, float]
 ) -> MetricRecord:
-    """A record of kind `broker`: rates are per second, gauges are present values."""
+    """A record of kind `broker`: rates are per second, gauges are current values."""
     return _record(_head("broker", broker, wall_ms, interval_ms) | {"values": dict(values)})
 
 

@@ -1,6 +1,6 @@
-"""What is seen of the replicas of a broker, and by the controller of all partitions, in steps.
+"""Reads figures of a broker's replicas and, on the controller, of all partitions, in steps.
 
-Pure: it looks, and changes nothing.
+It changes nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ _PARTITIONS_PER_STEP: Final = 64
 
 
 class ReplicaFigures:
-    """One look at the replicas of a broker; complete when the steps of `look` have ended."""
+    """One pass over the replicas of a broker; complete when the steps of `look` have ended."""
 
     def __init__(self) -> None:
         self.by_topic: dict[str, list[int]] = {}
-        """For each topic with a replica here the numbers of GAUGES."""
+        """The numbers of GAUGES for each topic with a replica here."""
 
     def look(self, partitions: Iterable[Partition]) -> Iterator[None]:
-        """Look at them, some in each step."""
+        """Read all replicas, some in each step."""
         for count, partition in enumerate(partitions, 1):
             if count % _PARTITIONS_PER_STEP == 0:
                 yield
@@ -30,7 +30,7 @@ class ReplicaFigures:
                 numbers[at] += number
 
     def total(self, key: str) -> int:
-        """The sum over all topics of one of GAUGES."""
+        """The sum of one of GAUGES over all topics."""
         at = GAUGES.index(key)
         return sum(numbers[at] for numbers in self.by_topic.values())
 
@@ -55,18 +55,18 @@ def figures_of(partition: Partition) -> Sequence[int]:
 
 
 class ClusterFigures:
-    """One look at all partitions, as the controller counts them."""
+    """One pass over all partitions, as the controller counts them."""
 
     def __init__(self) -> None:
         self.topics = 0
         self.partitions = 0
         self.offline = 0
-        """Without a leader."""
+        """Partitions without a leader."""
         self.imbalanced = 0
-        """Led by another than their first replica."""
+        """Partitions whose leader is not their first replica."""
 
     def look(self, topics: Iterable[TopicState]) -> Iterator[None]:
-        """Look at them, some in each step."""
+        """Read all partitions, some in each step."""
         for topic in topics:
             self.topics += 1
             for state in list(topic.partitions.values()):

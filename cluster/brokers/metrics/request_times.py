@@ -1,8 +1,7 @@
-"""How many requests there are, how long they take, and which part of that is due to what: Kafka's
-RequestMetrics.
+"""Counts and times requests, divided into the parts of Kafka's RequestMetrics.
 
-Timing one takes some 2 us, so under load only a sample is timed (docs/decisions/038). Pure, apart
-from stores into the stats file's memory.
+Timing a request takes some 2 us, so under load only a sample is timed (docs/decisions/038). Pure,
+apart from stores into the stats file's memory.
 """
 
 from collections.abc import Iterable
@@ -15,7 +14,8 @@ from cluster.metrics.stats_layout import HISTOGRAM_NUMBERS, PARTS
 from cluster.protocol.api import ApiKey, OwnApiKey
 
 TIMED_MAX: Final = 64
-"""Of one kind of request in a tick (a quarter of a second): from then on a smaller share is."""
+"""Requests of one kind that are timed per tick (a quarter of a second); beyond that a smaller share
+is."""
 _TIMED_FEW: Final = TIMED_MAX // 8
 _STEP: Final = 4
 WEIGHT_MAX: Final = _STEP**4
@@ -25,8 +25,8 @@ _LAST: Final = BUCKETS - 1
 class RequestKind:
     """Requests of one API in one version: counts them, and chooses those to be timed.
 
-    On the path of each request this is one call, `tickets.pop()`: what was handed out and is not
-    there any more is the count.
+    On the path of each request this is one call, `tickets.pop()`; the tickets handed out and gone
+    give the count.
     """
 
     __slots__ = ("_filled", "_place", "_taken", "_timed", "api", "tickets", "weight")
@@ -34,18 +34,18 @@ class RequestKind:
     def __init__(self, api: int) -> None:
         self.api = api
         self.tickets = [True]
-        """The last one is the next request's: whether it is to be timed. `on_timed` fills it up
-        then, so it is never empty when a request comes."""
+        """The last ticket says whether the next request is to be timed. `on_timed` refills the
+        list, so it is never empty when a request comes."""
         self.weight = 1
-        """For how many requests one that is chosen stands."""
+        """How many requests a timed one stands for."""
         self._place = 0
         self._filled = 1
         self._taken = 0
         self._timed = 0
-        """Since the weight was changed, or the tick began."""
+        """Since the weight was changed, or since the tick began."""
 
     def on_timed(self) -> int:
-        """The request whose ticket was True is timed. Returns how many it stands for."""
+        """Time the request whose ticket was True. Returns how many requests it stands for."""
         weight = self.weight
         self._timed += 1
         if self._timed > TIMED_MAX and weight < WEIGHT_MAX:
@@ -55,7 +55,7 @@ class RequestKind:
         return weight
 
     def take_count(self) -> int:
-        """How many requests there were since the last call; at the end of each tick."""
+        """The number of requests since the last call; called at the end of each tick."""
         taken = self._filled - len(self.tickets)
         count = taken - self._taken
         self._taken = taken
@@ -73,7 +73,7 @@ class RequestKind:
         self._fill()
 
     def _fill(self) -> None:
-        # Of each `weight` requests one, at another place each time, as clients have rhythms too.
+        # One of `weight` requests at a random place, since clients have rhythms of their own.
         place = (self._place + 5) % self.weight
         distance = self.weight + place - self._place
         self._place = place
@@ -83,7 +83,7 @@ class RequestKind:
 
 
 class RequestTimes:
-    """Owned by the broker's thread. Totals since it began, by API."""
+    """Owned by the broker's thread. Totals by API since the broker's start."""
 
     def __init__(self, stats: MmapStats, apis: Iterable[ApiKey | OwnApiKey]) -> None:
         self._stats = stats
@@ -92,7 +92,7 @@ class RequestTimes:
         self._numbers = {api: [0] * (PARTS * HISTOGRAM_NUMBERS) for api in self._rows}
         self._changed: set[int] = set()
         self._grown: set[int] = set()
-        """Those that have changed since `take_grown`."""
+        """The APIs that have changed since `take_grown`."""
 
     def note(
         self,
@@ -106,9 +106,10 @@ class RequestTimes:
         sending_ns: int,
         sent_ns: int,
     ) -> None:
-        """A request that was chosen, and stands for `weight`, is over. Monotonic times: it had
-        arrived, the thread began with it, had no more to do for now, had its answer, tried to send
-        that first, had sent it.
+        """Add a finished request that stands for `weight` requests.
+
+        Monotonic times: it arrived, the thread began it, the thread had no more to do for now, the
+        response was complete, it was first sent, all of it was sent.
         """
         self._changed.add(api)
         numbers = self._numbers[api]
@@ -132,15 +133,17 @@ class RequestTimes:
             at += HISTOGRAM_NUMBERS
 
     def store(self) -> None:
-        """Write what has changed into the stats file; at the end of each tick."""
+        """Write changed times into the stats file; called at the end of each tick."""
         for api in self._changed:
             self._stats.write_times(self._rows[api], self._numbers[api])
         self._grown |= self._changed
         self._changed.clear()
 
     def take_grown(self) -> list[tuple[int, str, list[int]]]:
-        """Key, name and the numbers of the total time of APIs with timed requests since the last
-        call, as of the last `store`: the sum in us, then how many requests fell into each bucket.
+        """The APIs with timed requests since the last call, as of the last `store`.
+
+        Of each: key, name, and the numbers of its total time, that is the sum in us and the number
+        of requests in each bucket.
         """
         grown, self._grown = self._grown, set()
         return [

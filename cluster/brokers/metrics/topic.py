@@ -1,8 +1,9 @@
-"""The topic `__cluster_metrics`: its creation, and the way of this broker's records into it.
+"""The topic `__cluster_metrics`: its creation, and this broker's appends to it.
 
-A broker's records go to partition `broker id % partitions`, so that they stay in order. Its leader
-appends them; another broker hands it the batch over the control link. They take no part in quotas.
-At most once: a batch is sent again only when it was certainly not appended.
+A broker's records go to partition `broker id % partitions`, so that they stay in order. The
+partition's leader appends them; another broker sends it the batch over the control link. They take
+no part in quotas. Delivery is at most once: a batch is retried only if it was certainly not
+appended.
 """
 
 import logging
@@ -28,40 +29,41 @@ log = logging.getLogger(__name__)
 
 
 BATCH_MAX_BYTES: Final = 512 << 10
-"""No batch is larger, compressed or not."""
+"""The upper bound of a batch's size, compressed or not."""
 RECORD_MAX_BYTES: Final = 256 << 10
-"""A larger value is dropped, since readers refuse it: one with two names of 32 KB each that are all
-control characters, which JSON writes with six bytes each."""
+"""A larger value is dropped, since readers refuse it. It takes two names of 32 KB in control
+characters, each of which JSON writes with six bytes."""
 _RECORD_OVERHEAD_BYTES: Final = 40
-"""Of each record beside key and value: one byte, and up to seven numbers of up to 5 bytes."""
+"""Bytes of each record beside key and value: one, and up to seven numbers of up to 5 bytes."""
 _BATCH_OVERHEAD_BYTES: Final = 1024
-"""The header, and what LZ4 adds to bytes that it cannot compress."""
+"""The header, and the growth of bytes that LZ4 cannot compress."""
 _REPLICAS_MAX: Final = 3
 CONFIGS: Final = {
     "retention.ms": str(24 * 60 * 60 * 1000),
-    # Records go a segment at a time, so a segment must not hold the records of days.
+    # Retention removes whole segments, so a segment must not hold the records of days.
     "segment.ms": str(30 * 60 * 1000),
     "retention.bytes": str(1 << 30),
     "segment.bytes": str(64 << 20),
     "cleanup.policy": "delete",
     # Readers compare the timestamp of a record with the time in its value.
     "message.timestamp.type": "CreateTime",
-    # One record can make windows of its hour, so those that clients may write are of that day.
+    # One record can create windows of its hour, so clients may only write records of that day.
     "message.timestamp.before.max.ms": str(24 * 60 * 60 * 1000),
     "max.message.bytes": str(BATCH_MAX_BYTES),
 }
-"""Of the topic when it is created: each partition keeps a day, and half an hour at most, but no
-more than 1 GiB, and a segment at most."""
+"""The configs of a new topic: each partition keeps a day and half an hour at most, and at most 1
+GiB and a segment."""
 _SETTLED_AFTER_MS: Final = 1_500
-"""How long the set of brokers must have been the same: they do not all register at once."""
+"""How long the set of brokers must be stable: they do not all register at once."""
 _CREATE_TIMEOUT_MS: Final = 10_000
 _SEND_TIMEOUT_MS: Final = 30_000
 """Above replica.lag.time.max.ms: a batch may wait that long for a replica that has stopped."""
 _BATCHES_MAX: Final = 128
-"""What waits for a leader is bounded: the oldest batch is dropped first. Enough for a minute of
-one batch a second, and for 10,000 records of lag, which come in 50."""
+"""Batches that may wait for a leader; the oldest is dropped first.
+
+Enough for a minute of one batch a second, and for 10,000 records of lag, which make 50 batches."""
 _WAITING_MAX_BYTES: Final = 16 << 20
-"""The same of their bytes: records of clients may have long names."""
+"""The bytes that may wait for a leader: records may contain long client names."""
 _RECORDS_PER_BATCH: Final = 500
 """About 200 KB; less when it is compressed."""
 _LASTING: Final = frozenset(
@@ -72,10 +74,10 @@ _LASTING: Final = frozenset(
         ErrorCode.message_too_large,
     }
 )
-"""Refusals of the batch itself, which another attempt would meet too: somebody may have given the
-topic other configs than it was created with."""
+"""Errors that another attempt would also meet, for instance because somebody changed the configs of
+the topic."""
 _CODEC: Final = Compression.LZ4
-"""Records repeat each other's words: a tenth of the bytes, for some 0.3 ms a batch."""
+"""Records repeat each other's words: compression leaves a tenth, for some 0.3 ms per batch."""
 
 
 class MetricTopic:
@@ -102,12 +104,13 @@ class MetricTopic:
         self.dropped_count = 0
         """Records that will never be in the topic."""
         self._refusal = ErrorCode.none
-        """Why the last batch was not written, or the topic not made; each reason is logged once."""
+        """Why the last batch was not written or the topic not created; each reason is logged
+        once."""
 
     # -- creation --------------------------------------------------------------------------------
 
     def create_if_missing(self, controller: ControllerRequests, default_replicas: int) -> None:
-        """On the controller, once its brokers are there: create the topic unless it exists."""
+        """Create a missing topic on the controller, once its brokers have registered."""
         now_ms = self._loop.now_ms
         brokers = frozenset(self._metadata.brokers)
         if brokers != self._brokers:
@@ -123,7 +126,7 @@ class MetricTopic:
             return
         self._is_creating = True
         ids = sorted(brokers)
-        # Partition p is led by the p-th broker, so records seldom travel.
+        # Partition p is led by the p-th broker, so that records seldom leave their broker.
         assignment = {
             p: tuple(ids[(p + r) % len(ids)] for r in range(replicas)) for p in range(len(ids))
         }
@@ -177,7 +180,7 @@ class MetricTopic:
             yield part
 
     def flush(self) -> None:
-        """Append the waiting batches, here or at a peer, in order, as long as there is a leader."""
+        """Append the waiting batches in order, here or at a peer, as long as there is a leader."""
         while self._waiting and not self._in_flight:
             topic = self._metadata.topics.get(METRICS_TOPIC)
             if topic is None or not topic.partitions:
@@ -194,7 +197,7 @@ class MetricTopic:
                 return
 
     def on_request(self, request: ProduceMetrics, reply: Reply) -> None:
-        """A peer's batch, for a partition that it believes this broker leads."""
+        """Append a peer's batch to a partition that this broker leads as far as the peer knows."""
 
         def on_outcome(outcome: AppendOutcome) -> None:
             if outcome.code is ErrorCode.none:
@@ -210,7 +213,7 @@ class MetricTopic:
         self._internal.append(partition, memoryview(request.batch), on_outcome)
 
     def _append(self, number: int) -> bool:
-        """Append the oldest batch here; False where it has to wait for another leader."""
+        """Append the oldest batch here; False if it has to wait for another leader."""
         batch, count = self._waiting.popleft()
         self._in_flight = True
 
@@ -226,7 +229,7 @@ class MetricTopic:
             ):
                 log.warning("cannot write metric records: %s", outcome.detail)
             if outcome.is_appended:
-                self.dropped_count += count  # it may yet be committed: not again
+                self.dropped_count += count  # it may still be committed: not retried
             elif is_lasting:
                 self.dropped_count += count
                 self.flush()
@@ -244,9 +247,9 @@ class MetricTopic:
         def on_reply(answer: Acknowledged | Refusal | None) -> None:
             self._in_flight = False
             if answer is None:
-                self.dropped_count += count  # it may have been appended: not again
+                self.dropped_count += count  # it may have been appended: not retried
             elif isinstance(answer, Refusal):
-                self.dropped_count += count  # whoever leads next would refuse it as well
+                self.dropped_count += count  # the next leader would refuse it as well
             elif answer.code is not ErrorCode.none:
                 self._waiting.appendleft((batch, count))  # the next call tries the next leader
                 return

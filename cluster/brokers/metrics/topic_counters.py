@@ -1,6 +1,6 @@
-"""What is counted of each topic: traffic by requests, sizes and states by looking at its replicas.
+"""Counters of each topic: traffic from requests, sizes and states from its replicas.
 
-Bounded by the stats file's places for topics: what has none is added up under `_other`. Pure, apart
+The rows of the stats file bound them: topics without a row are added up under `_other`. Pure, apart
 from stores into the file's memory.
 """
 
@@ -15,14 +15,14 @@ from cluster.metrics.stats_layout import MetricKind
 from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
 
 GAUGES: Final = tuple(m.key for m in TOPIC_METRICS if m.kind is MetricKind.GAUGE)
-"""Keys of what is looked at, in the order in which `set_gauges` takes them."""
+"""Keys of the sampled gauges, in the order in which `set_gauges` takes them."""
 _NOTHING: Final = (0,) * len(GAUGES)
 OWN_TOPICS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
-"""What brokers append to themselves, which is no client's traffic."""
+"""Topics that brokers write themselves, which is no client traffic."""
 
 
 class TopicCounters:
-    """One topic, or all those without a place. Totals since it got its place."""
+    """One topic, or all topics without a row. Totals count from when it got its row."""
 
     __slots__ = (
         "_bytes_out_taken",
@@ -49,7 +49,7 @@ class TopicCounters:
         self.produces = 0
         self.failed_produces = 0
         self.fetches = 0
-        """Counted for each request: that they have changed is found out by `take_fetched`."""
+        """Counted for each request; `take_fetched` detects the change."""
         self.failed_fetches = 0
         self._bytes_out_taken = 0
         self._fetches_taken = 0
@@ -57,19 +57,19 @@ class TopicCounters:
         self.is_changed = True
 
     def note_appended(self, batches: int, size_bytes: int, messages: int) -> None:
-        """Clients' batches were appended."""
+        """Count batches appended for clients."""
         self.produces += batches
         self.bytes_in += size_bytes
         self.messages_in += messages
         self.is_changed = True
 
     def note_refused(self) -> None:
-        """A batch of a client was not appended."""
+        """Count a client's batch that was not appended."""
         self.failed_produces += 1
         self.is_changed = True
 
     def take_fetched(self) -> int:
-        """Bytes that clients fetched since the last call."""
+        """The bytes that clients have fetched since the last call."""
         if self.fetches == self._fetches_taken:
             return 0
         size_bytes = self.bytes_out - self._bytes_out_taken
@@ -79,7 +79,7 @@ class TopicCounters:
         return size_bytes
 
     def values(self) -> tuple[int, ...]:
-        """In the order of TOPIC_METRICS."""
+        """The values in the order of TOPIC_METRICS."""
         return (
             self.bytes_in,
             self.messages_in,
@@ -93,8 +93,8 @@ class TopicCounters:
 
 
 class TopicTable(dict[str | None, TopicCounters]):
-    """By the name of a topic. Looking up one that is not known yet gives it a place, if the cluster
-    has such a topic and a place is free. Owned by the broker's thread.
+    """Counters by topic name. Looking up an unknown name assigns a row to it, if the cluster has
+    such a topic and a row is free. Owned by the broker's thread.
     """
 
     def __init__(self, stats: MmapStats) -> None:
@@ -103,16 +103,16 @@ class TopicTable(dict[str | None, TopicCounters]):
         self._free = list(range(stats.topic_capacity - 1, 0, -1))
         self.other = TopicCounters(OTHER, 0)
         self.other.is_changed = False
-        """Takes what has no place, and a topic of that name."""
+        """Counts topics without a row, and a topic of that name."""
         self._unknown = TopicCounters("", -1)
-        """Takes what no topic of the cluster is meant by; never stored."""
+        """Counts names that are no topics of the cluster; never stored."""
         self._placed: dict[str, TopicCounters] = {}
         self._grown: dict[AppendCounts, str] = {}
         """Counts of partitions with batches that are not summed up, and their topics."""
         self.known: Container[str | None] = ()
         """The topics of the cluster."""
         self.bytes_in = 0
-        """Of all topics, as of the last `sum_up`."""
+        """The bytes of all topics, as of the last `sum_up`."""
         self.messages_in = 0
         self.bytes_out = 0
         self.without_row_count = 0
@@ -147,12 +147,12 @@ class TopicTable(dict[str | None, TopicCounters]):
             self.bytes_out += counters.take_fetched()
 
     def with_place(self) -> list[TopicCounters]:
-        """All topics that are counted by themselves, and the others as one."""
+        """All topics with a row, and the others as one."""
         return [self.other, *self._placed.values()]
 
     def set_gauges(self, gauges: Mapping[str, Sequence[int]]) -> None:
-        """What was seen of the replicas here, by topic. Topics without any that the cluster does
-        not have either lose their places.
+        """Set the gauges by topic. Topics that have no replica here and are not in the cluster lose
+        their rows.
         """
         gone = [n for n in self._placed if n not in gauges and n not in self.known]
         if gone:
@@ -163,7 +163,7 @@ class TopicTable(dict[str | None, TopicCounters]):
             self._stats.free_topic(counters.index)
         if gone:
             self.clear()
-            self.update(self._placed)  # others that had no place may get one
+            self.update(self._placed)  # others that had no row may get one
         others = list(_NOTHING)
         seen = set()
         for name, values in gauges.items():
@@ -184,7 +184,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         self.without_row_count = len(self) - len(self._placed)
 
     def store(self) -> None:
-        """Write what has changed into the stats file."""
+        """Write changed values into the stats file."""
         for counters in self.with_place():
             if counters.is_changed:
                 counters.is_changed = False

@@ -1,4 +1,4 @@
-"""What each topic had in an interval, from totals that only grow. Pure."""
+"""Each topic's figures in an interval, derived from totals that only grow. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -13,11 +13,11 @@ from cluster.brokers.metrics.topic_counters import (
 from cluster.model.clocks import MonotonicMs, WallMs
 
 UNCHANGED_MS: Final = 50_000
-"""A topic of which nothing changes is told of at the first look after so long: so in every minute
-a record of it begins."""
+"""An unchanged topic gets a record at the first look after this time, so that a record begins in
+every minute."""
 OWN_MS: Final = 9_500
-"""The same where only the size of one of the brokers' own topics has changed: the metrics topic
-grows with every interval, which needs no record each time."""
+"""As UNCHANGED_MS, if only the size of one of the brokers' own topics has changed: the metrics
+topic grows in every interval, which needs no record each time."""
 _GAUGES: Final = tuple(GAUGES.index(key) for key in ("Size", "PartitionCount", "LeaderCount"))
 _NO_REPLICAS: Final = (0,) * len(_GAUGES)
 _NO_TRAFFIC: Final = (0,) * 7
@@ -30,7 +30,7 @@ class _Moment(NamedTuple):
 
 
 class DueTopic(NamedTuple):
-    """What a record tells of a topic, and of which time: the interval that ends then."""
+    """The figures of a topic's record, and the length of the interval that ends then."""
 
     figures: TopicFigures
     wall_ms: WallMs
@@ -38,9 +38,11 @@ class DueTopic(NamedTuple):
 
 
 class TopicIntervals:
-    """Which topics need a record: those where something has changed, of the interval; the others
-    once a minute, of the whole time since their last one. So the records of a topic with a replica
-    here cover its time without gaps. Owned by the broker's thread.
+    """Decides which topics need a record.
+
+    Topics that have changed get one for the interval, the others once a minute one for the whole
+    time since their last record. So the records of a topic with a replica here cover its time
+    without gaps. Owned by the broker's thread.
     """
 
     def __init__(self, table: TopicTable, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
@@ -57,7 +59,7 @@ class TopicIntervals:
         for counters in self._table.with_place():
             told = before.pop(counters.name, None)
             if told is not None and told.counters is not counters:
-                yield from told.due(began, now, _NO_REPLICAS)  # deleted, and made again
+                yield from told.due(began, now, _NO_REPLICAS)  # deleted and recreated
                 told = None
             told = told or _Told(counters, began.now_ms)
             self._told[counters.name] = told
@@ -68,7 +70,7 @@ class TopicIntervals:
 
 
 class _Told:
-    """A topic as it was told of last."""
+    """A topic as of its last record."""
 
     __slots__ = ("_counts", "_gauges", "_is_own", "_since_ms", "_told", "counters")
 
@@ -78,13 +80,14 @@ class _Told:
         self._gauges: tuple[int, ...] = _NO_REPLICAS
         self._is_own = counters.name in OWN_TOPICS
         self._since_ms = since_ms
-        """Up to where records tell of it."""
+        """The end of the time that its records cover."""
         self._told = _NO_REPLICAS
         """The gauges of the last record."""
 
     def due(self, began: _Moment, now: _Moment, gauges: tuple[int, ...]) -> list[DueTopic]:
-        """The records to write now: up to two, one of its rest until the last look and one of the
-        interval since then."""
+        """The records to write now: up to two, one for the idle time until the last look and one
+        for the interval since then.
+        """
         counts = _counts_of(self.counters)
         grown = tuple(new - old for new, old in zip(counts, self._counts, strict=True))
         former, self._counts, self._gauges = self._gauges, counts, gauges

@@ -1,1 +1,1 @@
-"""Mutes the connections of throttled clients, and watches who keeps quiet."""
+"""Mutes the connections of throttled clients, and watches whether they pause."""

@@ -1,10 +1,10 @@
-"""What is known of clients apart from their usage: connections, software, whether they keep quiet.
+"""Facts about clients beside their usage: connections, software, and whether they pause.
 
-A client that honours throttling (KIP-219) sends nothing on a connection while that is muted for a
-quota. Only watched, never acted upon. Requests that were under way when the mute began look like
-disobedience, but each of them is a mute of its own later, in which nothing comes: so of a client
-that pauses at least half of the mutes are quiet, and of one that does not hardly any.
-Pure: told of connections and mutes by those who drive them.
+A client that honors throttling (KIP-219) sends nothing on a connection while it is muted for a
+quota. This is only watched, never acted upon. Requests in flight when a mute begins look like a
+violation, but each of them leads to another mute later, in which nothing comes. So at least half of
+the mutes of a client that pauses are quiet, and hardly any of one that does not. Pure: the callers
+report connections and mutes.
 """
 
 from collections.abc import Iterable
@@ -15,34 +15,34 @@ from cluster.model.quota_pauses import NO_PAUSES, Pauses
 from cluster.model.quotas import QuotaKind
 
 CLIENTS_MAX: Final = 10_000
-"""Of clients without a connection: above this the tenth that came first is forgotten."""
+"""Clients without a connection that are remembered; above this the oldest tenth is forgotten."""
 TOLD_MS: Final = 10
-"""Shorter mutes say nothing: an answer may take as long to reach the client."""
+"""Shorter mutes are ignored: a response may take as long to reach the client."""
 
 _BITS: Final = {kind: 1 << number for number, kind in enumerate(QuotaKind)}
 
 _Key = tuple[str, str]
 """User, client id."""
 Software = tuple[str, str]
-"""Name and version, as ApiVersions tells them (KIP-511); empty where the client does not."""
+"""The name and version in ApiVersions (KIP-511); empty if the client sends none."""
 UNKNOWN: Final[Software] = ("", "")
 
 
 class ConnectedClient:
-    """One user and client id, as long as it has connections and for some time after."""
+    """One user and client id, kept while it has connections and for some time after."""
 
     __slots__ = ("_software", "connection_count", "newest", "pauses")
 
     def __init__(self) -> None:
         self.connection_count = 0
         self.newest: Connection | None = None
-        """The connection that came last, while it is open."""
+        """Its most recent connection, while that is open."""
         self.pauses: dict[QuotaKind, Pauses] = {}
         self._software = UNKNOWN
 
     @property
     def software(self) -> Software:
-        """What the newest connection that said so runs on."""
+        """The software of the most recent connection that named one."""
         newest = self.newest
         if newest is not None and newest.software != UNKNOWN:
             self._software = newest.software
@@ -50,7 +50,7 @@ class ConnectedClient:
 
 
 class _Link:
-    """One connection, counted for the client of its newest kind of request."""
+    """One connection, counted for the client of its latest requests."""
 
     __slots__ = ("early", "held", "key")
 
@@ -59,14 +59,14 @@ class _Link:
         self.held = 0
         """The kinds of quota for which it was muted, as bits: a set would take 200 bytes."""
         self.early = 0
-        """Those of them in which something came meanwhile."""
+        """The kinds for which requests came during a mute."""
 
 
 class ConnectedClients:
     """One per broker, used by its thread only.
 
-    Invariant: `connection_count` of a client is the number of open connections whose newest kind of
-    request was of it.
+    Invariant: `connection_count` of a client is the number of open connections whose latest
+    requests were the client's.
     """
 
     def __init__(self, clients_max: int = CLIENTS_MAX) -> None:
@@ -76,7 +76,7 @@ class ConnectedClients:
         self._clients_max = clients_max
 
     def on_request_kind(self, channel: Connection, user: str, client_id: str) -> None:
-        """A connection sends requests of this client from now on."""
+        """Note that a connection sends requests of this client from now on."""
         key = (user, client_id)
         link = self._links.get(channel)
         if link is None:
@@ -97,7 +97,7 @@ class ConnectedClients:
         self._changed[key] = None
 
     def on_closed(self, channel: Connection) -> None:
-        """A connection is closed; one that never sent a request is not known."""
+        """Note that a connection is closed; one that never sent a request is unknown."""
         link = self._links.pop(channel, None)
         if link is not None:
             self._leave(link.key, channel)
@@ -105,9 +105,9 @@ class ConnectedClients:
     def on_mute_over(
         self, channel: Connection, kind: QuotaKind, *, came: bool, waited: bool
     ) -> None:
-        """A mute of at least `TOLD_MS` has ended.
+        """Note that a mute of at least `TOLD_MS` has ended.
 
-        `came`: something did in the meantime; `waited`: something that had come before it.
+        `came`: a request arrived during the mute; `waited`: one had arrived before it.
         """
         link = self._links.get(channel)
         if link is None:
@@ -128,11 +128,11 @@ class ConnectedClients:
         self._changed[link.key] = None
 
     def get(self, user: str, client_id: str) -> ConnectedClient | None:
-        """A client; None if it has no connection, nor had one lately."""
+        """The client; None if it has no connection and has had none lately."""
         return self._clients.get((user, client_id))
 
     def take_changed(self) -> Iterable[_Key]:
-        """The clients of which something is different since the last call."""
+        """Remove and return the clients that have changed since the last call."""
         changed, self._changed = self._changed, {}
         return changed
 
@@ -140,7 +140,7 @@ class ConnectedClients:
         client = self._clients[key]
         client.connection_count -= 1
         if client.newest is channel:
-            _ = client.software  # kept for those who ask later
+            _ = client.software  # kept for later requests
             client.newest = None
         self._changed[key] = None
 

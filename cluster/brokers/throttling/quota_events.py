@@ -7,11 +7,13 @@ from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, KEY_OF_KIND, Limits, Name, QuotaEntity, QuotaKind
 
 OnQuotas = Callable[[QuotaEntity, Limits, Limits], None]
-"""Told of an entity that has other limits: those before, and those from now on."""
+"""Called with an entity whose limits change: the limits before and after."""
 
 
 def quota_noter(events: EventLog, is_noted: Callable[[], bool]) -> OnQuotas:
-    """Notes each change while `is_noted`: every broker learns of it, and one is to tell it."""
+    """A callback that notes each change while `is_noted`: every broker learns of it, one reports
+    it.
+    """
 
     def note(entity: QuotaEntity, before: Limits, now: Limits) -> None:
         changed = [kind for kind in QuotaKind if before.get(kind) != now.get(kind)]

@@ -1,7 +1,8 @@
-"""Enforces quotas as KIP-219 says: the answer goes at once and tells the delay, then the channel is
-not read until the delay is over, so a client that ignores it is held back all the same.
+"""Enforces quotas as in KIP-219.
 
-Delays are computed by `ClientQuotas`. Traffic between brokers uses other links and is not limited.
+The response is sent at once and contains the throttle time; then the channel is not read until that
+time is over, so that a client which ignores it is limited, too. `ClientQuotas` computes the delays.
+Traffic between brokers uses other links and is not limited.
 """
 
 from collections import deque
@@ -15,11 +16,11 @@ from cluster.model.clocks import MonotonicMs
 from cluster.quotas.account import Account, Delay
 
 _RELEASED_PER_STEP: Final = 16
-"""Channels that are looked at, or go on, before others have their turn."""
+"""Channels that are checked or released before other work has its turn."""
 
 
 class Timers(Protocol):
-    """What is used of the event loop."""
+    """The part of the event loop that is used here."""
 
     now_ms: MonotonicMs
 
@@ -33,7 +34,7 @@ class _Mute(NamedTuple):
     since_ms: int
     until_ms: int
     arrived_bytes: int
-    """What had come and was not received when the mute began."""
+    """Bytes that had arrived and were not received when the mute began."""
     timer: Cancellable
 
 
@@ -50,9 +51,7 @@ class QuotaThrottle:
         connected: ConnectedClients,
         start: Callable[[Iterator[None], int], None],
     ) -> None:
-        """`connected` is told who kept quiet while it was muted; `start` takes up work in steps,
-        and does so many of them at once (`Slices`).
-        """
+        """`connected` learns who paused while muted; `start` runs work in steps (`Slices`)."""
         self._timers = timers
         self._start = start
         self._due: deque[Connection] = deque()
@@ -62,16 +61,18 @@ class QuotaThrottle:
 
     @property
     def muted_count(self) -> int:
-        """How many channels are muted for a quota (Kafka's delay queue size)."""
+        """The number of channels muted for a quota (Kafka's delay queue size)."""
         return len(self._mutes)
 
     def respond(self, channel: Connection, buffers: "list[Outgoing] | None", delay: Delay) -> None:
-        """Answer the channel's request, and then do not read from it for the delay."""
+        """Send the response to the channel's request, then do not read from the channel for the
+        delay.
+        """
         if not channel.is_open:
             return
-        # Muted before the answer leaves: else the next request would be taken up at once.
+        # Muted before the response leaves; otherwise the next request would be handled at once.
         channel.mute(MuteReason.QUOTA)
-        # Before the answer leaves: the next request may be here as soon as that is sent.
+        # Before the response leaves: the next request may arrive as soon as it is sent.
         arrived_bytes = channel.arrived_bytes()
         channel.respond(buffers)
         now_ms = self._timers.now_ms
@@ -82,9 +83,9 @@ class QuotaThrottle:
     def on_limits_changed(
         self, refreshed: Callable[[Account, MonotonicMs], Account]
     ) -> Iterator[None]:
-        """Other limits are in force: channels that would wait less now are released sooner.
+        """Release channels sooner whose delay is shorter under new limits.
 
-        In steps, since there may be thousands. `refreshed` gives an account the limit of now.
+        Done in steps, since there may be thousands. `refreshed` gives an account its current limit.
         """
         for count, channel in enumerate(list(self._mutes), 1):
             if count % _RELEASED_PER_STEP == 0:
@@ -116,7 +117,7 @@ class QuotaThrottle:
         channel.on_close = lambda: self._forget(channel)
 
     def _on_due(self, channel: Connection) -> None:
-        """Thousands may be due at once when they share a budget: others have turns in between."""
+        """Release channels in steps: thousands that share a budget may be due at once."""
         self._due.append(channel)
         if len(self._due) == 1:
             self._start(self._release_due(), 0)
@@ -124,7 +125,8 @@ class QuotaThrottle:
     def _release_due(self) -> Iterator[None]:
         count = 0
         while self._due:
-            # It stays in the queue until it is released: nobody starts this again meanwhile.
+            # It stays in the queue until it is released, so that nobody starts this again
+            # meanwhile.
             self._release(self._due[0])
             self._due.popleft()
             count += 1
