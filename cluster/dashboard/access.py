@@ -1,8 +1,8 @@
-"""Who may ask the dashboard, and who may change something through it.
+"""Decides who may use the dashboard, and who may change something through it.
 
-Three checks in front of every route: the name of the host (a foreign page may have its own name
-resolve to this machine: DNS rebinding), the password where one is needed, and for whatever changes
-something a token that only the dashboard's own page knows (CSRF).
+Every route has three checks in front of it: the host name (a foreign page may let its own name
+resolve to this machine: DNS rebinding), the password if one is required, and for changes a token
+that only the dashboard's own page knows (CSRF).
 """
 
 import asyncio
@@ -24,7 +24,7 @@ TOKEN_HEADER: Final = "x-milena-token"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSAL_DELAY_S: Final = 0.5
 _WAITING_MAX: Final = 20
-"""So many wrong passwords wait for their answer at once; others are refused without waiting."""
+"""Wrong passwords that wait for their response at once; others are refused without waiting."""
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-security-policy": (
@@ -36,22 +36,25 @@ HEADERS: Final[Mapping[str, str]] = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Of every answer: nothing comes from elsewhere, and nothing is embedded elsewhere."""
+"""Headers of every response: nothing is loaded from elsewhere, and nothing is embedded
+elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """What is asked of a request."""
+    """The conditions that a request must meet."""
 
     hosts: frozenset[str] | None
-    """Names, without a port, by which the dashboard may be addressed, in lower case; None for any,
-    where a password is asked for: a browser sends it to the name alone that it was entered for."""
+    """Names, without a port, by which the dashboard may be addressed, in lower case.
+
+    None for any name, if a password is required: a browser sends it only to the name that it was
+    entered for."""
     token: str
-    """What requests that change something have to carry."""
+    """The token that requests for changes must carry."""
     password: str | None = None
-    """For HTTP Basic authentication with the user `milena`; None where everybody may ask."""
+    """For HTTP Basic authentication as user `milena`; None if no password is required."""
     may_change: bool = True
-    """Whether requests that change something are served at all."""
+    """Whether requests for changes are served at all."""
 
 
 class AccessCheck:
@@ -63,7 +66,7 @@ class AccessCheck:
         self._waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with the reason why not."""
+        """Pass a request on, or answer it with the reason for refusing it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -39,20 +39,20 @@ log = logging.getLogger(__name__)
 
 _BODY_MAX_BYTES: Final = 64 * 1024
 _CAPACITY_PERIOD_S: Final = 30.0
-"""Windows are added every few seconds at most, and a history of weeks changes slowly."""
+"""New windows come every few seconds at most, and a history of weeks changes slowly."""
 _NO_STORE: Final = {"cache-control": "no-store"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class BadRequest(Exception):
-    """A request that cannot be understood; the text says why."""
+    """A request that cannot be understood; the text is the reason."""
 
 
 def make_app(sources: Sources, rules: AccessRules) -> Starlette:
-    """The application; it reads and changes the cluster through `sources` alone.
+    """Make the application, which reads and changes the cluster through `sources` alone.
 
-    `app.state.end_streams` is to be called on its loop when it is to stop.
+    Call `app.state.end_streams` on its loop to let it stop.
     """
     routes = _Routes(sources, rules)
     app = Starlette(
@@ -116,7 +116,7 @@ class _Routes:
         except UserError as problem:
             return self._differences.failed(str(problem))
         except Exception:
-            log.exception("a reading has failed")  # the next one may not
+            log.exception("a reading has failed")  # the next one may differ
             return self._differences.failed("the dashboard has failed to read: see its log")
 
     async def page(self, _request: Request) -> Response:
@@ -125,7 +125,7 @@ class _Routes:
 
     async def stream(self, _request: Request) -> Response:
         events = self._feed.watch()
-        first = await anext(events)  # refuses before the answer begins
+        first = await anext(events)  # refuses before the response begins
 
         async def stream() -> Any:
             yield first
@@ -207,7 +207,7 @@ class _Routes:
             text = await asyncio.to_thread(
                 lambda: self._sources.exposition(broker, openmetrics=is_open)
             )
-        except UserError as problem:  # there is no such broker
+        except UserError as problem:  # no such broker
             return PlainTextResponse(f"{problem}\n", 404)
         return Response(text, media_type=_OPENMETRICS if is_open else _TEXT)
 
@@ -222,7 +222,7 @@ async def _done(change: Callable[[], Done]) -> Response:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The object that was sent. Raises BadRequest."""
+    """The JSON object in the request. Raises BadRequest."""
     received = bytearray()
     try:
         async for part in request.stream():
@@ -230,7 +230,9 @@ async def _body(request: Request) -> dict[str, Any]:
             if len(received) > _BODY_MAX_BYTES:
                 raise BadRequest(f"a request has at most {_BODY_MAX_BYTES} bytes")
         body = json.loads(received)
-        if b"\\u" in received:  # half a surrogate pair is JSON, and no text that can be sent on
+        if (
+            b"\\u" in received
+        ):  # half of a surrogate pair is valid JSON, but no text that can be sent on
             json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise BadRequest("the request has half a surrogate pair, which is no character") from None
@@ -286,7 +288,7 @@ def _on_user_error(_request: Request, problem: Exception) -> Response:
 
 
 def _on_impossible_scenario(_request: Request, problem: Exception) -> Response:
-    """`field` names the parameter that is wrong; it is null where all of them are."""
+    """`field` names the invalid parameter; it is null if the combination is."""
     field = getattr(problem, "field", None)
     return JSONResponse({"error": str(problem), "field": field}, 400)
 

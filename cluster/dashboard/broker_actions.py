@@ -1,4 +1,4 @@
-"""What the page does to brokers, and the command line that does the same. Pure."""
+"""The page's actions on brokers, and the command line that does the same. Pure."""
 
 import signal
 from typing import Any, Final
@@ -12,14 +12,14 @@ ACTIONS: Final = (*SIGNALS, "restart")
 
 
 def action_command(program: str, broker: int, action: str) -> str:
-    """`program` is the launcher with its data directory, as a shell takes it."""
+    """`program` is the launcher with its data directory, quoted for a shell."""
     if action == "restart":
         return f"{program} restart {broker}"
     return f"{program} kill {broker} --signal {SIGNALS[action].name.removeprefix('SIG')}"
 
 
 def action_request(broker: int, action: str) -> dict[str, Any]:
-    """What the supervisor is asked."""
+    """The request to the supervisor."""
     if action == "restart":
         return {"command": "restart", "id": broker}
     number = int(SIGNALS[action])

@@ -1,4 +1,4 @@
-"""How the dashboard asks brokers: as the commands do, by the files of the data directory."""
+"""Connects the dashboard to brokers through the files of the data directory, as commands do."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -11,13 +11,13 @@ from cluster.datadir.paths import DataDir
 
 CLIENT_ID: Final = "milena-dashboard"
 TIMEOUT_S: Final = 3.0
-"""Of a connection and of an answer: a broker that is paused accepts and does not answer."""
+"""For a connection and for a response: a paused broker accepts connections and does not respond."""
 CHANGE_TIMEOUT_S: Final = 30.0
 """Longer than it takes to replace a dead controller."""
 
 
 def security_of(files: DataDir) -> ClientSecurity:
-    """That of a secure cluster's own tools; no protection for another. Raises UserError."""
+    """The security of a secure cluster's own tools; none for other clusters. Raises UserError."""
     path = files.tools_properties
     if not path.exists():
         return UNPROTECTED
@@ -26,7 +26,7 @@ def security_of(files: DataDir) -> ClientSecurity:
 
 
 def addresses_of(state: Mapping[str, Any], alive: Iterable[int]) -> dict[int, Address]:
-    """Where each broker of the supervisor's answer listens, those that are alive first."""
+    """The address of each broker in the supervisor's answer, live brokers first."""
     first = frozenset(alive)
     ordered = sorted(state["brokers"], key=lambda each: (each["id"] not in first, each["id"]))
     return {each["id"]: (each["host"], each["port"]) for each in ordered}
@@ -35,6 +35,6 @@ def addresses_of(state: Mapping[str, Any], alive: Iterable[int]) -> dict[int, Ad
 def connect(
     files: DataDir, addresses: Iterable[Address], timeout_s: float = TIMEOUT_S
 ) -> SocketClient:
-    """A connection to the first that answers. Raises UserError."""
+    """Connect to the first broker that responds. Raises UserError."""
     servers = Servers(list(addresses), security_of(files))
     return SocketClient.connect(servers, CLIENT_ID, timeout_s)

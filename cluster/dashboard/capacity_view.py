@@ -8,14 +8,14 @@ from cluster.dashboard.recent_history import NoHistory, recent_history
 from cluster.dashboard.sources import Json
 
 _ROWS_MAX: Final = 50
-"""Groups and events."""
+"""Applies to groups and to events."""
 
 
 def capacity_view(place: Path, now_ms: int, command: str) -> Json:
-    """`report` (`capacity.report.Report`), and its texts: `period`, `tables` and `busiest`.
+    """`report` (`capacity.report.CapacityReport`), and its texts: `period`, `tables` and `busiest`.
 
-    Without windows `empty` says why, and `command` makes some. Raises UserError for windows that
-    cannot be read.
+    Without windows, `empty` is the reason and `command` creates some. Raises UserError for windows
+    that cannot be read.
     """
     try:
         history = recent_history(place, now_ms)

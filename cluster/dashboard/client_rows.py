@@ -1,4 +1,4 @@
-"""Clients in full, as `/api/now` tells them: under each quota, what each broker says. Pure."""
+"""The rows of `/api/now`: a client under one quota, with the figures of each broker. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from cluster.views.client_states import ClientState
 
 
 def ranked(groups: Mapping[Key, Sequence[ClientState]]) -> list[tuple[Key, Sequence[ClientState]]]:
-    """The worst first: whoever is nearest to the limit, then whoever uses most."""
+    """Sorted by how near a client is to its limit, then by its rate, the highest first."""
     return sorted(groups.items(), key=lambda item: _badness(item[1]), reverse=True)
 
 
 def client_row(key: Key, states: Sequence[ClientState]) -> Json:
-    """One client under one quota, with what each broker says of it."""
+    """One client under one quota, with the figures of each broker."""
     user, client_id, quota = key
     return {
         "user": user,
@@ -34,7 +34,7 @@ def _of_broker(state: ClientState) -> dict[str, Any]:
         "rule": row.rule,
         "limit": row.limit,
         "rate": round(row.rate, 3),
-        # A limit of 0 that is exceeded: null, as JSON has no infinity.
+        # Null for an exceeded limit of 0, since JSON has no infinity.
         "utilisation": None if utilization is None or utilization == math.inf else utilization,
         "delay_ms": row.delay_ms,
         "muted_left_ms": state.muted_left_ms,

@@ -1,4 +1,4 @@
-"""Series of clients and their quotas, of so many clients at most."""
+"""The Prometheus series of clients and their quotas, for a bounded number of clients."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -17,14 +17,14 @@ from cluster.model.units import Unit
 from cluster.views.client_states import BrokerStats, ClientState, client_states
 
 CLIENTS_MAX: Final = 1_000
-"""Clients with series of their own: those with limits first, of these the most throttled."""
+"""Clients with series of their own: those with limits first, and of these the most throttled."""
 OTHER: Final = "_other"
-"""User and client id of the sum of all others."""
+"""The user and client id of the sum of all others."""
 
 _FAMILIES: Final = {
     str(kind): (rate_family(kind), throttle_time_family(kind)) for kind in KAFKA_SENSORS
 }
-"""By kind of quota: the families of a client's rate and of its throttle time."""
+"""The families of a client's rate and of its throttle time, by kind of quota."""
 
 _Client = tuple[str, str]
 
@@ -32,9 +32,9 @@ _Client = tuple[str, str]
 def add_clients(
     families: Families, brokers: Sequence[BrokerStats], throttles: RecentThrottles
 ) -> None:
-    """What each client of these brokers uses of its quotas, and how long it was throttled.
+    """Add the usage and throttle times of the clients of these brokers.
 
-    Of the others no counter is exported: their sum would fall whenever a client leaves them.
+    The other clients have no counters: their sum would fall whenever a client leaves them.
     """
     states = [state for state in client_states(brokers) if state.row.quota in _FAMILIES]
     own = _with_own_series(states)
@@ -53,7 +53,7 @@ def add_clients(
             labels = label_text([broker, ("user", row.user), ("client_id", row.client_id)])
             _add_counters(families, labels, row)
             quota = f'{labels},quota="{row.quota}"'
-            if quota not in seen:  # names are cut, so two clients may look like one
+            if quota not in seen:  # names are cut, so two clients may have the same
                 seen.add(quota)
                 _add_limit(families, quota, state)
             if row.connections and labels not in seen:
@@ -91,8 +91,8 @@ def _add_limit(families: Families, labels: str, state: ClientState) -> None:
 
 
 def _with_own_series(states: Iterable[ClientState]) -> set[_Client]:
-    """At most `CLIENTS_MAX`. By totals, which change places seldom: a series should not come and
-    go.
+    """Choose at most `CLIENTS_MAX` by their totals, whose order seldom changes: a series should not
+    come and go.
     """
     weights: dict[_Client, tuple[bool, int, int]] = {}
     for state in states:

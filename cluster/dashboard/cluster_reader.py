@@ -1,4 +1,4 @@
-"""Asks brokers for what is not in their stats files: topics, replicas, configs, disk."""
+"""Asks brokers for what their stats files lack: topics, replicas, configs, disk."""
 
 import logging
 from collections import Counter
@@ -19,11 +19,11 @@ from cluster.views.client_states import ALIVE, BrokerStats
 log = logging.getLogger(__name__)
 
 _SLOW_PERIOD_MS: Final = 10_000
-"""Disk and configs are asked for no more often: they change slowly, and cost more."""
+"""How often disks and configs are read: they change slowly, and cost more."""
 
 
 class ClusterReader:
-    """Keeps what changes slowly. Not safe for threads: one call at a time."""
+    """Caches what changes slowly. Not thread-safe: one call at a time."""
 
     def __init__(self, files: DataDir) -> None:
         self._files = files
@@ -35,7 +35,9 @@ class ClusterReader:
     def read(
         self, state: Mapping[str, Any], brokers: Sequence[BrokerStats], now_ms: MonotonicMs
     ) -> Json:
-        """See `cluster_view`. `state` is the supervisor's answer. Raises UserError."""
+        """Read the cluster, see `cluster_view`. `state` is the supervisor's answer. Raises
+        UserError.
+        """
         alive = [broker.broker for broker in brokers if broker.state == ALIVE]
         addresses = addresses_of(state, alive)
         with connect(self._files, addresses.values()) as client:
@@ -48,7 +50,9 @@ class ClusterReader:
         return cluster_view(facts, brokers, self._disk, self._configs)
 
     def topic(self, name: str) -> Json:
-        """A topic of the last reading, see `topic_view`; from any thread. Raises UserError."""
+        """A topic of the last reading, see `topic_view`; callable from any thread. Raises
+        UserError.
+        """
         found = self._topics.get(name)
         if found is None:
             raise UserError(f"there is no topic {one_line(name)}")

@@ -1,4 +1,4 @@
-"""A running cluster as the dashboard's routes see it: stats files, the supervisor, its brokers."""
+"""A running cluster for the dashboard's routes: stats files, the supervisor, the brokers."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ from cluster.views.quota_explanation import explanation
 from cluster.views.running_cluster import read_disks
 
 GROUPS_MAX: Final = 200
-"""Groups in one reading; of more, those that are the furthest behind."""
+"""Groups in one reading; if there are more, those with the largest lag."""
 _RATES_OVER_MS: Final = 3_000
 _SHOWN: Final = tuple(
     BY_KEY[key]
@@ -52,11 +52,11 @@ _SHOWN: Final = tuple(
         *("ThrottledRequestsPerSec", "ConnectionCount", "MutedChannels", "PurgatorySize"),
     )
 )
-"""Metrics of brokers in every reading; `/metrics` has all of them."""
+"""The metrics of brokers in every reading; `/metrics` has all of them."""
 
 
 class ClusterSources:
-    """See `Sources`; calls come from several threads, and each reads anew."""
+    """Implements `Sources`; calls come from several threads, and each reads the cluster."""
 
     def __init__(self, files: DataDir) -> None:
         self._files = files
@@ -71,18 +71,15 @@ class ClusterSources:
         """Guards `_known`."""
 
     def live(self) -> Reading:
-        """See `Sources`."""
         brokers = self._read()
         rows, left_out = live_rows(brokers, _monotonic_ms())
         return Reading(rows, {**self._sections(brokers), "clients_left_out": left_out})
 
     def found(self, search: str) -> Reading:
-        """See `Sources`."""
         rows, left_out = live_rows(self._read(), _monotonic_ms(), search)
         return Reading(rows, {"clients_left_out": left_out})
 
     def now(self, search: str | None = None) -> Json:
-        """See `Sources`."""
         brokers = self._read()
         groups = by_client(client_states(brokers))
         if search is not None:
@@ -100,7 +97,7 @@ class ClusterSources:
             return read_brokers(self._files, unpack=self._known.unpack)
 
     def _sections(self, brokers: list[BrokerStats]) -> Json:
-        """All of a reading but the clients."""
+        """All of a reading except the clients."""
         now_ms = _now_ms()
         lags = group_lags(brokers, now_ms)
         cluster = self._state_or_none()
@@ -115,7 +112,7 @@ class ClusterSources:
         }
 
     def _readings(self, brokers: list[BrokerStats]) -> list[tuple[BrokerStats, Stats | None]]:
-        """Each with the former reading to count rates from."""
+        """Each reading with the previous one, from which rates are computed."""
         with self._lock:
             return [(broker, self._past.add(broker.broker, broker.stats)) for broker in brokers]
 
@@ -129,7 +126,6 @@ class ClusterSources:
             return None
 
     def client(self, user: str, client_id: str) -> Json:
-        """See `Sources`."""
         groups = by_client(
             state
             for state in client_states(read_brokers(self._files))
@@ -144,29 +140,24 @@ class ClusterSources:
         return explained
 
     def cluster(self) -> Json:
-        """See `Sources`."""
         brokers = read_brokers(self._files)
         apis = api_view(self._readings(brokers))
         return {**self._cluster.read(self._state(), brokers, _monotonic_ms()), "apis": apis}
 
     def topic(self, name: str) -> Json:
-        """See `Sources`."""
         return self._cluster.topic(name)
 
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
-        """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)
         found: Json = finite(client_history(place, user, client_id, since_ms, _now_ms(), command))
         return found
 
     def capacity(self) -> Json:
-        """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)
         found: Json = finite(capacity_view(place, _now_ms(), command))
         return found
 
     def what_if(self, scenario: Scenario) -> Json:
-        """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)
         try:
             found: Json = finite(what_if_view(place, scenario, _now_ms(), command))
@@ -177,7 +168,6 @@ class ClusterSources:
     def alter_quota(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
     ) -> Done:
-        """See `Sources`."""
         alive = [each.broker for each in read_brokers(self._files) if each.state == ALIVE]
         addresses = addresses_of(self._state(), alive)
         named = QuotaEntity(*(_name(entity, kind) for kind in ("user", "client-id", "ip")))
@@ -194,11 +184,9 @@ class ClusterSources:
     def quota_command(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
     ) -> str:
-        """See `Sources`."""
         return quota_command(launcher(self._files.path), entity, changes)
 
     def quotas(self) -> Json:
-        """See `Sources`."""
         alive = [each.broker for each in read_brokers(self._files) if each.state == ALIVE]
         addresses = addresses_of(self._state(), alive)
         try:
@@ -209,7 +197,6 @@ class ClusterSources:
         return quota_list(launcher(self._files.path), found)
 
     def actions(self) -> Json:
-        """See `Sources`."""
         program = launcher(self._files.path)
         return {
             "actions": [
@@ -224,7 +211,6 @@ class ClusterSources:
         }
 
     def act(self, broker: int, action: str) -> Done:
-        """See `Sources`."""
         ask_supervisor(self._files.control_socket, action_request(broker, action))
         done = "is being restarted" if action == "restart" else f"was sent {SIGNALS[action].name}"
         return Done(
@@ -232,7 +218,6 @@ class ClusterSources:
         )
 
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
-        """See `Sources`."""
         brokers = read_brokers(self._files)
         health = None
         if broker is None:

@@ -1,4 +1,4 @@
-"""What the page shows of the cluster as a whole, from what brokers and their counters say. Pure."""
+"""The page's view of the cluster, from the brokers' answers and counters. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,23 +13,22 @@ from cluster.views.broker_rates import api_rates
 from cluster.views.client_states import ALIVE, BrokerStats
 
 TOPICS_MAX: Final = 200
-"""Topics in one answer: first those with something wrong, then by name."""
+"""Topics in one response: first those with problems, then by name."""
 
 PARTITIONS_MAX: Final = 500
-"""Partitions of one topic in one answer."""
+"""Partitions of one topic in one response."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """Bytes that the log directories of the brokers that answer hold."""
+    """Bytes in the log directories of the brokers that responded."""
 
     by_broker: Mapping[int, int] = field(default_factory=dict)
     by_topic: Mapping[str, int] = field(default_factory=dict)
-    """Of all replicas."""
+    """The sum of all replicas."""
 
 
 def shown_topics(facts: ClusterFacts) -> list[TopicFacts]:
-    """The topics of the answer."""
 
     def order(topic: TopicFacts) -> tuple[int, int, bool, str]:
         return (-_offline(topic), -_under_replicated(topic), topic.is_internal, topic.name)
@@ -43,7 +42,7 @@ def cluster_view(
     disk: DiskUse,
     configs: Mapping[str, Mapping[str, str]],
 ) -> Json:
-    """`brokers` are all that there are, alive or not; `configs` are those of the shown topics."""
+    """`brokers` are all brokers, alive or not; `configs` are those of the shown topics."""
     partitions = [each for topic in facts.topics for each in topic.partitions]
     leaders = Counter(each.leader for each in partitions)
     replicas = Counter(broker for each in partitions for broker in each.replicas)
@@ -89,7 +88,7 @@ def cluster_view(
 
 
 def topic_view(topic: TopicFacts) -> Json:
-    """The partitions of a topic, those with something wrong first if there are many."""
+    """The partitions of a topic; if there are many, those with problems first."""
     partitions: Sequence[PartitionFacts] = topic.partitions
     if len(partitions) > PARTITIONS_MAX:
         partitions = sorted(
@@ -112,7 +111,7 @@ def topic_view(topic: TopicFacts) -> Json:
 
 
 def api_view(readings: Iterable[tuple[BrokerStats, Stats | None]]) -> list[Json]:
-    """Requests by broker and API, from each writing broker's reading and the one before."""
+    """Requests by broker and API, from the last two readings of each broker that writes."""
     return [
         {"broker": broker.broker, **each._asdict()}
         for broker, former in readings

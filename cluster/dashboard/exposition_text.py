@@ -11,20 +11,22 @@ from enum import StrEnum
 from typing import Final
 
 LABEL_MAX: Final = 200
-"""Characters of a label's value; a longer one is cut, and ends in a checksum of the whole."""
+"""Characters of a label's value; a longer value is cut and ends in a checksum of the whole."""
 
 _CONTROL: Final = dict.fromkeys((*range(32), 127), "\N{REPLACEMENT CHARACTER}")
 _IN_LABEL: Final = {**_CONTROL, **str.maketrans({"\n": r"\n", "\\": r"\\", '"': r"\""})}
 _IN_HELP: Final = str.maketrans({"\n": r"\n", "\\": r"\\"})
 _IN_OPEN_HELP: Final = {**_IN_HELP, **str.maketrans({'"': r"\""})}
 _OPEN_VERSIONS: Final = ("1.0.0", "0.0.1")
-"""The older one is what clients call the same format from before it was a standard."""
+"""Clients name the same format by the older version, which dates from before the standard."""
 _UNITS: Final = ("seconds", "ratio", "bytes")
 
 
 def accepts_openmetrics(accept: str) -> bool:
-    """Whether a header Accept (RFC 9110) prefers OpenMetrics 1.0 to the text format, as Prometheus
-    does by its weights. What it does not name, or cannot be understood, is the text format.
+    """Whether an Accept header (RFC 9110) prefers OpenMetrics 1.0 to the text format.
+
+    Prometheus does so by its weights. A header without either, or one that is malformed, means the
+    text format.
     """
     openmetrics = text = 0.0
     for one in accept.lower().split(","):
@@ -43,7 +45,7 @@ def accepts_openmetrics(accept: str) -> bool:
 
 
 class Type(StrEnum):
-    """Types of a family that are used here."""
+    """The types of families that are used here."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -52,7 +54,7 @@ class Type(StrEnum):
 
 
 def label_text(labels: Iterable[tuple[str, str]]) -> str:
-    """`name="value",name="value"`; values may be any text, names are valid ones."""
+    """`name="value",name="value"`; values may be any text, names must be valid."""
     return ",".join([f'{name}="{_escaped(value)}"' for name, value in labels])
 
 
@@ -82,16 +84,16 @@ class Family:
 
     @property
     def sample_name(self) -> str:
-        """What queries call it."""
+        """The name in queries."""
         return self.name + self._suffix
 
     def add(self, labels: str, value: float, suffix: str = "") -> None:
-        """A sample, or more of one that is there. `labels` as `label_text` makes them."""
+        """Add a sample, or add to an existing one. `label_text` makes `labels`."""
         key = f"{suffix or self._suffix}{{{labels}}}" if labels else suffix or self._suffix
         self._samples[key] = self._samples.get(key, 0) + value
 
     def lines(self, openmetrics: bool) -> Iterator[str]:
-        """The family as text; nothing if it has no samples."""
+        """The family as text; nothing without samples."""
         if not self._samples:
             return
         name = self.name if openmetrics else self.sample_name
@@ -105,14 +107,14 @@ class Family:
 
 
 def number_text(value: float) -> str:
-    """A sample's value, or that of a label `le` or `quantile`."""
+    """The text of a sample's value, or of a label `le` or `quantile`."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return "NaN" if math.isnan(value) else repr(value)
 
 
 def rendered(families: Iterable[Family], *, openmetrics: bool) -> bytes:
-    """The answer to a scrape."""
+    """The response to a scrape."""
     lines = [line for family in families for line in family.lines(openmetrics)]
     if openmetrics:
         lines.append("# EOF")

@@ -1,4 +1,4 @@
-"""The families of an exposition that are not rows of Kafka's table, and all of one exposition."""
+"""The families of an exposition that are not in Kafka's table, and the set of all families."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ _G: Final = Type.GAUGE
 
 
 class Own(NamedTuple):
-    """One row: `name` without `_total`; `labels` beside `broker`."""
+    """One family: `name` without `_total`; `labels` beside `broker`."""
 
     name: str
     type: Type
@@ -185,7 +185,7 @@ OWN_FAMILIES: Final = (
         "partitions of groups without series of their own",
     ),
 )
-"""What is made of quota rows and of groups; everything else comes from the tables of `metrics`."""
+"""The families of quota rows and of groups; all others come from the tables of `metrics`."""
 
 
 def seconds_family(family_ms: str) -> str:
@@ -196,18 +196,18 @@ def seconds_family(family_ms: str) -> str:
 
 
 class Families:
-    """Filled sample by sample; a family appears once, wherever its samples come from."""
+    """Collects samples; a family appears once, wherever its samples come from."""
 
     def __init__(self) -> None:
         self._own = {own.name: Family(own.name, own.type, own.doc) for own in OWN_FAMILIES}
         self._others: dict[str, Family] = {}
 
     def add(self, name: str, labels: str, value: float) -> None:
-        """A sample of one of `OWN_FAMILIES`."""
+        """Add a sample to one of `OWN_FAMILIES`."""
         self._own[name].add(labels, value)
 
     def of(self, name: str, kind: Type, doc: str) -> Family:
-        """A family with another name."""
+        """The family with another name."""
         family = self._others.get(name)
         if family is None:
             family = self._others[name] = Family(name, kind, doc)
@@ -216,14 +216,13 @@ class Families:
         return family
 
     def times_ms(self, name: str, part: RequestPart) -> Family:
-        """Quantiles in milliseconds, their sum, and the number of requests."""
+        """The family of quantiles in milliseconds, their sum, and the number of requests."""
         return self.of(name, Type.SUMMARY, f"{part.doc}, in ms")
 
     def times_seconds(self, name_ms: str) -> Family:
-        """The same requests as a histogram, of which Prometheus makes quantiles over any time."""
+        """The same requests as a histogram, for quantiles over any time."""
         return self.of(seconds_family(name_ms), Type.HISTOGRAM, f"{name_ms} as a histogram")
 
     def ordered(self) -> Iterator[Family]:
-        """Every family."""
         yield from self._own.values()
         yield from self._others.values()

@@ -1,7 +1,7 @@
-"""Connections to the dashboard that nobody uses make room for those that somebody does.
+"""Closes idle connections to the dashboard to make room for others.
 
-uvicorn closes a connection that is silent after an answer, but waits for ever for a first request,
-for the rest of one, and for a browser that does not take its answer.
+uvicorn closes a connection that is silent after a response, but waits forever for a first request,
+for the rest of one, and for a browser that does not read its response.
 """
 
 import asyncio
@@ -11,18 +11,18 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MAX: Final = 400
-"""More than watch at most (`live.WATCHERS_MAX`), and fewer than the files that a process may open
-on every system. Of more, the one that has waited longest for a request is closed."""
+"""More than may watch (`live.WATCHERS_MAX`), and fewer than the files that a process may open on
+any system. Above it the connection that has waited longest for a request is closed."""
 REQUEST_S: Final = 20.0
-"""A request has arrived whole so long after its connection, or after its first byte."""
+"""The time for a complete request, from the connection or from its first byte."""
 STALLED_S: Final = 60.0
-"""So long an answer waits for a browser to take some of it."""
+"""How long a response waits for a browser to read some of it."""
 
 _ARRIVED: Final = frozenset({h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR})
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's protocol with deadlines, and a limit that counts against idle connections."""
+    """uvicorn's protocol with deadlines, and a limit that counts idle connections last."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -31,7 +31,7 @@ class HttpConnection(H11Protocol):
         self.idle_since_s = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, at the cost of an idle one if there are too many."""
+        """Accept the connection, and close an idle one if there are too many."""
         super().connection_made(transport)
         self._watch_request()
         if len(self.connections) > CONNECTIONS_MAX:
@@ -41,28 +41,27 @@ class HttpConnection(H11Protocol):
                 min(idle, key=lambda each: each.idle_since_s).end()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Receive a part of a request."""
         super().data_received(data)
         self._watch_request()
 
     def on_response_complete(self) -> None:
-        """The connection may be used again."""
+        """Mark the connection as reusable."""
         self.idle_since_s = self.loop.time()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """The browser does not take what it is sent."""
+        """Begin to wait for a browser that does not read."""
         super().pause_writing()
         self._stall_timer = self.loop.call_later(STALLED_S, self.end)
 
     def resume_writing(self) -> None:
-        """The browser goes on."""
+        """End the wait for the browser."""
         super().resume_writing()
         _cancel(self._stall_timer)
         self._stall_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         _cancel(self._request_timer)
@@ -81,8 +80,8 @@ class HttpConnection(H11Protocol):
             self._request_timer = self.loop.call_later(REQUEST_S, self.end)
 
     def end(self) -> None:
-        """Close the connection at once."""
-        self.connections.discard(self)  # which the loop would do only in its next turn
+        """Close the connection immediately."""
+        self.connections.discard(self)  # the loop would do it only in its next turn
         self.transport.abort()
 
 

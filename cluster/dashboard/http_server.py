@@ -16,12 +16,12 @@ from cluster.dashboard.http_connection import CONNECTIONS_MAX, HttpConnection
 log = logging.getLogger(__name__)
 
 _STOP_AFTER_S: Final = 1
-"""Requests that are being answered at the end have so long."""
+"""How long requests in progress may take when the server stops."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to `serve`, as uvicorn would raise them again at its end, and waits for
-    `stop`, rather than looking ten times a second whether it is to end.
+    """Leaves signals to `serve`, since uvicorn would raise them again at its end, and waits for
+    `stop` instead of polling ten times a second.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -29,13 +29,13 @@ class _Server(uvicorn.Server):
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """End; on the server's loop."""
+        """Stop; called on the server's loop."""
         self.should_exit = True
         self._stopped.set()
 
     async def main_loop(self) -> None:
-        """Wait for the end."""
-        await self.on_tick(0)  # sets what headers each answer has
+        """Wait until stopped."""
+        await self.on_tick(0)  # sets the headers of each response
         await self._stopped.wait()
 
     @contextlib.contextmanager
@@ -51,8 +51,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    `on_stop` is called on the server's loop when one of them comes: it ends what would not end by
-    itself, such as streams.
+    On either, `on_stop` is called on the server's loop to end what does not end by itself, such as
+    streams.
     """
     config = uvicorn.Config(
         app,
@@ -64,7 +64,7 @@ def serve(
         date_header=False,
         lifespan="off",
         timeout_graceful_shutdown=_STOP_AFTER_S,
-        limit_concurrency=CONNECTIONS_MAX + 1,  # reached where none of them is idle
+        limit_concurrency=CONNECTIONS_MAX + 1,  # reached if none of them is idle
     )
     server = _Server(config)
 

@@ -1,6 +1,6 @@
-"""One reading a second for all browsers that look, and none while nobody does.
+"""One reading a second for all browsers that watch, and none without a watcher.
 
-Where a reading takes long, there are fewer, so that it costs little of a core.
+If a reading takes long, readings are less frequent, so that they use little of a core.
 """
 
 import asyncio
@@ -13,27 +13,27 @@ from cluster.dashboard.live_differences import Told
 
 PERIOD_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
-"""A comment is sent after so long without news, so that a connection that is gone is noticed."""
+"""After this long without news a comment is sent, which detects a broken connection."""
 SHARE_MAX: Final = 1 / 30
-"""Of a core at most is spent on reading: so many clients that it takes more are read less often,
-but at least every `PERIOD_MAX_S`."""
+"""The share of a core that readings may use. With many clients they are less frequent, but at least
+every `PERIOD_MAX_S`."""
 PERIOD_MAX_S: Final = 5.0
 WATCHERS_MAX: Final = 200
 
 
 class TooMany(Exception):
-    """So many watch already that another one is refused."""
+    """Too many watchers; another one is refused."""
 
 
 class LiveFeed:
-    """Reads while somebody watches, and tells every watcher what has changed.
+    """Reads while somebody watches, and sends every watcher the changes.
 
-    A watcher that is slow misses readings: each has room for one, and gets the whole of the next
-    that it takes. Used on one asyncio loop.
+    A slow watcher misses readings: each has room for one, and gets the whole of the next that it
+    takes. Used on one asyncio loop.
     """
 
     def __init__(self, read: Callable[[], Told], period_s: float = PERIOD_S) -> None:
-        """`read` makes one reading; it is called on a thread of the loop's."""
+        """`read` makes one reading; it is called on a thread."""
         self._read = read
         self._period_s = period_s
         self._watchers: set[_Watcher] = set()
@@ -43,11 +43,11 @@ class LiveFeed:
 
     @property
     def watcher_count(self) -> int:
-        """How many watch."""
+        """The number of watchers."""
         return len(self._watchers)
 
     async def watch(self) -> AsyncIterator[str]:
-        """Events of a stream (`text/event-stream`), until the caller or the feed is closed.
+        """Events of a stream (`text/event-stream`), until the caller or the feed closes it.
 
         Raises TooMany.
         """
@@ -71,7 +71,6 @@ class LiveFeed:
                 self._task = None
 
     def close(self) -> None:
-        """End every stream."""
         self._is_closed = True
         for watcher in self._watchers:
             watcher.wake()
@@ -88,18 +87,18 @@ class LiveFeed:
             await asyncio.sleep(max(0.0, next_s - loop.time()))
 
     def _measured(self) -> tuple[Told, float]:
-        """A reading, and the processor time that it took."""
+        """A reading, and the CPU time that it took."""
         began_s = time.thread_time()
         return self._read(), time.thread_time() - began_s
 
 
 def period_s(used_s: float, wanted_s: float) -> float:
-    """From one reading to the next, where one takes so much processor time."""
+    """The time between readings, given the CPU time of one."""
     return max(wanted_s, min(PERIOD_MAX_S, used_s / SHARE_MAX))
 
 
 class _Watcher:
-    """Room for one reading."""
+    """A buffer for one reading."""
 
     def __init__(self) -> None:
         self._news: Told | None = None

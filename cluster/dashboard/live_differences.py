@@ -1,6 +1,6 @@
-"""Readings as pages are told them: what has changed since the reading before, or all of it. Pure.
+"""What pages are sent of each reading: the changes since the previous one, or all of it. Pure.
 
-A row has a number, by which later readings name it; `COLUMNS` says what its cells are.
+A row has a number by which later readings name it; `COLUMNS` describes its cells.
 """
 
 import json
@@ -12,30 +12,30 @@ from typing import Any, Final
 from cluster.dashboard.live_rows import COLUMNS, Cells, Key
 
 Sections = Mapping[str, Any]
-"""What a reading has beside rows, by name; each is JSON, and left out where it has not changed."""
+"""The parts of a reading beside rows, by name; each is JSON, and left out if unchanged."""
 
 
 class Told:
     """One reading as two texts, each made once for all pages.
 
-    `changes` is for a page that has had the reading before. Fields: sections that have changed;
-    `new`: rows as number, user, client id, quota, cells; `changed`: rows as number, then for each
-    cell that has changed its column and its value; `gone`: numbers.
+    `changes` is for a page that has the previous reading. Fields: sections that have changed;
+    `new`: rows as number, user, client id, quota, cells; `changed`: rows as number, then the column
+    and value of each changed cell; `gone`: numbers.
     """
 
     def __init__(self, changes: str, whole: Mapping[str, Any] | None = None) -> None:
-        """Without `whole`, the changes are all there is to tell."""
+        """Without `whole`, there are only changes."""
         self.changes = changes
         self._whole = whole
 
     @cached_property
     def whole(self) -> str:
-        """For a page that knows nothing, or has missed a reading: `columns`, and all rows new."""
+        """For a page without the previous reading: `columns`, and all rows as new."""
         return self.changes if self._whole is None else _json(self._whole)
 
 
 class Differences:
-    """Compares each reading with the one before. One reading at a time."""
+    """Compares each reading with the previous one. One reading at a time."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -44,7 +44,7 @@ class Differences:
         self._has_told = False
 
     def told(self, rows: Mapping[Key, Cells], sections: Sections) -> Told:
-        """What is to be told of this reading."""
+        """The texts of this reading."""
         new, changed = [], []
         known, self._rows = self._rows, {}
         for key, cells in rows.items():
@@ -69,7 +69,7 @@ class Differences:
         return Told(_json({**news, "new": new, "changed": changed, "gone": gone}), whole)
 
     def failed(self, line: str) -> Told:
-        """A reading that has failed; the next one is told as a whole."""
+        """Note a reading that failed; the next one is sent as a whole."""
         self._has_told = False
         return Told(_json({"error": line}))
 

@@ -1,4 +1,4 @@
-"""Clients as the page's table shows them: a row per client and quota, over all brokers. Pure."""
+"""Clients as rows of the page's table: a row per client and quota, over all brokers. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,9 @@ from cluster.model.quotas import QuotaKind
 from cluster.views.client_states import BrokerStats
 
 CLIENTS_MAX: Final = 1_500
-"""Rows of clients in one reading; of more, those nearest to their limits. 500 clients that
-produce, fetch and use request time have as many."""
+"""Rows of clients in one reading; if there are more, those nearest to their limits.
+
+500 clients that produce, fetch and use request time have as many."""
 
 Key = tuple[str, str, str]
 """User, client id, quota."""
@@ -20,22 +21,25 @@ COLUMNS: Final = (
     *("is_live", "rate", "limit", "utilisation", "rule", "delay_ms", "muted_left_ms", "muted"),
     *("throttle_avg_ms", "throttle_max_ms", "software", "honours"),
 )
-"""What a row says. `rate` and `limit` are those of the broker that is nearest to its limit;
-`muted` is how many connections are; `throttle_avg_ms` and `throttle_max_ms`, over all requests that
-were throttled since the client came, are None where none was;
-`utilisation` is None without a limit, and where a limit of 0 is exceeded."""
+"""The columns of a row.
+
+`rate` and `limit` are those of the broker where the client is nearest to its limit; `muted` is the
+number of muted connections; `throttle_avg_ms` and `throttle_max_ms` cover all throttled requests
+since the client came, and are None without any; `utilisation` is None without a limit, and if a
+limit of 0 is exceeded."""
 
 Cells = tuple[bool | int | float | str | None, ...]
-"""Values of `COLUMNS`, each rounded to what the page writes: what looks the same is the same."""
+"""Values of `COLUMNS`, each rounded to what the page shows, so that equal texts are equal
+values."""
 
 
 def live_rows(
     brokers: Iterable[BrokerStats], now_ms: MonotonicMs, search: str = ""
 ) -> tuple[dict[Key, Cells], int]:
-    """Rows of at most `CLIENTS_MAX`, the nearest to their limits first, and how many were left out.
+    """At most `CLIENTS_MAX` rows, those nearest to their limits first, and the number left out.
 
-    With `search` of those alone that match it. What dead brokers said counts for clients that no
-    live one knows.
+    With `search` only matching rows. Figures of dead brokers count for clients that no live broker
+    knows.
     """
     live: dict[Key, list[QuotaRow]] = {}
     dead: dict[Key, list[QuotaRow]] = {}
@@ -54,19 +58,19 @@ def live_rows(
 
 
 def matches(key: Key, text: str) -> bool:
-    """Whether user or client id contains the text, in any case."""
+    """Whether the user or client id contains the text, ignoring case."""
     wanted = text.casefold()
     return wanted in key[0].casefold() or wanted in key[1].casefold()
 
 
 def _use(row: QuotaRow) -> tuple[float, float]:
-    """How much of the limit is used, -1 without one; then the rate."""
+    """The used share of the limit, -1 without one; then the rate."""
     used = row.utilization
     return -1.0 if used is None else used, row.rate
 
 
 def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
-    """`now_ms` is None where the brokers are dead: nothing is muted there."""
+    """`now_ms` is None if the brokers are dead: nothing is muted there."""
     worst = max(rows, key=_use)
     used, rate = _use(worst)
     delay_ms = muted_left_ms = muted_channels = throttled = throttle_max_ms = 0
@@ -101,8 +105,9 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
 
 
 def shown_rate(quota: str, rate: float) -> float:
-    """The rate that the page would write in the same way: three digits of B/s, KiB/s, MiB/s ...;
-    of other quotas than those of bytes two decimals, from 10 on one.
+    """The rate rounded to what the page shows.
+
+    For bytes, three digits of B/s, KiB/s, MiB/s ...; for other quotas two decimals, from 10 on one.
     """
     if quota not in (QuotaKind.PRODUCE, QuotaKind.FETCH):
         return round(rate, 2 if rate < 10 else 1)
@@ -116,6 +121,6 @@ def shown_rate(quota: str, rate: float) -> float:
 
 
 def shown_ms(duration_ms: float) -> int:
-    """The duration that the page would write in the same way: milliseconds, from 1 s on tenths."""
+    """The duration rounded to what the page shows: milliseconds, from 1 s on tenths."""
     step = 1 if duration_ms < 1_000 else 100
     return math.floor(duration_ms / step + 0.5) * step

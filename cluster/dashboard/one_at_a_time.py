@@ -1,4 +1,4 @@
-"""Long computations one after the other, of which only a few wait."""
+"""Long computations one after the other; only a few may wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,18 +10,18 @@ WAITING_MAX: Final = 3
 
 
 class AlreadyRunning(Exception):
-    """As many computations wait as may."""
+    """Too many computations wait already."""
 
 
 class OneAtATime:
-    """Calls blocking functions on threads, never two at once. On one loop."""
+    """Calls blocking functions on threads, never two at once. Used on one loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._waiting = 0
 
     async def run(self, compute: Callable[[], Json]) -> Json:
-        """What `compute` returns, and raises. Raises Busy where too many wait already."""
+        """Return or raise what `compute` does. Raises AlreadyRunning if too many wait already."""
         if self._turn.locked() and self._waiting >= WAITING_MAX:
             raise AlreadyRunning
         self._waiting += 1
@@ -30,6 +30,6 @@ class OneAtATime:
         finally:
             self._waiting -= 1
         computing = asyncio.create_task(asyncio.to_thread(compute))
-        # A thread goes on when its request is canceled: the next one's turn comes after it.
+        # A thread continues when its request is canceled: the next one must wait for it.
         computing.add_done_callback(lambda _: self._turn.release())
         return await asyncio.shield(computing)

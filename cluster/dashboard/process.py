@@ -1,4 +1,4 @@
-"""The dashboard's process: who may use it, what it shows, and its server, put together."""
+"""The dashboard's process: its access rules, sources and server."""
 
 import secrets
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def run_dashboard(
     has_password: bool,
     may_change: bool,
 ) -> None:
-    """Serve on the held socket, which is of that host, until SIGTERM. Raises UserError where it
-    cannot listen.
+    """Serve on the held socket, which listens on that host, until SIGTERM.
 
-    `has_password`: whether it asks for that of the data directory. `may_change`: whether an address
-    that other machines can reach may change something, too.
+    `has_password`: whether to require the password of the data directory. `may_change`: whether
+    changes are allowed at an address that other machines can reach. Raises UserError if it cannot
+    listen.
     """
     keep_to_one_heap()
     is_local = host in LOOPBACK_NAMES

@@ -1,4 +1,4 @@
-"""What the system knows of a broker's process, under the names that every exporter uses."""
+"""The operating system's figures of a broker's process, under the names of other exporters."""
 
 from typing import NamedTuple
 
@@ -6,20 +6,20 @@ import psutil
 
 
 class ProcessFigures(NamedTuple):
-    """One process at one moment."""
+    """The figures of one process at one moment."""
 
     cpu_s: float
     """User and system time of all of its threads."""
     resident_bytes: int
     open_files: int
     files_max: int | None
-    """How many it may have open; None where the system does not tell (macOS)."""
+    """The limit of open files; None if the system does not report it (macOS)."""
     started_s: float
-    """Since 1970."""
+    """In seconds since 1970."""
 
 
 def process_figures(pid: int) -> ProcessFigures | None:
-    """None if there is no such process, or it belongs to somebody else."""
+    """The figures; None if there is no such process, or if it belongs to another user."""
     try:
         process = psutil.Process(pid)
         with process.oneshot():

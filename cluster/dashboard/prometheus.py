@@ -1,8 +1,8 @@
-"""What Prometheus scrapes, from readings of the brokers' stats files.
+"""The response to Prometheus, from readings of the brokers' stats files.
 
-Names are those that dashboards made for Kafka query (docs/prometheus.md); to them come each
-client's limits, which Kafka does not export. A broker that is dead or silent has `kafka_up` 0 and
-no series: Prometheus shows them as gone rather than unchanged.
+Names are those that dashboards made for Kafka query (docs/prometheus.md), plus each client's
+limits, which Kafka does not export. A dead or silent broker has `kafka_up` 0 and no other series:
+Prometheus shows them as gone rather than unchanged.
 """
 
 from collections import Counter
@@ -26,14 +26,14 @@ from cluster.views.cluster_health import KINDS, STATES, Health
 from cluster.views.group_lags import group_lags
 
 LAGS_MAX: Final = 5_000
-"""Partitions of groups with series of their own: those of the groups that are furthest behind."""
+"""Partitions of groups with series of their own: those of the groups with the largest lag."""
 SUMS: Final = frozenset(
     BY_KEY[key].name for key in ("RequestsPerSec", "ThrottleTimeMs", "PurgatorySize")
 )
-"""Not exported: Kafka has only their parts, and whoever adds those up would count twice. Nor are
-requests by version, which are parts of those by API."""
+"""Sums that are not exported: Kafka exports only their parts, and adding up everything would count
+twice. The same holds for requests by version, which are parts of those by API."""
 WITH_BUCKETS: Final = ("TotalTimeMs", "LocalTimeMs")
-"""Times that are exported as histograms, too."""
+"""Times that are also exported as histograms."""
 _PARTS: Final = {spelled(part.name, Type.SUMMARY).family: part for part in REQUEST_PARTS}
 
 
@@ -46,12 +46,12 @@ def exposition(
     health: Health | None = None,
     openmetrics: bool,
 ) -> bytes:
-    """All that these brokers count, in the text format or in OpenMetrics.
+    """All metrics of these brokers, in the text format or in OpenMetrics.
 
-    `recent` remembers earlier readings, so that quantiles are of the last minutes, and `throttles`,
-    so that throttle times are of the last seconds; without, they are of everything since each
-    broker began. `processes`: what is known of the brokers' processes,
-    by broker. `health` is that of the cluster, where all brokers are told of.
+    `recent` keeps earlier readings, so that quantiles cover the last minutes, and `throttles`, so
+    that throttle times cover the last seconds; without them they cover everything since each
+    broker's start. `processes` has the figures of the brokers' processes. `health` is that of the
+    cluster, if all brokers are exported.
     """
     families = Families()
     if health is not None:
@@ -112,14 +112,14 @@ def _add_values(families: Families, brokers: Iterable[BrokerStats]) -> None:
 
 
 def is_left_out(name: str) -> bool:
-    """Whether a value is the sum of others, or a part of others, that are exported."""
+    """Whether a value is the sum or a part of other exported values."""
     return name in SUMS or ",version=" in name
 
 
 def type_of(name: str, metric: Metric | None) -> Type:
-    """The type of a value with this JMX name, and this row of the table, if it has one."""
+    """The type of a value with this JMX name and row of the table, if it has one."""
     if without_labels(name).endswith("RateAndTimeMs"):
-        return Type.SUMMARY  # a timer, of which the number is known
+        return Type.SUMMARY  # a timer, of which the count is known
     if metric is not None:
         return Type.COUNTER if metric.kind is MetricKind.COUNTER else Type.GAUGE
     return Type.COUNTER if "PerSec" in name else Type.GAUGE

@@ -17,7 +17,7 @@ _PERCENT_END: Final = re.compile(r"(?<=[a-z])Percent$")
 
 
 class Spelled(NamedTuple):
-    """One value's place in an exposition."""
+    """The place of one value in an exposition."""
 
     family: str
     """Without `_total`."""
@@ -26,7 +26,7 @@ class Spelled(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def spelled(name: str, kind: Type) -> Spelled:
-    """Where a value of the JMX name `name` goes."""
+    """The place of the value with the JMX name `name`."""
     domain, _, tags = name.partition(":")
     pairs = [(key, value) for key, _, value in (tag.partition("=") for tag in tags.split(","))]
     last = dict(pairs).get("name", "")

@@ -107,7 +107,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _of_kafka() -> Iterator[tuple[str, Type, Unit, str]]:
-    """JMX name, type, unit and meaning; `<...>` in a name stands for what varies."""
+    """JMX name, type, unit and meaning; `<...>` in a name stands for a part that varies."""
     of_apis = [metric for metric in REQUEST_METRICS if not is_left_out(metric.name)]
     for metric in (*BROKER_METRICS, *of_apis):
         if not is_left_out(metric.name):

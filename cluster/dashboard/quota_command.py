@@ -1,4 +1,4 @@
-"""The command line that changes quotas as the page does. Pure."""
+"""The command line that changes quotas like the page. Pure."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from decimal import Decimal
 def quota_command(
     program: str, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
 ) -> str:
-    """`quotas set` for the values, `quotas unset` for the keys without one, both where needed.
+    """`quotas set` for the values, `quotas unset` for the keys without one, or both.
 
-    `program` is the launcher with its data directory, as a shell takes it. See
+    `program` is the launcher with its data directory, quoted for a shell. See
     `Sources.alter_quota`.
     """
     whom = [_option(kind, name) for kind, name in entity.items()]
@@ -26,7 +26,7 @@ def quota_command(
 
 
 def written(amount: float) -> str:
-    """With up to 12 digits, and without the exponent that no option takes."""
+    """The number with up to 12 digits, and without an exponent, which no option accepts."""
     return f"{Decimal(f'{amount:.12g}'):f}"
 
 

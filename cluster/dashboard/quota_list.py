@@ -1,4 +1,4 @@
-"""The quotas that are set, of clients that are there and of others, as the page lists them."""
+"""The configured quotas, of known clients and of others, as the page lists them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,12 +8,12 @@ from cluster.dashboard.sources import Json
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS, QuotaEntity
 
 QUOTAS_MAX: Final = 1_000
-"""Entities in one answer; of more, the first by name."""
+"""Entities in one response; if there are more, the first by name."""
 
 
 def quota_list(program: str, found: Mapping[QuotaEntity, Mapping[str, float]]) -> Json:
-    """`quotas`: of each entity its parts as `Sources.alter_quota` takes them, its name for a
-    person, and its limits by Kafka's keys, each with the command line that removes it. Pure.
+    """`quotas`: each entity's parts as `Sources.alter_quota` takes them, its name for a person, and
+    its limits by Kafka's keys, each with the command line that removes it. Pure.
     """
     entities = sorted(found, key=_order)
     return {
@@ -49,7 +49,7 @@ def _row(program: str, entity: QuotaEntity, limits: Mapping[str, float]) -> dict
 
 
 def _order(entity: QuotaEntity) -> tuple[tuple[int, str], ...]:
-    """Named entities by name, then defaults, then what plays no part."""
+    """Named entities by name, then defaults, then entities without this part."""
     return tuple(
         (2, "") if name is None else (1, "") if name is DEFAULT else (0, str(name))
         for name in entity

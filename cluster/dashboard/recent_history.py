@@ -1,4 +1,4 @@
-"""The windows of the last weeks, for what the page tells of capacity."""
+"""The windows of the last weeks, for the capacity figures of the page."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from cluster.analytics.capacity.history import WindowHistory
 
 LAST: Final = timedelta(days=28)
-"""As many weeks as tell growth from weekdays, read within a second or two."""
+"""Enough weeks to tell growth from weekdays, few enough to be read within a second or two."""
 
 
 class NoHistory(UserError):
-    """There is nothing to read; the text says why."""
+    """There is nothing to read; the text is the reason."""
 
     def __init__(self, why: str, remedy: str) -> None:
-        """`remedy` is a sentence about what the command `rollup` will do."""
+        """`remedy` is a sentence about the effect of the command `rollup`."""
         super().__init__(why)
         self.remedy = remedy
 

@@ -1,4 +1,4 @@
-"""Kafka's `throttle-time` of a client: the mean of the throttle times of the last seconds. Pure."""
+"""Kafka's `throttle-time` of a client: the mean throttle time of the last seconds. Pure."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from cluster.metrics.stats_reader import Stats
 
 SPAN_MS: Final = 10_000
-"""About the window over which Kafka averages: quota.window.num times quota.window.size.seconds."""
+"""About Kafka's window: quota.window.num times quota.window.size.seconds."""
 _STEP_MS: Final = 2_000
 
 Key = tuple[str, str, str]
@@ -15,25 +15,27 @@ Key = tuple[str, str, str]
 
 class _Reading(NamedTuple):
     process: tuple[int, int]
-    """Process id and start, which a restart changes."""
+    """Process id and start, which differ after a restart."""
     written_ms: int
     throttled: Mapping[Key, tuple[int, float]]
-    """Requests that were throttled, and the sum of their throttle times."""
+    """The number of throttled requests, and the sum of their throttle times."""
 
 
 class RecentThrottles:
-    """What was throttled in the last seconds, of each broker.
+    """The throttled requests of the last seconds, by broker.
 
-    May be used by several threads: what a broker's readings are replaced by is complete.
+    Several threads may use it: a broker's readings are replaced as a whole.
     """
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[_Reading, ...]] = {}
 
     def means(self, broker: int, stats: Stats) -> dict[Key, float]:
-        """Take a reading. Returns the mean throttle time, in milliseconds, of the requests that
-        were throttled since one of some `SPAN_MS` ago, or the one before if that is longer ago;
-        without one, since each row began. Clients of which none was are left out.
+        """Take in a reading, and return the mean throttle times in milliseconds of its clients.
+
+        They cover the requests throttled since a reading some `SPAN_MS` ago, or since the previous
+        one if that is older; without one, since each row began. Clients without throttled requests
+        are left out.
         """
         process = (stats.pid, stats.started_wall_ms)
         now_ms = stats.written_ms
@@ -52,7 +54,7 @@ class RecentThrottles:
         means: dict[Key, float] = {}
         for key, (count, sum_ms) in throttled.items():
             count_before, sum_before_ms = before.get(key, (0, 0.0))
-            if count_before > count:  # its row was another one's meanwhile
+            if count_before > count:  # the row belonged to another client before
                 count_before, sum_before_ms = 0, 0.0
             if count > count_before:
                 means[key] = (sum_ms - sum_before_ms) / (count - count_before)

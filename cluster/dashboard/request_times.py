@@ -11,17 +11,17 @@ from cluster.metrics.kafka_names import REQUEST_PARTS
 from cluster.metrics.stats_reader import Stats
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""Those of Kafka's histograms."""
+"""The same as in Kafka's histograms."""
 _SPAN_MS: Final = 300_000
-"""Kafka's histograms weigh the last five minutes most."""
+"""Kafka's histograms are weighted towards the last five minutes."""
 _STEP_MS: Final = 30_000
 _PACKED: Final = struct.Struct(f"<{1 + BUCKETS}q")
-"""A histogram that is kept: as objects it takes five times as much, of which a busy broker has some
-five hundred in each of eleven readings."""
+"""A kept histogram, packed: as objects it would take five times the memory, and a busy broker has
+some five hundred in each of eleven readings."""
 
 
 def request_times(stats: Stats) -> dict[Spelled, Histogram]:
-    """Every histogram of a broker, by what it is a histogram of."""
+    """Every histogram of a broker, by API and part."""
     return {
         spelled(part.name.replace("<Api>", api), Type.SUMMARY): times[part.key]
         for api, times in stats.requests.items()
@@ -32,17 +32,16 @@ def request_times(stats: Stats) -> dict[Spelled, Histogram]:
 
 class _Reading(NamedTuple):
     process: tuple[int, int]
-    """Process id and start, which a restart changes."""
+    """Process id and start, which differ after a restart."""
     written_ms: int
     counts: Mapping[Spelled, bytes]
-    """Without those that are empty. What has not changed is the same object as in the reading
-    before."""
+    """Without empty ones. An unchanged histogram is the same object as in the previous reading."""
 
 
 class RecentTimes:
-    """Histograms of the last five minutes, one in half a minute, of each broker.
+    """Histograms of the last five minutes, one in half a minute, by broker.
 
-    May be used by several threads: what a broker's readings are replaced by is complete.
+    Several threads may use it: a broker's readings are replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class RecentTimes:
     def compared(
         self, broker: int, stats: Stats, counts: Mapping[Spelled, Histogram]
     ) -> dict[Spelled, Histogram]:
-        """Take a reading; returns the counts of some five minutes ago, none if there are none."""
+        """Take in a reading; returns the counts of some five minutes ago, or none."""
         process = (stats.pid, stats.started_wall_ms)
         kept = tuple(
             reading for reading in self._kept.get(broker, ()) if reading.process == process

@@ -1,4 +1,4 @@
-"""One client's past, from the windows that the rollup wrote."""
+"""One client's history, from the windows of the rollup."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _POINTS_MAX: Final = 3_000
-"""Wider windows are taken rather than more points than a chart can show."""
+"""Points that a chart can show; wider windows are used instead of more."""
 _VALUES: Final = (
     *("rate_avg", "rate_max", "limit", "throttled", "throttle_ms_sum", "throttle_ms_max"),
 )
@@ -20,12 +20,14 @@ _VALUES: Final = (
 def client_history(
     place: Path, user: str, client_id: str, since_ms: int, now_ms: int, command: str
 ) -> Json:
-    """`windows` since then in order of time, each `width_s` seconds wide: of each quota, the
-    broker where the client used most, twice: at the window's start and at its last second. Where no
-    window follows at once there is one without values, a gap in a line.
+    """`windows` since then in order of time, each `width_s` seconds wide.
 
-    Without windows `empty` says why, and `command` makes some. Raises UserError for a
-    file that cannot be read.
+    A window shows the broker with the client's highest rate under each quota. It comes twice: at
+    its start and at its last second. If none follows immediately, one without values makes a gap in
+    the line.
+
+    Without windows, `empty` is the reason and `command` creates some. Raises UserError for a file
+    that cannot be read.
     """
     if not place.is_dir():
         return _nothing("The rollup has not written any window yet. This makes them", command)
@@ -100,7 +102,7 @@ def _with_gaps(windows: list[dict[str, Any]], width_s: int) -> list[dict[str, An
 
 
 def _busiest(windows: "pa.Table") -> list[dict[str, Any]]:
-    """Of the brokers' windows of one time and quota, the one with the highest rate."""
+    """For each time and quota, the window of the broker with the highest rate."""
     found: dict[tuple[int, str], dict[str, Any]] = {}
     for row in windows.to_pylist():
         start_s = int(row.pop("window_start").timestamp())

@@ -1,4 +1,4 @@
-"""One reading for everybody who asks within a while, so that many pages cost what one costs."""
+"""One reading for everybody who asks within a while, so that many pages cost as much as one."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,14 +8,17 @@ from cluster.dashboard.sources import Json
 
 PERIOD_S: Final = 2.0
 _SHARE: Final = 0.1
-"""Of the time is spent on reading, at most: a large cluster is read less often."""
+"""The share of the time that may be spent on reading: a large cluster is read less often."""
 
 
 class SharedReading:
-    """What a blocking function returns, read anew when it is asked for and old. On one loop."""
+    """Caches the result of a blocking function, and renews it when an old one is asked for.
+
+    Used on one loop.
+    """
 
     def __init__(self, read: Callable[[], Json], period_s: float = PERIOD_S) -> None:
-        """`read` is called on a thread, never twice at once. A failure is not kept."""
+        """`read` is called on a thread, never twice at once. A failure is not cached."""
         self._read = read
         self._period_s = period_s
         self._task: asyncio.Task[Json] | None = None
@@ -23,12 +26,12 @@ class SharedReading:
         self._forgotten = 0
 
     def forget(self) -> None:
-        """What is known is out of date: it is not kept, nor what a reading under way will find."""
+        """Drop the cached result, and that of a reading in progress."""
         self._forgotten += 1
         self._fresh_until_s = 0.0
 
     async def get(self) -> Json:
-        """The present reading. Raises what `read` raises."""
+        """The current result. Raises what `read` raises."""
         loop = asyncio.get_running_loop()
         is_old = self._task is None or (self._task.done() and loop.time() >= self._fresh_until_s)
         if self._task is None or is_old:

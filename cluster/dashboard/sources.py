@@ -1,4 +1,4 @@
-"""What the dashboard shows and does, as its routes see it."""
+"""What the dashboard shows and does, as an interface for its routes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Done:
     """A change that was made."""
 
     text: str
-    """What was done and what will follow, in a sentence."""
+    """What was done and what will follow, as a sentence."""
     command: str
     """The command line that does the same."""
 
@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     rows: Mapping[Key, Cells]
     """The cells of `live_rows.COLUMNS` of each client and quota."""
     sections: Json
-    """All else, by name."""
+    """The other parts, by name."""
 
 
 class Sources(Protocol):
@@ -37,18 +37,18 @@ class Sources(Protocol):
         ...
 
     def found(self, search: str) -> Reading:
-        """Rows of clients whose user or client id contains the text, in any case."""
+        """Rows of clients whose user or client id contains the text, ignoring case."""
         ...
 
     def now(self, search: str | None = None) -> Json:
         """The same in full: each client's quotas on each broker, brokers, groups, events.
 
-        With `search` only clients whose user or client id contains it, in any case.
+        With `search` only clients whose user or client id contains it, ignoring case.
         """
         ...
 
     def client(self, user: str, client_id: str) -> Json:
-        """One client: which rules match, the arithmetic of its delay, its samples."""
+        """One client: the matching rules, the arithmetic of its delay, its samples."""
         ...
 
     def cluster(self) -> Json:
@@ -56,25 +56,25 @@ class Sources(Protocol):
         ...
 
     def topic(self, name: str) -> Json:
-        """The partitions of a topic as the last `cluster` has found them, see `topic_view`."""
+        """The partitions of a topic in the last reading of `cluster`, see `topic_view`."""
         ...
 
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
-        """Windows of the rollup about one client."""
+        """The rollup's windows of one client."""
         ...
 
     def capacity(self) -> Json:
-        """What the rollup's history says of capacity, see `capacity_view`."""
+        """The capacity figures from the rollup's history, see `capacity_view`."""
         ...
 
     def what_if(self, scenario: Scenario) -> Json:
-        """What another size would have done, see `what_if_view`."""
+        """The effect of another size, see `what_if_view`."""
         ...
 
     def alter_quota(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
     ) -> Done:
-        """Set quotas by Kafka's keys, or remove those whose value is None.
+        """Set quotas by Kafka's keys; a value of None removes one.
 
         `entity` has `user`, `client-id` or `ip`, each a name or None for the default.
         """
@@ -83,15 +83,17 @@ class Sources(Protocol):
     def quota_command(
         self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
     ) -> str:
-        """The command line that does what `alter_quota` would."""
+        """The command line that does the same as `alter_quota`."""
         ...
 
     def quotas(self) -> Json:
-        """The quotas that are set, see `quota_list`."""
+        """The configured quotas, see `quota_list`."""
         ...
 
     def actions(self) -> Json:
-        """`actions`: what `act` may be asked, each with the command line that does the same."""
+        """`actions`: the possible arguments of `act`, each with the command line that does the
+        same.
+        """
         ...
 
     def act(self, broker: int, action: str) -> Done:
@@ -99,5 +101,5 @@ class Sources(Protocol):
         ...
 
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
-        """What Prometheus scrapes, of one broker or of all."""
+        """The response to Prometheus, for one broker or for all."""
         ...

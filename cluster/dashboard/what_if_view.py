@@ -16,10 +16,10 @@ _CLIENTS_MAX: Final = 20
 
 
 def what_if_view(place: Path, scenario: Scenario, now_ms: int, command: str) -> Json:
-    """`what_if` (what `capacity what-if --json` prints), its texts, and the command line.
+    """`what_if` (the output of `capacity what-if --json`), its texts, and the command line.
 
-    The texts: `period`, `supposed`, `first` and `tables`. Raises UserError where nothing can be
-    told, of which ImpossibleScenario says what was supposed wrongly.
+    The texts: `period`, `supposed`, `first` and `tables`. Raises UserError without a result, and
+    ImpossibleScenario for an invalid scenario.
     """
     history = recent_history(place, now_ms, quotas=list(scenario.quotas))
 
@@ -43,7 +43,7 @@ def what_if_view(place: Path, scenario: Scenario, now_ms: int, command: str) -> 
 
 
 def what_if_command(program: str, scenario: Scenario) -> str:
-    """The command line that tells the same; `program` is the launcher, as a shell takes it."""
+    """The command line with the same result; `program` is the launcher, quoted for a shell."""
     words = [*_options(scenario), "--last", f"{LAST.days}d"]
     return f"{program} capacity what-if {shlex.join(words)}"
 
@@ -62,7 +62,7 @@ def _options(scenario: Scenario) -> Iterator[str]:
 
 
 def _time(seconds: float) -> str:
-    """In the largest unit that has no remainder."""
+    """The time in the largest unit without a remainder."""
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds % length == 0:
             return f"{seconds / length:.0f}{unit}"

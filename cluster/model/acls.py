@@ -1,6 +1,7 @@
 """Access control lists in Kafka's words: resources, patterns of names, operations, filters. Pure.
 
-Kafka: `org.apache.kafka.common.acl`, `.resource` and `SecurityUtils`; codes are those of the wire.
+Kafka: `org.apache.kafka.common.acl`, `.resource` and `SecurityUtils`; codes are those of the
+protocol.
 """
 
 import functools
@@ -11,7 +12,7 @@ from typing import Final, NamedTuple, Self
 CLUSTER_NAME: Final = "kafka-cluster"
 """The only name of a resource of type CLUSTER."""
 WILDCARD: Final = "*"
-"""As the name of a literal pattern: every resource of its type. As a host: every host."""
+"""As the name of a literal pattern, every resource of its type; as a host, every host."""
 USER_PREFIX: Final = "User:"
 EVERYBODY: Final = "User:*"
 
@@ -22,18 +23,20 @@ def _label(name: str) -> str:
 
 
 class _Word(IntEnum):
-    """One of Kafka's enums: a code on the wire, a name in the registry and in lines for people."""
+    """One of Kafka's enums: a code in the protocol, a name in the registry and for people."""
 
-    __hash__ = int.__hash__  # an enum's own is a call in Python, and words are in keys of a cache
+    __hash__ = (
+        int.__hash__
+    )  # the hash of an enum is a call in Python, and these are in keys of a cache
 
     @property
     def label(self) -> str:
-        """As documents and audit lines have it: `DescribeConfigs` of DESCRIBE_CONFIGS."""
+        """The spelling in documents and audit lines: `DescribeConfigs` for DESCRIBE_CONFIGS."""
         return _label(self.name)
 
     @classmethod
     def of_label(cls, text: str) -> Self:
-        """The word whose label this is, in any case. Raises ValueError."""
+        """The word with this label, ignoring case. Raises ValueError."""
         wanted = text.replace("_", "").upper()
         for word in cls:
             if word.name.replace("_", "") == wanted:
@@ -42,7 +45,7 @@ class _Word(IntEnum):
 
     @classmethod
     def of_code(cls, code: int) -> Self:
-        """The word of a code; UNKNOWN for codes that stand for nothing here."""
+        """The word with this code; UNKNOWN for other codes."""
         try:
             return cls(code)
         except ValueError:
@@ -50,7 +53,7 @@ class _Word(IntEnum):
 
 
 class ResourceType(_Word):
-    """What rights are for."""
+    """The types of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -63,7 +66,7 @@ class ResourceType(_Word):
 
 
 class PatternType(_Word):
-    """How a pattern's name stands for names of resources; ANY and MATCH only in filters."""
+    """How a pattern matches names of resources; ANY and MATCH occur only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -73,7 +76,7 @@ class PatternType(_Word):
 
 
 class AclOperation(_Word):
-    """What may be done with a resource."""
+    """The operations on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -94,7 +97,7 @@ class AclOperation(_Word):
 
 
 class AclPermission(_Word):
-    """Whether a rule forbids or permits."""
+    """Whether a rule denies or allows."""
 
     UNKNOWN = 0
     ANY = 1
@@ -103,7 +106,7 @@ class AclPermission(_Word):
 
 
 RESOURCE_TYPES: Final = tuple(kind for kind in ResourceType if kind > ResourceType.ANY)
-"""Those that resources have, rather than filters."""
+"""The types of resources, without those of filters."""
 
 _OP = AclOperation
 SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
@@ -137,11 +140,11 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.DELEGATION_TOKEN: (_OP.DESCRIBE,),
     ResourceType.USER: (_OP.CREATE_TOKENS, _OP.DESCRIBE_TOKENS),
 }
-"""What can be done with a resource of each type (Kafka 4.1: `AclEntry.supportedOperations`)."""
+"""The operations on a resource of each type (Kafka 4.1: `AclEntry.supportedOperations`)."""
 
 
 class Right(NamedTuple):
-    """What is asked for: an operation on resources of a type."""
+    """A right that is required: an operation on resources of a type."""
 
     operation: AclOperation
     resource_type: ResourceType
@@ -151,7 +154,7 @@ class Right(NamedTuple):
 
 
 class ResourcePattern(NamedTuple):
-    """The resources that a rule is for."""
+    """The resources that a rule applies to."""
 
     resource_type: ResourceType
     name: str
@@ -162,10 +165,10 @@ class ResourcePattern(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """Who may, or may not, do what from where."""
+    """The principal, host and operation of a rule, and whether it allows or denies."""
 
     principal: str
-    """With its type: `User:alice`; `User:*` is everybody."""
+    """With its type: `User:alice`; `User:*` means everybody."""
     host: str
     """An address, or `*`."""
     operation: AclOperation
@@ -180,7 +183,7 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Selects rules; None, and the words ANY, select all."""
+    """Selects rules; None and the words ANY select all."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -192,12 +195,12 @@ class AclFilter(NamedTuple):
 
     @property
     def has_unknown(self) -> bool:
-        """Whether it uses a word that is not known here."""
+        """Whether it contains an unknown word."""
         words = (self.resource_type, self.pattern_type, self.operation, self.permission)
         return any(word == 0 for word in words)
 
     def selects(self, binding: AclBinding) -> bool:
-        """Whether the rule is among those that are meant (`AclBindingFilter.matches`)."""
+        """Whether it selects the rule (`AclBindingFilter.matches`)."""
         return self.selects_pattern(binding.pattern) and self.selects_entry(binding.entry)
 
     def selects_pattern(self, pattern: ResourcePattern) -> bool:
@@ -224,15 +227,17 @@ class AclFilter(NamedTuple):
 
 
 def covers(pattern: ResourcePattern, name: str) -> bool:
-    """Whether a pattern's name stands for this name of a resource."""
+    """Whether a pattern applies to a resource of this name."""
     if pattern.pattern_type is PatternType.PREFIXED:
         return name.startswith(pattern.name)
     return pattern.name in (name, WILDCARD)
 
 
 def plain_address(host: str) -> str:
-    """One text for each address: an IPv4 address in IPv6 form (RFC 4291, 2.5.5.2) as IPv4, without
-    the name of an interface. What is no address stays as it is.
+    """The canonical text of an address.
+
+    An IPv4 address in IPv6 form (RFC 4291, 2.5.5.2) becomes IPv4, and an interface name is removed.
+    Other texts are returned unchanged.
     """
     if host == WILDCARD:
         return host

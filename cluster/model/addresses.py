@@ -1,4 +1,4 @@
-"""The addresses that a cluster has by default, and what the text of an address says by itself.
+"""A cluster's default addresses, and what the text of an address implies.
 
 Pure; resolves no names.
 """
@@ -8,13 +8,13 @@ from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
 BROKER_PORT: Final = 9092
-"""Of broker 0; the next ones follow."""
+"""The port of broker 0; the others follow."""
 REGISTRY_PORT: Final = 2181
 DASHBOARD_PORT: Final = 9292
 
 
 def is_address(host: str) -> bool:
-    """Whether it is an address of IPv4 or IPv6, rather than a name or a range."""
+    """Whether the text is an IPv4 or IPv6 address, rather than a name or a range."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -23,8 +23,9 @@ def is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there. False for other names than localhost:
-    what they stand for can change.
+    """Whether only this machine can reach what listens there.
+
+    False for names other than localhost: their addresses can change.
     """
     if host == "localhost":
         return True

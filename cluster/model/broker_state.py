@@ -1,4 +1,4 @@
-"""What a broker is doing with itself, as Kafka numbers it."""
+"""The state of a broker, with Kafka's numbers."""
 
 from enum import IntEnum
 

@@ -1,14 +1,14 @@
-"""Times of the two clocks, which never mix: a type for each, so that a checker keeps them apart."""
+"""Types for the times of two clocks, so that a type checker keeps them apart."""
 
 from typing import NamedTuple, NewType
 
 MonotonicMs = NewType("MonotonicMs", int)
-"""Milliseconds of a clock that never jumps, of one machine since it started: for durations and
+"""Milliseconds of a clock that never jumps and counts from the machine's start: for durations and
 deadlines."""
 
 WallMs = NewType("WallMs", int)
-"""Milliseconds since 1970-01-01 UTC, as the machine's calendar has them; may jump. For timestamps
-of records, for what is shown, and for what has to outlive the machine's next start."""
+"""Milliseconds since 1970-01-01 UTC on the machine's calendar clock, which may jump: for timestamps
+of records, for display, and for times that must outlive a restart of the machine."""
 
 
 class Moment(NamedTuple):

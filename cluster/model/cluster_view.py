@@ -1,4 +1,4 @@
-"""The cluster as one broker sees it: what it reports to its supervisor."""
+"""One broker's view of the cluster, which it reports to its supervisor."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ class ClusterView(NamedTuple):
     brokers: frozenset[int]
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as a report carries them."""
+        """The fields of a report."""
         return {**self._asdict(), "brokers": sorted(self.brokers)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "ClusterView":
-        """The reverse. Raises TypeError, KeyError and ValueError for fields of another's making."""
+        """Parse the fields of a report. Raises TypeError, KeyError and ValueError."""
         brokers = frozenset(map(int, fields["brokers"]))
         return cls(str(fields["cluster_id"]), int(fields["controller"]), brokers)

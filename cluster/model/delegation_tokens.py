@@ -1,6 +1,6 @@
-"""Delegation tokens: short-lived secrets by which others act as a user (KIP-48). Pure.
+"""Delegation tokens: short-lived secrets that let others act as a user (KIP-48). Pure.
 
-Kafka: `DelegationTokenManager`. Principals are texts, `User:alice`.
+Kafka: `DelegationTokenManager`. Principals are texts such as `User:alice`.
 """
 
 import base64
@@ -11,45 +11,46 @@ from cluster.model.clocks import WallMs
 
 
 class DelegationToken(NamedTuple):
-    """What is stored of a token; its secret is computed."""
+    """The stored fields of a token; its secret is computed."""
 
     token_id: str
     owner: str
-    """As whom its bearer acts."""
+    """The user whom its bearer acts as."""
     requester: str
-    """Who had it made (KIP-373)."""
+    """The user who requested it (KIP-373)."""
     renewers: tuple[str, ...]
-    """Who else may renew it."""
+    """Other users who may renew it."""
     issued_at: WallMs
     max_at: WallMs
-    """It cannot be renewed beyond."""
+    """The time beyond which it cannot be renewed."""
     expires_at: WallMs
 
     def is_expired(self, now_ms: WallMs) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the token has expired."""
         return self.max_at < now_ms or self.expires_at < now_ms
 
     def may_be_renewed_by(self, principal: str) -> bool:
-        """Whether it is the owner's or a renewer's."""
+        """Whether the principal is its owner or a renewer."""
         return principal == self.owner or principal in self.renewers
 
     def concerns(self, principal: str) -> bool:
-        """Whether it is shown to them without a right: also to who had it made for the owner
-        (Kafka: `TokenInformation.ownerOrRenewer`).
+        """Whether the principal may see the token without a right.
+
+        This includes the requester (Kafka: `TokenInformation.ownerOrRenewer`).
         """
         return principal in self.concerned
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """All that it concerns."""
+        """All principals that it concerns."""
         return (self.requester, self.owner, *self.renewers)
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:
-    """The secret of a token, by the secret of the cluster (`delegation.token.secret.key`)."""
+    """The secret of a token, derived from the cluster's secret (`delegation.token.secret.key`)."""
     return hmac.digest(secret.encode(), token_id.encode(), "sha512")
 
 
 def token_password(secret: str, token_id: str) -> str:
-    """What its bearer logs in with."""
+    """The password of its bearer."""
     return base64.b64encode(token_hmac(secret, token_id)).decode()

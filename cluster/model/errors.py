@@ -28,19 +28,19 @@ class Refused(Exception):
 
     @property
     def reason(self) -> str:
-        """What to tell a person: the detail, else the name of the code."""
+        """The text for a person: the detail, or the name of the code."""
         return self.detail or self.code.name.upper()
 
 
 class RecordError(NamedTuple):
-    """Why one record of a produced batch is refused; records are counted from 0 (KIP-467)."""
+    """Why one record of a produced batch was refused; records are counted from 0 (KIP-467)."""
 
     batch_index: int
     message: str
 
 
 class RecordsRefused(Refused):
-    """A produced batch is refused because of some of its records."""
+    """A produced batch was refused because of some of its records."""
 
     def __init__(self, code: ErrorCode, detail: str, record_errors: Sequence[RecordError]) -> None:
         super().__init__(code, detail)
@@ -48,7 +48,7 @@ class RecordsRefused(Refused):
 
 
 class PeerError(Exception):
-    """The peer broke the protocol: its connection is closed with one log line."""
+    """The peer violated the protocol: its connection is closed with one log line."""
 
 
 class StorageFailed(Exception):
@@ -56,14 +56,14 @@ class StorageFailed(Exception):
 
 
 class UserError(Exception):
-    """A person's mistake, on the command line or in a file."""
+    """A person's mistake on the command line or in a file."""
 
 
 class InvariantViolated(BaseException):
-    """A bug of ours: the process must end. Not an Exception, so no blanket except keeps it."""
+    """A bug of ours: the process must end. Not an Exception, so no blanket except catches it."""
 
 
 def ensure(condition: object, what: str) -> None:
-    """Raise InvariantViolated(what) unless it holds; never for a claim made by a peer."""
+    """Raise InvariantViolated(what) unless it holds; never use it for a claim made by a peer."""
     if not condition:
         raise InvariantViolated(what)

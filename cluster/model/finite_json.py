@@ -1,4 +1,4 @@
-"""Values as JSON that any reader takes: RFC 8259 has no NaN and no infinity. Pure."""
+"""Values as JSON that any reader accepts: RFC 8259 has no NaN and no infinity. Pure."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Names for the numbers of a cluster, so that an offset is never mistaken for an epoch."""
+"""Types for the numbers of a cluster, so that an offset is never mistaken for an epoch."""
 
 import base64
 import uuid
@@ -11,7 +11,7 @@ ControllerEpoch = NewType("ControllerEpoch", int)
 BrokerEpoch = NewType("BrokerEpoch", int)
 """Grows with every registration: a restarted broker has a larger one (KIP-380)."""
 PartitionEpoch = NewType("PartitionEpoch", int)
-"""Counts the changes of a partition's state: what a conditional change of it must name."""
+"""Counts the changes of a partition's state; a conditional change must name it."""
 
 NO_BROKER: Final = BrokerId(-1)
 NO_EPOCH: Final = LeaderEpoch(-1)
@@ -21,13 +21,13 @@ NO_SEQUENCE: Final = -1
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; hashes and sorts like the pair it is."""
+    """One partition of one topic; hashes and sorts like a pair."""
 
     topic: str
     partition: int
 
     def __str__(self) -> str:
-        """`orders-0`: also the name of its directory."""
+        """`orders-0`, which is also the name of its directory."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -43,7 +43,7 @@ def decode_uuid(text: str) -> uuid.UUID:
 
 
 def new_uuid() -> uuid.UUID:
-    """A random UUID whose text does not begin with a dash, which command lines take for a flag."""
+    """A random UUID whose text does not begin with a dash, as options of commands do."""
     while True:
         value = uuid.uuid4()
         if not encode_uuid(value).startswith("-"):

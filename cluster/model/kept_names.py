@@ -1,26 +1,27 @@
-"""Foreign names as keys: a long one is kept by its beginning and its hash. Pure.
+"""Foreign names as keys: a long name is kept as its beginning and hash. Pure.
 
-Client ids may have 32 KiB, users of OAuth and subjects of log lines as much and more, and whoever
-sends them chooses as many as they like. What is remembered by such a name is bounded in number;
-this bounds the bytes of each.
+Client ids may have 32 KiB, users of OAuth and subjects of log lines even more, and a client may
+send any number of them. The number of such names in memory is bounded elsewhere; this bounds the
+bytes of each.
 """
 
 import hashlib
 from typing import Final
 
 WHOLE_MAX_BYTES: Final = 180
-"""A name of no more bytes of UTF-8 is kept as it is. What stands for a longer one has 185 to 187
-bytes: more than this, so that it is never equal to a name that is kept as it is, and few enough for
-a client id's 192 bytes in the stats file."""
+"""A name of at most this many bytes of UTF-8 is kept as it is.
+
+A longer name becomes a text of 185 to 187 bytes: long enough never to equal a name that is kept as
+it is, and short enough for a client id's 192 bytes in the stats file."""
 _BEGINNING_BYTES: Final = 118
 _CERTAINLY_WHOLE: Final = WHOLE_MAX_BYTES // 4
-"""A character has four bytes at the most."""
+"""A character has at most four bytes."""
 
 
 def kept_name(name: str) -> str:
-    """The name, or what stands for it where it is long: `<beginning>...<SHA-256, in hex>`.
+    """The name, or `<beginning>...<SHA-256, in hex>` for a long one.
 
-    To be called once for each name: what stands for a long one is long, too.
+    Call it once for each name, since the result for a long name is long, too.
     """
     if len(name) <= _CERTAINLY_WHOLE:
         return name
@@ -32,12 +33,13 @@ def kept_name(name: str) -> str:
 
 
 def spellings(name: str) -> tuple[str, str]:
-    """As what a broker may keep a name that a person gives: the name, if it was copied from what a
-    broker shows, or what stands for it.
+    """The texts as which a broker may keep a name that a person gives.
+
+    That is the name itself, if it was copied from a broker's output, or its kept form.
     """
     return name, kept_name(name)
 
 
 def is_kept_whole(name: str) -> bool:
-    """Whether a name that was kept is the whole name, and not what stands for a longer one."""
+    """Whether a kept name is the whole name rather than the form of a longer one."""
     return len(name.encode("utf-8", "surrogatepass")) <= WHOLE_MAX_BYTES

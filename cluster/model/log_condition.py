@@ -1,4 +1,4 @@
-"""Which logs of a starting broker may lack records that were committed. Pure."""
+"""Which logs of a starting broker may lack committed records. Pure."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -9,14 +9,15 @@ from cluster.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 
 
 class LogEnd(NamedTuple):
-    """Where a log ends."""
+    """The end of a log."""
 
     last_epoch: LeaderEpoch
-    """Leader epoch of the last record, -1 if there is none."""
+    """The leader epoch of the last record, -1 without records."""
     offset: Offset
     topic_id: uuid.UUID = uuid.UUID(int=0)
-    """Of the topic whose records these are: an earlier one may have had the name. Zero: unknown, as
-    in a log of a Kafka before 2.8."""
+    """The topic of the records: an earlier topic may have had the same name.
+
+    Zero if unknown, as in a log of a Kafka before 2.8."""
 
     def is_of(self, topic_id: uuid.UUID) -> bool:
         """Whether it may be a log of that topic."""
@@ -28,41 +29,41 @@ _NOTHING: Final = LogEnd(NO_EPOCH, Offset(0))
 
 @dataclass(frozen=True, slots=True)
 class LogCondition:
-    """What a broker found in its log directories when it started.
+    """The state of a broker's log directories at its start.
 
     A log that is neither missing nor doubtful has everything that it had when the broker stopped.
     """
 
     held: frozenset[TopicPartition] | None = None
-    """The logs that are there; None: all that should be."""
+    """The existing logs; None if all expected logs exist."""
     missing: frozenset[TopicPartition] = frozenset()
-    """Logs that are not there, and are known to have held records."""
+    """Missing logs that are known to have held records."""
     is_directory_lost: bool = False
-    """Every log that is not there is missing."""
+    """Whether every log that does not exist counts as missing."""
     doubtful: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
-    """Logs that may end earlier than they did, and where they end."""
+    """Logs that may end earlier than before, and their ends."""
 
     @property
     def is_known_to_lack(self) -> bool:
-        """Whether the broker itself knows of logs that have lost something."""
+        """Whether the broker knows that some logs have lost records."""
         return bool(self.missing or self.is_directory_lost or self.doubtful)
 
     def lacks(self, partition: TopicPartition) -> bool:
-        """Whether the partition's log is gone."""
+        """Whether the partition's log is missing."""
         return partition in self.missing or (
             self.is_directory_lost and self.held is not None and partition not in self.held
         )
 
     def holds(self, partition: TopicPartition, topic_id: uuid.UUID) -> bool:
-        """Whether there is a log, as far as is known of that topic."""
+        """Whether there is a log, as far as is known, of that topic."""
         end = self.doubtful.get(partition)
         is_there = end is not None or (self.held is not None and partition in self.held)
         return is_there and not self.lacks(partition) and (end is None or end.is_of(topic_id))
 
     def doubtful_end(self, partition: TopicPartition, topic_id: uuid.UUID) -> LogEnd | None:
-        """Where a log ends that may have ended later; None for one that is as it was.
+        """The end of a log that may have ended later; None for an intact one.
 
-        A log that is not there may never have been made, as its broker stopped before.
+        A log that does not exist may never have been created, if its broker stopped before.
         """
         if self.held is not None and partition not in self.held:
             return _NOTHING
@@ -70,7 +71,7 @@ class LogCondition:
         return end if end is None or end.is_of(topic_id) else _NOTHING
 
     def without_doubt(self, partitions: Collection[TopicPartition]) -> "LogCondition":
-        """The same, now that the logs of these partitions are known to have everything."""
+        """The same condition, once the logs of these partitions are known to be complete."""
         return replace(
             self,
             held=None if self.held is None else self.held.union(partitions),

@@ -1,4 +1,4 @@
-"""What the controller wants changed: in the registry, then in its state, then on the brokers."""
+"""A change planned by the controller: for the registry, then its state, then the brokers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from cluster.model.ids import BrokerId, TopicPartition
 
 
 class Outcome(NamedTuple):
-    """The answer for one item of a request; `detail` is for a person."""
+    """The result for one item of a request; `detail` is for a person."""
 
     code: ErrorCode
     detail: str | None = None
@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions have another state when it is applied."""
+        """The number of partitions whose state it changes."""
         created = sum(len(topic.partitions) for topic in self.created)
         return created + len(self.added) + len(self.changed)
 
     def apply(self, state: ClusterState) -> None:
-        """Carry the plan over into the state, after the registry has it."""
+        """Apply the plan to the state, after the registry has it."""
         for topic in self.created:
             state.put_topic(topic)
         for name in self.deleted:
@@ -83,7 +83,7 @@ class Plan:
     def touched_topics(self, state: ClusterState) -> list[TopicState]:
         """The topics of an applied plan as they are sent to brokers.
 
-        With only the partitions that changed, or with all where the topic's configs changed, since
+        They contain only the partitions that changed, or all if the topic's configs changed, since
         each replica takes over the configs.
         """
         touched: dict[str, TopicState] = {topic.name: topic for topic in self.created}

@@ -20,7 +20,7 @@ _CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper
 
 
 class NoRuleApplies(ValueError):
-    """None of the rules gives this name a user."""
+    """None of the rules yields a user for this name."""
 
 
 class _Rule(NamedTuple):
@@ -36,15 +36,15 @@ class _Rule(NamedTuple):
 
 
 class PrincipalRules:
-    """The rules of one setting, immutable. Two are equal where their texts are."""
+    """The rules of one setting, immutable. Two are equal if their texts are."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError, with the reason in one line, for a text that has a bad rule."""
+        """Raises ValueError, with the reason in one line, for an invalid rule."""
         self.text = text
         self._rules = _parse(text)
 
     def user_of(self, name: str) -> str:
-        """The user for the name of a certificate. Raises NoRuleApplies."""
+        """The user for the name in a certificate. Raises NoRuleApplies."""
         for rule in self._rules:
             try:
                 user = name if rule is None else rule.apply(name)
@@ -56,7 +56,7 @@ class PrincipalRules:
 
 
 def _parse(text: str) -> list[_Rule | None]:
-    """None is DEFAULT."""
+    """None stands for DEFAULT."""
     rules: list[_Rule | None] = []
     for split in _SPLITTER.finditer(text.strip()):
         rule = split[1]
@@ -76,9 +76,9 @@ def _parse(text: str) -> list[_Rule | None]:
 
 
 def _escape_unknown_groups(replacement: str, group_count: int) -> str:
-    """Kafka takes `$9` for itself where there is no ninth group, but not where there is none.
+    """Kafka takes `$9` literally if there is no ninth group, unless there is no group at all.
 
-    Where two are unknown, it escapes the second at the wrong place, and so do we.
+    If two are unknown, it escapes the second at the wrong place, and so do we.
     """
     if group_count == 0:
         return replacement
@@ -96,7 +96,7 @@ def _escape_unknown_groups(replacement: str, group_count: int) -> str:
 
 
 def _expand(found: re.Match[str], replacement: str) -> str:
-    """Java's `Matcher.appendReplacement`. Raises IndexError, ValueError where that would."""
+    """Java's `Matcher.appendReplacement`. Raises IndexError and ValueError where that does."""
     parts: list[str] = []
     position = 0
     while position < len(replacement):
@@ -116,7 +116,7 @@ def _expand(found: re.Match[str], replacement: str) -> str:
 
 
 def _group(replacement: str, position: int, group_count: int) -> tuple[int | str, int]:
-    """The group that is named behind a `$`, and where the text goes on."""
+    """The group named after a `$`, and the position behind it."""
     if replacement[position : position + 1] == "{":
         end = replacement.find("}", position)
         if end < 0:

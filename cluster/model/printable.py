@@ -1,19 +1,19 @@
-"""Foreign text made safe to show: in a log line, on a terminal, in a report. Pure.
+"""Makes foreign text safe to show: in a log line, on a terminal, in a report. Pure.
 
-Topics, client ids, users, znode paths, header names and the words of exceptions may hold anything
-that their encoding allows. Shown as they are, they could forge log lines, move a terminal's cursor,
-set its title or reverse the direction of what is read (CVE-2021-42574).
+Topics, client ids, users, znode paths, header names and texts of exceptions may contain anything
+that their encoding allows. Shown unchanged, they could forge log lines, move a terminal's cursor,
+set its title or reverse the direction of text (CVE-2021-42574).
 """
 
 import re
 from typing import Final
 
 NAME_MAX_CHARACTERS: Final = 500
-"""A name, a reason, a path: what is longer is cut, and says so. Kafka's names end at 249."""
+"""For a name, a reason or a path; a longer text is cut and says so. Kafka's names end at 249."""
 
 # Control characters (C0, DEL, C1: escape sequences begin with one), line and paragraph separators,
-# marks that change the direction of text, what is invisible, and halves of surrogate pairs, which
-# no encoding can write. Joiners (U+200C, U+200D) stay: scripts and emoji are spelled with them.
+# marks that change the direction of text, invisible characters, and halves of surrogate pairs,
+# which no encoding can write. Joiners (U+200C, U+200D) are kept: scripts and emoji need them.
 _UNSAFE_IN_LINES: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
@@ -23,7 +23,7 @@ _UNSAFE_BUT_LAYOUT: Final = re.compile(f"[{_UNSAFE_IN_LINES}]")
 
 
 def one_line(text: str, max_characters: int | None = NAME_MAX_CHARACTERS) -> str:
-    r"""The text on one line, every unsafe character spelled as Python spells it: `\n`, `\x1b`.
+    r"""The text on one line, with unsafe characters as Python spells them: `\n`, `\x1b`.
 
     Beyond `max_characters` (None: any number) it is cut: `...(1234 more characters)`. Characters
     are counted before they are spelled out.
@@ -35,7 +35,7 @@ def one_line(text: str, max_characters: int | None = NAME_MAX_CHARACTERS) -> str
 
 
 def lines(text: str) -> str:
-    """The text with its tabs and ends of lines as they are, everything else spelled as above."""
+    """The text with its tabs and line ends, and everything else spelled as above."""
     return _UNSAFE_BUT_LAYOUT.sub(_spelled, text)
 
 

@@ -1,4 +1,4 @@
-"""How long a client over its quota has to wait: the arithmetic, and its line for a person.
+"""The delay of a client above its quota: the formula, and its text for a person.
 
 Kafka: `ClientQuotaManager.throttleTime`, `QuotaUtils.throttleTime`; KIP-124 caps request quotas.
 """
@@ -11,7 +11,7 @@ _UNITS: Final[dict[str, str]] = {QuotaKind.REQUEST: " %", QuotaKind.MUTATION: " 
 
 
 def delay_of(rate: float, limit: float, measured_ms: float) -> float:
-    """Milliseconds until the rate has come down to the limit, if nothing is used: 0 unless above.
+    """Milliseconds until an idle client's rate has fallen to the limit; 0 unless it is above.
 
     X = (rate - limit) / limit x measured time.
     """

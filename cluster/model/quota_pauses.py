@@ -1,35 +1,36 @@
-"""How a client behaved while it was throttled, and what that says of it. Pure."""
+"""A client's behavior while it was throttled, and the verdict. Pure."""
 
 from typing import Final, NamedTuple
 
 _MUTES_TO_JUDGE: Final = 3
 _HONOURS_UP_TO: Final = 0.7
-"""Requests under way at a mute's beginning make up to half of a pausing client's mutes early, and
-so do those that come a moment before its end, by another clock: 55 % of a Java producer's."""
+"""Requests in flight when a mute begins make up to half of a pausing client's mutes early. So do
+requests just before its end, by the client's clock: 55 % for a Java producer."""
 _IGNORES_FROM: Final = 0.85
 
 
 class Pauses(NamedTuple):
-    """Mutes for one kind of quota that have ended, and the connections that had any.
+    """Ended mutes for one kind of quota, and the connections that had any.
 
-    Counted since the broker first heard of the client.
+    Counted since the broker first knew the client.
     """
 
     quiet: int
-    """Mutes in which nothing came."""
+    """Mutes without a request."""
     early: int
-    """Mutes in which requests came that should have waited."""
+    """Mutes with requests that should have waited."""
     connections: int
     """Connections that were muted."""
     early_connections: int
-    """Those of them on which requests came meanwhile."""
+    """Those of them with requests during a mute."""
     ahead: int = 0
-    """Mutes in which nothing came, but requests from before waited: they say nothing, since the
-    kernel's buffers may be full."""
+    """Mutes without a request during which earlier requests waited.
+
+    They prove nothing, since the kernel's buffers may be full."""
 
     @property
     def honours_throttling(self) -> bool | None:
-        """Whether the client pauses as it is told; None: too few mutes, or some of both."""
+        """Whether the client pauses as it should; None after too few mutes, or if both occur."""
         mutes = self.quiet + self.early
         if mutes < _MUTES_TO_JUDGE:
             return None

@@ -107,7 +107,7 @@ class UsageField(NamedTuple):
 
     @property
     def is_count(self) -> bool:
-        """Whether readers take it as a whole number; they take everything else as a float."""
+        """Whether readers take it as an integer; they take all other fields as floats."""
         return self.unit is Unit.REQUESTS
 
 

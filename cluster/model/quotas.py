@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class QuotaKind(enum.StrEnum):
-    """What is limited; the value names it in metric records and on the command line."""
+    """The kinds of limits; the value is their name in metric records and on the command line."""
 
     PRODUCE = "produce"
     FETCH = "fetch"
@@ -25,7 +25,7 @@ CLIENT_KINDS: Final = tuple(kind for kind in QuotaKind if kind is not QuotaKind.
 
 
 class DefaultName(enum.Enum):
-    """Stands for every name that has no quota of its own."""
+    """Stands for every name without a quota of its own."""
 
     DEFAULT = "<default>"
 
@@ -41,15 +41,17 @@ QUOTA_KEYS: Final[dict[str, QuotaKind]] = {
     "controller_mutation_rate": QuotaKind.MUTATION,
     "connection_creation_rate": QuotaKind.CONNECTION,
 }
-"""Kafka's key of each quota: bytes per second, percent of one thread, created and deleted
-partitions per second, or accepted connections per second; each per broker, of which only the
-controller creates and deletes."""
+"""Kafka's key of each quota.
+
+Their units are bytes per second, percent of one thread, created and deleted partitions per second,
+and accepted connections per second. All limits are per broker; only the controller creates and
+deletes partitions."""
 
 KEY_OF_KIND: Final = {kind: key for key, kind in QUOTA_KEYS.items()}
 
 
 class QuotaEntity(NamedTuple):
-    """A user, a client id, or both; or an address. None means that it plays no part."""
+    """A user, a client id, or both; or an address. None for a part that does not matter."""
 
     user: Name | None
     client_id: Name | None
@@ -83,7 +85,7 @@ class QuotaEntity(NamedTuple):
 
 
 class QuotaClient(NamedTuple):
-    """Whose budget pays: a connection's principal, and the client id that its requests name."""
+    """The owner of a budget: a connection's principal, and the client id in its requests."""
 
     user: str
     client_id: str
@@ -116,7 +118,7 @@ Limits = Mapping[QuotaKind, float]
 
 
 def limits_of(entity: QuotaEntity, config: Mapping[str, str]) -> dict[QuotaKind, float]:
-    """The limits in an entity's stored config; other keys, and broken values, are left out."""
+    """The limits in an entity's stored config, without other keys and invalid values."""
     limits = {}
     for key in entity.keys:
         text = config.get(key)

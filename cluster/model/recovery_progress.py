@@ -1,4 +1,4 @@
-"""How far a starting broker is with its logs: what it reports, and what its supervisor shows."""
+"""The progress of a starting broker with its logs, for its report and its supervisor."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,9 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RecoveryProgress:
-    """Counts of one broker's recovery, over all of its log directories.
+    """The counts of one broker's recovery, over all of its log directories.
 
-    Without bytes where logs are only opened.
+    Without bytes while logs are only opened.
     """
 
     bytes_done: int
@@ -19,7 +19,7 @@ class RecoveryProgress:
 
     @property
     def text(self) -> str:
-        """As it stands behind the broker's name."""
+        """The text behind the broker's name."""
         partitions = f"{self.partitions_done} of {self.partitions_total} partitions"
         if not self.bytes_total:
             return f"loading logs, {partitions}"
@@ -28,12 +28,12 @@ class RecoveryProgress:
         return f"recovering logs, {done:.1f} of {total:.1f} {unit}, {partitions}"
 
     def to_json(self) -> dict[str, int]:
-        """The fields as a report carries them and `status --json` shows them."""
+        """The fields of a report and of `status --json`."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "RecoveryProgress":
-        """The reverse. Raises TypeError and ValueError for fields of another process's making."""
+        """Parse the fields of another process's report. Raises TypeError and ValueError."""
         return cls(**{name: int(value) for name, value in fields.items()})
 
 

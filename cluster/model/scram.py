@@ -1,6 +1,6 @@
-"""SCRAM: how a client proves that it knows a password without sending it (RFC 5802, RFC 7677).
+"""SCRAM: proves the knowledge of a password without sending it (RFC 5802, RFC 7677).
 
-Pure. As Kafka has it (`org.apache.kafka.common.security.scram.internals`): no channel binding, no
+Pure. As in Kafka (`org.apache.kafka.common.security.scram.internals`): no channel binding, no
 SASLprep (a password is its UTF-8 bytes), messages in ASCII. Nonces are arguments, which callers
 take from `secrets`.
 """
@@ -19,16 +19,16 @@ from cluster.model.security import SaslMechanism
 
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
-"""More are refused where a credential is stored (KIP-554)."""
+"""The upper bound for a stored credential (KIP-554)."""
 DEFAULT_ITERATIONS: Final = 4096
-"""What Kafka's tools take when none are given."""
+"""The default of Kafka's tools."""
 SALT_BYTES: Final = 26
-"""Of what is made here."""
+"""The length of salts that are created here."""
 _KAFKA_SALT_BITS: Final = 130
-"""Kafka's tools write a random number of so many bits with the base 36 (`ScramFormatter`)."""
+"""Kafka's tools write a random number of this many bits with base 36 (`ScramFormatter`)."""
 _kafka_salt: Final = re.compile(rb"[1-9a-z][0-9a-z]{19,25}").fullmatch
 MAX_FORMS: Final = 32
-"""Of credentials of one mechanism, among which a form is chosen for an unknown user."""
+"""Forms of one mechanism's credentials among which that of an unknown user is chosen."""
 TOKEN_AUTH: Final = "tokenauth"
 """The extension of a client that logs in with a delegation token (KIP-48)."""
 
@@ -37,14 +37,14 @@ _HASHES: Final[Mapping[SaslMechanism, str]] = {
     SaslMechanism.SCRAM_SHA_512: "sha512",
 }
 MECHANISMS: Final = tuple(_HASHES)
-"""The mechanisms that this module is for."""
+"""The mechanisms implemented here."""
 MECHANISM_CODES: Final[Mapping[SaslMechanism, int]] = {
     SaslMechanism.SCRAM_SHA_256: 1,
     SaslMechanism.SCRAM_SHA_512: 2,
 }
-"""How requests name them (KIP-554)."""
+"""Their codes in requests (KIP-554)."""
 
-# Kafka's patterns (ScramMessages). Its "reserved" part `m=` is refused, as RFC 5802 demands.
+# Kafka's patterns (ScramMessages). The "reserved" part `m=` is refused, as RFC 5802 demands.
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
 _plain_name: Final = re.compile(r"[\x01-\x7f]+").fullmatch
@@ -67,11 +67,11 @@ _server_final: Final = re.compile(
 
 
 class ScramError(Exception):
-    """A message is malformed, or does not prove what it should; the text holds no secret."""
+    """A message is malformed or its proof is wrong; the text contains no secret."""
 
 
 class ScramCredential(NamedTuple):
-    """What a server keeps of a password: enough to check it, and not enough to log in with."""
+    """What a server stores of a password: enough to check it, but not to log in with it."""
 
     salt: bytes
     stored_key: bytes
@@ -90,7 +90,7 @@ def salted_password(mechanism: SaslMechanism, password: str, salt: bytes, iterat
 def credential_of_salted(
     mechanism: SaslMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """The credential whose salted password is known, as AlterUserScramCredentials sends it."""
+    """The credential with a known salted password, as AlterUserScramCredentials sends it."""
     name = _HASHES[mechanism]
     client_key = hmac.digest(salted, b"Client Key", name)
     stored_key = hashlib.new(name, client_key).digest()
@@ -106,7 +106,7 @@ def credential_of(
 
 
 def credential_text(credential: ScramCredential) -> str:
-    """How it is stored in the registry (Kafka: `ScramCredentialUtils.credentialToString`)."""
+    """The stored text (Kafka: `ScramCredentialUtils.credentialToString`)."""
     return (
         f"salt={_to_base64(credential.salt)},stored_key={_to_base64(credential.stored_key)},"
         f"server_key={_to_base64(credential.server_key)},iterations={credential.iterations}"
@@ -114,7 +114,7 @@ def credential_text(credential: ScramCredential) -> str:
 
 
 def parse_credential(text: str) -> ScramCredential:
-    """What `credential_text` wrote, fields in any order. Raises ValueError, without the text."""
+    """Parse a stored text, with fields in any order. Raises ValueError, which omits the text."""
     fields: dict[str, str] = {}
     for part in text.split(","):
         key, _, value = part.partition("=")
@@ -139,23 +139,23 @@ class CredentialForm(NamedTuple):
 
     iterations: int
     salt_bytes: int | None
-    """How long the salt is; None: as Kafka's tools make it."""
+    """The length of the salt; None for one made by Kafka's tools."""
 
 
 USUAL_FORM: Final = CredentialForm(DEFAULT_ITERATIONS, SALT_BYTES)
-"""Of credentials that are made here."""
+"""The form of credentials that are created here."""
 
 
 def form_of(credential: ScramCredential) -> CredentialForm:
-    """Its form."""
     salt = credential.salt
     is_kafkas = _kafka_salt(salt) is not None and not int(salt, 36) >> _KAFKA_SALT_BITS
     return CredentialForm(credential.iterations, None if is_kafkas else len(salt))
 
 
 def forms_in_use(credentials: Iterable[ScramCredential]) -> tuple[tuple[CredentialForm, int], ...]:
-    """The forms of credentials that clients can log in with, and how many have each; no more than
-    `MAX_FORMS`, the most frequent ones.
+    """The forms of credentials that clients can log in with, and the number of each.
+
+    At most `MAX_FORMS`, the most frequent ones.
     """
     counted = Counter(form_of(each) for each in credentials if each.iterations >= MIN_ITERATIONS)
     order = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))
@@ -168,10 +168,11 @@ def made_up_credential(
     name: str,
     forms: Sequence[tuple[CredentialForm, int]] = (),
 ) -> ScramCredential:
-    """What an unknown user is answered with, so that nobody learns which users there are.
+    """The credential with which an unknown user is answered, so that nobody learns which users
+    exist.
 
-    It has one of the forms in use, as often as these have it. The same name has the same form and
-    the same salt as long as `secret` and the forms are kept; when some change, few names change
+    It has one of the forms in use, as often as these occur. The same name has the same form and
+    salt as long as `secret` and the forms are the same; if some change, few names change
     (rendezvous hashing), and then salt and form together, as with a new password. Nobody knows its
     password.
     """
@@ -214,12 +215,12 @@ def _made_up_salt(seed: bytes, form: CredentialForm) -> bytes:
 
 
 def can_log_in(name: str) -> bool:
-    """Whether a user of that name can: a message is ASCII, as Kafka's brokers have it too."""
+    """Whether a user of that name can log in: messages are ASCII, as in Kafka's brokers."""
     return _plain_name(name) is not None
 
 
 def escaped_name(name: str) -> str:
-    """A user name as messages have it: no comma, no equals sign."""
+    """The user name in a message, without commas and equals signs."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
@@ -227,13 +228,13 @@ class ClientFirst(NamedTuple):
     """The first message of a client."""
 
     name: str
-    """Of a user, or of a delegation token."""
+    """The name of a user, or the id of a delegation token."""
     authorization_id: str
-    """Whom the client wants to act as; empty: as who it is."""
+    """The user to act as; empty for the client's own."""
     nonce: str
     extensions: Mapping[str, str]
     bare: str
-    """The part that the proof is about."""
+    """The part of the message that the proof covers."""
 
     @property
     def has_token(self) -> bool:
@@ -242,7 +243,7 @@ class ClientFirst(NamedTuple):
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Raises ScramError."""
+    """Parse a client's first message. Raises ScramError."""
     match = _client_first(_ascii(message))
     if match is None:
         raise ScramError("invalid SCRAM client first message")
@@ -257,7 +258,7 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 class ScramServer:
-    """The server's half of one exchange, once the client's first message is known."""
+    """The server's half of one exchange, from the client's first message on."""
 
     def __init__(
         self,
@@ -279,7 +280,7 @@ class ScramServer:
         if match is None:
             raise ScramError("invalid SCRAM client final message")
         # librdkafka before 2.6.1 puts its own nonce in front once more; the server's part, which
-        # makes an exchange unlike any other, is compared nevertheless.
+        # makes an exchange unique, is compared nevertheless.
         if not match["nonce"].endswith(self._nonce):
             raise ScramError("invalid client nonce in the SCRAM client final message")
         said = f"{self._said},{match['unproved']}".encode()
@@ -311,7 +312,6 @@ class ScramClient:
         self._server_signature = b""
 
     def first_message(self) -> bytes:
-        """What the client begins with."""
         return f"n,,{self._bare}".encode()
 
     def final_message(self, server_first: bytes) -> bytes:
@@ -339,7 +339,7 @@ class ScramClient:
         return f"{unproved},p={_to_base64(_xor(client_key, signature))}".encode()
 
     def check_server_final(self, server_final: bytes) -> None:
-        """Raises ScramError unless the server has proved that it knows the credential."""
+        """Raise ScramError unless the server has proved that it knows the credential."""
         match = _server_final(_ascii(server_final))
         if match is None:
             raise ScramError("invalid SCRAM server final message")
@@ -366,7 +366,7 @@ def _to_base64(data: bytes) -> str:
 
 
 def _xor(left: bytes, right: bytes) -> bytes:
-    """Of equal lengths. Raises ScramError."""
+    """The XOR of texts of equal length. Raises ScramError."""
     if len(left) != len(right):
         raise ScramError("a SCRAM proof has the length of the hash")
     number = int.from_bytes(left) ^ int.from_bytes(right)

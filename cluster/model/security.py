@@ -1,4 +1,4 @@
-"""How the clients of a listener are protected and prove who they are, in Kafka's words."""
+"""How the clients of a listener are protected and authenticated, in Kafka's words."""
 
 import enum
 from typing import Final
@@ -14,17 +14,17 @@ class SecurityProtocol(enum.StrEnum):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether its bytes travel through TLS."""
+        """Whether the connection uses TLS."""
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
     @property
     def has_sasl(self) -> bool:
-        """Whether its clients log in by SASL."""
+        """Whether clients log in by SASL."""
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 class SaslMechanism(enum.StrEnum):
-    """The ways to log in by SASL that are known here."""
+    """The implemented SASL mechanisms."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -33,4 +33,4 @@ class SaslMechanism(enum.StrEnum):
 
 
 ANONYMOUS: Final = "ANONYMOUS"
-"""The user of a connection that has not proved another (Kafka: `KafkaPrincipal.ANONYMOUS`)."""
+"""The user of a connection without another identity (Kafka: `KafkaPrincipal.ANONYMOUS`)."""

@@ -1,4 +1,4 @@
-"""Sizes as people read them. Pure."""
+"""Sizes for people. Pure."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Topics as clients ask for them: names, requests for new topics and for other configs."""
+"""Topics in requests of clients: names, new topics, changes of configs."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,15 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
 
 METRICS_TOPIC: Final = "__cluster_metrics"
-"""Holds the brokers' metric records. Not internal to clients: Spark's connector skips those."""
+"""The topic of the brokers' metric records. Not internal to clients, since Spark's connector skips
+internal ones."""
 CONSUMER_OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
-"""What Metadata marks `is_internal` (Kafka: `Topic.isInternal`)."""
+"""The topics that Metadata marks `is_internal` (Kafka: `Topic.isInternal`)."""
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
-"""A topic name with its partition number is a directory name of at most 255 bytes."""
+"""A directory is named after a topic and partition, and has a name of at most 255 bytes."""
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -32,7 +33,7 @@ class NewTopic:
 
 
 class TopicAlteration(NamedTuple):
-    """New values by key, None to go back to the default; `is_whole`: all other keys go back too."""
+    """New values by key, None for the default; `is_whole`: other keys get the default, too."""
 
     topic: str
     is_whole: bool

@@ -1,7 +1,7 @@
 """The name in a certificate as Java writes it: `X500Principal.getName()` (RFC 2253). Pure.
 
-Kafka names the user of a TLS client so. The relative names come in reverse order; attributes that
-RFC 2253 has no keyword for are written as their number and the hex of their DER.
+Kafka uses it as the user of a TLS client. The relative names come in reverse order; attributes
+without a keyword in RFC 2253 are written as their number and the hex of their DER.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ _STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E, 0x1C})
 
 
 def rfc2253_name(name: bytes) -> str:
-    """Takes the DER of a Name. Raises ValueError where it is none."""
+    """Takes the DER of a Name. Raises ValueError if it is malformed."""
     relative_names = [
         "+".join(_attribute(attribute) for attribute in _parts(relative_name, _SET))
         for relative_name in _parts(name, _SEQUENCE)
@@ -37,7 +37,7 @@ def rfc2253_name(name: bytes) -> str:
 
 
 def subject_name(certificate: bytes) -> str:
-    """The name of a certificate's subject; takes the DER. Raises ValueError where it is none."""
+    """The name of a certificate's subject, given as DER. Raises ValueError if it is malformed."""
     fields = _parts(_parts(certificate, _SEQUENCE)[0], _SEQUENCE)
     # version (when not 1), serialNumber, signature, issuer, validity, subject
     index = 5 if fields and fields[0][0] == _VERSION else 4
@@ -103,7 +103,7 @@ def _parts(der: bytes, tag: int) -> list[bytes]:
 
 
 def _element(der: bytes) -> tuple[int, bytes, int]:
-    """Tag, content and whole size of the first element."""
+    """The tag, content and whole size of the first element."""
     if len(der) < 2:
         raise ValueError("an element of DER is cut off")
     size, position = der[1], 2
