@@ -1,1 +1,1 @@
-"""Tables of settings: each is defined once; parsing, checks and descriptions follow from that."""
+"""Tables of settings: each is defined once; parsing, checks and descriptions are derived."""

@@ -1,4 +1,4 @@
-"""A broker's settings, with Kafka's names and defaults; those not in Kafka begin with `milena.`."""
+"""A broker's settings, with Kafka's names and defaults; names not in Kafka begin with `milena.`."""
 
 from typing import Final, TypeVar
 
@@ -526,14 +526,14 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
 LOG_DIRS: Final = broker_setting(
     "log.dirs",
     string_list(TypeCode.STRING, allowed="a comma-separated list of directories"),
-    default=("/tmp/milena-logs",),  # as Kafka does; `start` always passes one
+    default=("/tmp/milena-logs",),  # as in Kafka; `start` always passes one
     aliases=(Alias("log.dir", 1),),
     doc="Directories that hold the partitions.",
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = broker_setting(
     "num.recovery.threads.per.data.dir",
     integer(at_least=1),
-    default=2,  # of Kafka since 4.0 (KIP-1030); 1 before
+    default=2,  # Kafka's value since 4.0 (KIP-1030); 1 before
     update=Update.CLUSTER_WIDE,
     doc="Helper processes that recover the logs of one directory when a broker starts after an"
     " unclean stop; no more than there are processors.",
@@ -1415,7 +1415,7 @@ METRICS_TOPIC_CLIENT_PRODUCE: Final = broker_setting(
 )
 METRICS_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.interval.ms",
-    # Half of what readers take: an interval is at times longer than it should be.
+    # Half of what readers accept, since an interval is sometimes longer than it should be.
     integer(at_least=250, at_most=HOUR_MS // 2),
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
@@ -1430,6 +1430,6 @@ METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
 # ------------------------------------------------------------------- what only Kafka has
 
 OWN_SETTINGS: Final = tuple(BROKER_SETTINGS)
-"""The settings that this module states."""
+"""The settings that this module defines."""
 SETTINGS_OF_KAFKA: Final = tuple(map(BROKER_SETTINGS.add, settings_without_effect(BROKER_SETTINGS)))
-"""Settings of Kafka's brokers that nothing reads here."""
+"""Settings of Kafka's brokers that have no effect here."""

@@ -11,7 +11,7 @@ from cluster.config.value_type import TypeCode
 
 
 class Synonym(NamedTuple):
-    """One place a value may come from, strongest first in the entry's list."""
+    """One possible source of a value; an entry lists them in order of precedence."""
 
     name: str
     value: str | None
@@ -33,8 +33,9 @@ class Entry(NamedTuple):
 
 
 def describe(settings: Settings) -> list[Entry]:
-    """Every setting of a snapshot, sorted by name: aliases included, and values that a listener or
-    a mechanism has of its own.
+    """Every setting of a snapshot, sorted by name.
+
+    This includes aliases and the own values of listeners and mechanisms.
     """
     entries = [
         _entry(settings, setting, name)
@@ -52,7 +53,7 @@ def describe(settings: Settings) -> list[Entry]:
 
 
 def describe_level(settings: Settings, level: Source) -> list[Entry]:
-    """The values of a broker's settings that stand at one level, sorted by name."""
+    """The values of a broker's settings at one level, sorted by name."""
     return [
         Entry(
             name=name,
@@ -74,7 +75,7 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
 def describe_group(settings: Settings) -> list[Entry]:
     """Every setting of a group, sorted by name.
 
-    As Kafka does it: where the group has no value of its own, the broker's is the default.
+    As in Kafka, the broker's value is the default of a group without its own.
     """
     entries = []
     for setting in settings.table:
@@ -99,7 +100,7 @@ def describe_group(settings: Settings) -> list[Entry]:
 
 def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
     given = settings.given(setting)
-    if name != setting.name:  # only the setting's own name changes in use
+    if name != setting.name:  # only the setting's own name can change at run time
         given = tuple(each for each in given if each.source is Source.STATIC_BROKER)
     value = given[0].value if given else setting.default
     source = given[0].source if given else Source.DEFAULT
@@ -120,7 +121,7 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
 
 
 def _narrowed_entry(settings: Settings, name: str) -> Entry:
-    """A value that stands for one listener; behind it the broker's (Kafka: `configSynonyms`)."""
+    """A value of one listener, followed by the broker's (Kafka: `configSynonyms`)."""
     setting = settings.table.find(name)
     sensitive = _is_secret(setting)
     given = [
@@ -142,7 +143,9 @@ def _narrowed_entry(settings: Settings, name: str) -> Entry:
 
 
 def _type_of(setting: Setting[Any], name: str) -> TypeCode:
-    """The type that Kafka states, which is less exact here and there; of a setting here its own."""
+    """The type that Kafka states, which is less exact in places; our own settings have their own
+    type.
+    """
     of_kafka = KAFKA_DEFINITIONS.get(name) if setting.scope is not Scope.TOPIC else None
     return setting.type.code if of_kafka is None else of_kafka.type.code
 

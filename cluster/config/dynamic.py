@@ -1,8 +1,8 @@
-"""Broker settings that are changed while brokers run (KIP-226). Pure.
+"""Broker settings that change while brokers run (KIP-226). Pure.
 
-A value stands at one of two levels: for one broker, or for all that have none of their own. Both
-stand over a broker's file. `Setting.update` says which settings may change so, and at which level;
-they are known by their own names only, not by aliases (Kafka: `DynamicBrokerConfig`).
+A value has one of two levels: one broker, or all brokers without their own. Both take precedence
+over a broker's file. `Setting.update` says which settings may change and at which level; they are
+known by their own names only, not by aliases (Kafka: `DynamicBrokerConfig`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,22 +19,22 @@ Texts = Mapping[str, str]
 OWN: Final = Source.DYNAMIC_BROKER
 CLUSTER_WIDE: Final = Source.DYNAMIC_DEFAULT_BROKER
 _LEVELS: Final = (OWN, CLUSTER_WIDE)
-"""The stronger one first."""
+"""In order of precedence."""
 _NONE: Final[Texts] = MappingProxyType({})
 
 
 class Applied(NamedTuple):
-    """The settings in force, and why some of the stored values are not among them."""
+    """The effective settings, and the reasons why some stored values were ignored."""
 
     settings: Settings
     problems: tuple[str, ...]
 
 
 def applied(started: Settings, stored: Mapping[Source, Texts]) -> Applied:
-    """What a broker that started with these settings makes of the values stored at each level.
+    """The effect of the values stored at each level on a broker that started with these settings.
 
-    Whatever was stored, and by whom, the broker goes on: a value that is unknown, not to be changed
-    in use, not valid, or that contradicts a stronger one, is left out.
+    The broker continues whatever was stored: a value is ignored if its key is unknown or cannot
+    change at run time, if it is invalid, or if it contradicts one of higher precedence.
     """
     problems: list[str] = []
     usable = {level: _usable(level, stored.get(level, _NONE), problems) for level in _LEVELS}
@@ -48,11 +48,11 @@ def applied(started: Settings, stored: Mapping[Source, Texts]) -> Applied:
 def check_change(
     started: Settings, level: Source, stored: Mapping[Source, Texts], changed: Iterable[str]
 ) -> None:
-    """Raise Refused unless a client may change the values of these names to what `stored` has.
+    """Raise Refused unless a client may change the values of these names to those in `stored`.
 
-    `stored` is what is to stand at each level then; a changed name that is not in it is removed,
-    which is always allowed. Codes are those of Kafka 3.9 in ZooKeeper mode, which stores unknown
-    names without a word; here they are refused, as nothing would use them.
+    `stored` has the future values of each level; a changed name that is not in it is removed, which
+    is always allowed. Codes are those of Kafka 3.9 in ZooKeeper mode, except that unknown names,
+    which Kafka stores silently, are refused, since nothing would use them.
     """
     here = stored[level]
     given = [name for name in changed if name in here]
@@ -67,7 +67,7 @@ def check_change(
 
 
 def texts_at(settings: Settings, level: Source) -> Texts:
-    """The values that stand at one level of a broker's settings, also those that are overridden."""
+    """The values at one level of a broker's settings, including overridden ones."""
     return next((each.texts for each in settings.layers if each.source is level), _NONE)
 
 
@@ -111,7 +111,7 @@ def _update(name: str) -> Update:
 
 
 def _usable(level: Source, texts: Texts, problems: list[str]) -> dict[str, str]:
-    """The values that can be used, each by itself; a line for each of the others."""
+    """The values that are valid by themselves, and a line for each of the others."""
     usable = {}
     for name, text in texts.items():
         try:
@@ -129,7 +129,7 @@ def _usable(level: Source, texts: Texts, problems: list[str]) -> dict[str, str]:
 def _without_contradictions(
     started: Settings, usable: Mapping[Source, Texts], problems: list[str]
 ) -> Settings:
-    """One value after the other, those that contradict the ones before left out."""
+    """Add one value after the other, leaving out those that contradict earlier ones."""
     kept: dict[Source, dict[str, str]] = {level: {} for level in _LEVELS}
     settings = _layered(started, kept)
     for level in _LEVELS:
@@ -144,7 +144,7 @@ def _without_contradictions(
 
 
 def _layered(started: Settings, stored: Mapping[Source, Texts]) -> Settings:
-    """Raises SettingError for values that contradict each other."""
+    """Raises SettingError if values contradict each other."""
     layers = [Layer(level, dict(stored.get(level, _NONE))) for level in _LEVELS]
     settings = Settings(BROKER_SETTINGS, [*layers, *started.layers])
     relations.check_broker(settings)

@@ -1,4 +1,4 @@
-"""Whether a setting has any effect yet, as declared in its definition and as shown to users.
+"""Whether a setting has an effect, as declared in its definition and shown to users.
 
 `tests/tidy/test_setting_effects.py` compares the declarations with what the code reads.
 """
@@ -13,11 +13,11 @@ class Effect(NamedTuple):
     is_read: bool
     """Whether any part of a broker reads it."""
     lacking: str | None
-    """Why it has no effect, or which part of it is missing; None if nothing is missing."""
+    """Why it has no effect, or which part of it is missing; None if it is complete."""
 
     @property
     def remark(self) -> str | None:
-        """The effect as a clause of a sentence; None when nothing is missing."""
+        """The limitation as a clause of a sentence; None if the effect is complete."""
         if self.lacking is None:
             return None
         return f"{_IN_PART if self.is_read else _NONE}: {self.lacking}"
@@ -31,17 +31,17 @@ EFFECTIVE: Final = Effect(is_read=True, lacking=None)
 
 
 def effective_in_part(lacking: str) -> Effect:
-    """A setting that is read but lacks part of Kafka's documented effect, named by `lacking`."""
+    """The effect of a setting that lacks a part, named by `lacking`, of Kafka's documented effect."""
     return Effect(is_read=True, lacking=lacking)
 
 
 def without_effect(why: str) -> Effect:
-    """A setting that is never read, and accepted only so that files written for Kafka work."""
+    """The effect of a setting that nothing reads, accepted for files written for Kafka."""
     return Effect(is_read=False, lacking=why)
 
 
 def documentation(meaning: str, effect: Effect) -> str:
-    """The documentation in DescribeConfigs: the meaning, and a remark on what is missing.
+    """The documentation in DescribeConfigs: the meaning, and a remark about what is missing.
 
     `remark_of` extracts the remark again.
     """
@@ -49,6 +49,6 @@ def documentation(meaning: str, effect: Effect) -> str:
 
 
 def remark_of(text: str | None) -> str | None:
-    """The remark in a text that `documentation` made; None in any other text."""
+    """The remark in a text made by `documentation`; None in any other text."""
     found = _REMARK.search(text or "")
     return found[1] if found else None

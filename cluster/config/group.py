@@ -1,4 +1,4 @@
-"""A group's settings, under Kafka 4.1's names; what is read follows a broker setting by default."""
+"""A group's settings, under Kafka 4.1's names; those that are read default to a broker setting."""
 
 from typing import Final, TypeVar
 
@@ -13,7 +13,7 @@ GROUP_SETTINGS: Final = SettingTable("group")
 
 
 def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
-    """Define a group setting that takes type, default and meaning from a broker setting."""
+    """Define a group setting with the type, default and meaning of a broker setting."""
     return GROUP_SETTINGS.add(
         Setting(
             name,

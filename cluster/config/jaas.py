@@ -1,6 +1,6 @@
-"""Values of `sasl.jaas.config`: one login module of Java's with its options. Pure.
+"""Values of `sasl.jaas.config`: one Java login module with its options. Pure.
 
-`Module required option="value" ...;`, read as Kafka's `JaasConfig` does with Java's
+`Module required option="value" ...;`, parsed like Kafka's `JaasConfig` with Java's
 `StreamTokenizer`. No message quotes an option's value, which may be a password.
 """
 
@@ -45,7 +45,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one entry of a text. Raises ValueError with a line that says what is wrong."""
+    """Parse the only entry of a text. Raises ValueError with the reason in one line."""
     tokens = _tokens(text)
     first = next(tokens, None)
     if first is None:
@@ -57,7 +57,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def login_module(settings: Settings, listener: str, mechanism: SaslMechanism) -> LoginModule | None:
-    """The login module of a mechanism on the listener of that name; None where none is given.
+    """The login module of a mechanism on the listener of that name; None without one.
 
     `settings` are those of the broker. Raises SettingError.
     """
@@ -83,7 +83,7 @@ def jaas_key(listener: str, mechanism: SaslMechanism) -> str:
 
 
 def plain_users(module: LoginModule) -> dict[str, str]:
-    """The passwords of the users who may log in by PLAIN: options `user_NAME="PASSWORD"`."""
+    """The passwords of the users for PLAIN: options `user_NAME="PASSWORD"`."""
     return {
         option.removeprefix(_USER): value
         for option, value in module.options.items()
@@ -93,7 +93,7 @@ def plain_users(module: LoginModule) -> dict[str, str]:
 
 class _Token(NamedTuple):
     word: str | None
-    """A word, or what stands in quotes; None for signs and for what cannot be a value."""
+    """A word or a quoted text; None for signs and for what cannot be a value."""
     sign: str
 
 

@@ -1,7 +1,7 @@
-"""What Apache Kafka's releases define as settings of brokers: `kafka_definitions.tsv` as a table.
+"""The broker settings that Apache Kafka's releases define: `kafka_definitions.tsv` as a table.
 
-The file is written by `tests/compat/kafka_definitions.py`, which asks the releases themselves. Pure
-but for reading the file.
+`tests/compat/kafka_definitions.py` writes the file by asking the releases themselves. Pure, apart
+from reading the file.
 """
 
 import re
@@ -35,20 +35,20 @@ _FILE: Final = Path(__file__).with_suffix(".tsv")
 _RANGE: Final = re.compile(r"\[(-?[\d.]+?),\.\.\.(?:,(-?[\d.]+))?\]")
 _CHOICES: Final = re.compile(r"\[([\w.]+(?:, [\w.]+)+)\]")
 _CURRENT: Final = ("3.9", "4.1")
-"""The last releases with and without ZooKeeper, whose answers to DescribeConfigs are the model."""
+"""The last releases with and without ZooKeeper; DescribeConfigs answers as they do."""
 
 
 class Definition(NamedTuple):
-    """One setting, as the newest release defines it that has it."""
+    """One setting, as its newest release defines it."""
 
     name: str
     type: ValueType[Any]
     default: Any
     update: Update
     releases: str
-    """The first and the last that has it: `2.7-4.1`."""
+    """The first and the last release with it: `2.7-4.1`."""
     is_listed: bool
-    """Whether current releases list it to everybody who asks for a broker's settings."""
+    """Whether current releases list it in every answer about a broker's settings."""
 
 
 def _definitions() -> Mapping[str, Definition]:
@@ -104,7 +104,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _or_null(value_type: ValueType[T]) -> ValueType[T | None]:
-    """The same, null where the text is empty."""
+    """The text, or None if it is empty."""
 
     def parse(text: str) -> T | None:
         return value_type.parse(text) if text else None
@@ -116,4 +116,4 @@ def _or_null(value_type: ValueType[T]) -> ValueType[T | None]:
 
 
 KAFKA_DEFINITIONS: Final[Mapping[str, Definition]] = _definitions()
-"""By name, sorted."""
+"""Sorted by name."""

@@ -1,7 +1,6 @@
 """Reads a properties file written for Kafka, with ZooKeeper or with KRaft. Pure.
 
-Every key that Kafka knows is accepted, with a remark that says why where it has no effect here.
-Unknown keys are left out.
+Every key of Kafka's is accepted, with a remark if it has no effect here. Unknown keys are left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,17 +25,17 @@ class KafkaFile(NamedTuple):
     """The keys and values that remain, and remarks for the user."""
 
     texts: dict[str, str]
-    """Keys and values for BROKER_SETTINGS; of the listeners, those that clients use."""
+    """Keys and values for BROKER_SETTINGS; the listeners without those of KRaft controllers."""
     remarks: list[str]
-    """Sentences for the user on what was left out or changed, and why."""
+    """Sentences for the user about what was left out or changed, and why."""
     unknown: tuple[str, ...]
-    """Keys of the file that are left out since neither Kafka nor this broker knows them."""
+    """Keys of the file that were left out because neither Kafka nor this broker knows them."""
 
 
 def read_kafka_texts(file: Mapping[str, str], overrides: Mapping[str, str] = _NONE) -> KafkaFile:
-    """Classify the keys of a file and those of --override, which are stronger.
+    """Classify the keys of a file and those of --override, which take precedence.
 
-    An unknown key of the file is left out, as by Kafka; one of `overrides` remains, to be refused.
+    An unknown key of the file is left out, as in Kafka; one in `overrides` is kept, to be refused.
     Raises SettingError.
     """
     texts = {**file, **overrides}
@@ -59,7 +58,7 @@ def read_kafka_texts(file: Mapping[str, str], overrides: Mapping[str, str] = _NO
 
 
 def unknown_keys(unknown: Iterable[str], file: str, lines: Mapping[str, int]) -> str:
-    """The warning that names the keys of a file that nobody knows; their values may be secret."""
+    """The warning about a file's unknown keys; their values may be secret."""
     named = []
     for key in unknown:
         close = BROKER_SETTINGS.closest(key)
@@ -73,9 +72,9 @@ def _why_left_out(key: str) -> str | None:
 
 
 def _without_effect(texts: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """Keys of settings that only Kafka has, with the reason; not those that have their default.
+    """Keys of settings that only Kafka has and that differ from its default, with the reason.
 
-    Where a value names Java classes, it is shown with its key.
+    A value that names Java classes is shown with its key.
     """
     for key in sorted(texts):
         if key not in BROKER_SETTINGS:

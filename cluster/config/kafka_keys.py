@@ -1,4 +1,4 @@
-"""Keys of Kafka's brokers that nothing reads here: accepted without effect, and why. Pure."""
+"""Kafka's broker settings that have no effect here, with the reasons. Pure."""
 
 from collections.abc import Container, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -120,7 +120,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "zookeeper.ssl.ocsp.enable": _REVOKED,
     "zookeeper.sync.time.ms": "Kafka does not use it either",
 }
-"""Why settings of Kafka have no effect, by key or pattern; each matches a definition of Kafka's."""
+"""The reasons by key or pattern; each matches a definition of Kafka's."""
 
 OF_PLUGINS: Final[Mapping[str, str]] = {
     "rlmm.config.*": _REMOTE,
@@ -130,7 +130,7 @@ OF_PLUGINS: Final[Mapping[str, str]] = {
     "config.providers": "values are taken as they are written, also ${...}",
     "config.providers.*": "values are taken as they are written, also ${...}",
 }
-"""Keys that are not in Kafka's definition of a broker's settings, since only plug-ins read them."""
+"""Keys that Kafka does not define as broker settings, since only plug-ins read them."""
 
 _OF_CLASSES: Final = ("*.class", "*.class.name", "*.reporters", "security.providers")
 _OF_LISTENERS: Final = {
@@ -139,11 +139,11 @@ _OF_LISTENERS: Final = {
     "ssl.*": Narrowed.LISTENER,
     "sasl.*": Narrowed.MECHANISM,
 }
-"""Which of the settings without effect listeners and mechanisms may have for themselves."""
+"""Settings without effect that listeners and mechanisms may have for themselves."""
 
 
 def settings_without_effect(stated: Container[str]) -> Iterator[Setting[Any]]:
-    """The settings of Kafka's brokers but for those that are stated otherwise, sorted by name."""
+    """Kafka's broker settings except for those defined elsewhere, sorted by name."""
     for definition in KAFKA_DEFINITIONS.values():
         if definition.name in stated:
             continue
@@ -164,7 +164,7 @@ def settings_without_effect(stated: Container[str]) -> Iterator[Setting[Any]]:
 
 
 def why_for_plugins(key: str) -> str | None:
-    """Why the key of a plug-in has no effect; None for every other key."""
+    """Why the key of a plug-in has no effect; None for any other key."""
     why: str | None = _of_pattern(OF_PLUGINS, key)
     return why
 
@@ -175,5 +175,5 @@ def names_classes(key: str) -> bool:
 
 
 def _of_pattern(table: Mapping[str, Any], key: str) -> Any:
-    """The value of the first pattern that matches; None without one."""
+    """The value of the first matching pattern; None without one."""
     return next((table[pattern] for pattern in table if fnmatchcase(key, pattern)), None)

@@ -1,7 +1,7 @@
 """Rules between the settings of listeners, with Kafka's reasons (`KafkaConfig`, 3.9). Pure.
 
-Where Kafka notices a mistake only when the listener starts, or when a client connects, it is
-refused here at once.
+Mistakes that Kafka reports only when the listener starts or a client connects are refused
+immediately.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ _KERBEROS: Final = "GSSAPI"
 
 
 def listener_problems(settings: Settings) -> Iterator[SettingError]:
-    """Every rule that is broken."""
+    """Every broken rule."""
     unknown = list(_without_protocol(settings))
     yield from unknown
     yield from _same_twice(broker.LISTENERS, settings[broker.LISTENERS])
@@ -105,8 +105,8 @@ def _advertised_problems(settings: Settings) -> Iterator[SettingError]:
 
 
 def _inter_broker_problems(settings: Settings) -> Iterator[SettingError]:
-    """What is given has to fit, as a file that Kafka refuses is refused here. What is not given
-    is not asked for: brokers reach each other by other links.
+    """Values that are given must be consistent, since Kafka refuses a file in which they are not.
+    Nothing is required: brokers reach each other by other links.
     """
     by_name = broker.INTER_BROKER_LISTENER_NAME
     by_protocol = broker.SECURITY_INTER_BROKER_PROTOCOL
@@ -174,7 +174,7 @@ def _sasl_problems(settings: Settings, listener: ListenerConfig) -> Iterator[Set
 
 
 def _jaas_problems(settings: Settings) -> Iterator[SettingError]:
-    """Kafka ignores a text that is for no mechanism of a listener, with a warning."""
+    """A text for no mechanism of a listener causes a warning, as Kafka ignores it."""
     setting = broker.SASL_JAAS_CONFIG
     for key in {key for layer in settings.layers for key, text in layer.texts.items() if text}:
         narrowed = settings.table.narrowed_key(key)

@@ -1,6 +1,6 @@
-"""The listeners of a broker, and its settings as one listener or one SASL mechanism has them. Pure.
+"""The listeners of a broker, and its settings as one listener or SASL mechanism has them. Pure.
 
-A key `listener.name.NAME.KEY` stands over `KEY` for that listener (KIP-103), and
+A key `listener.name.NAME.KEY` takes precedence over `KEY` for that listener (KIP-103), and
 `listener.name.NAME.MECHANISM.KEY` over both for one SASL mechanism of it (KIP-86); both names are
 in lower case.
 """
@@ -18,12 +18,12 @@ _WITH_SASL: Final = (
 
 
 class ListenerConfig(NamedTuple):
-    """One listener that clients may use."""
+    """One listener for clients."""
 
     name: str
     """In upper case."""
     host: str
-    """Where it listens; empty for every address."""
+    """The address to listen on; empty for every address."""
     port: int
     """0 for any free port."""
     protocol: SecurityProtocol
@@ -41,9 +41,9 @@ def client_listeners(settings: Settings) -> tuple[ListenerConfig, ...]:
 def of_listener(settings: Settings, name: str) -> Settings:
     """A broker's settings as the listener of that name has them.
 
-    A listener's own value stands over the broker's, whatever the source of either (Kafka:
-    `AbstractConfig.valuesWithPrefixOverride`). The broker's ssl.client.auth is not for listeners
-    with SASL (Kafka: `ChannelBuilders`), whose clients log in anyway.
+    A listener's own value takes precedence over the broker's, whatever the sources (Kafka:
+    `AbstractConfig.valuesWithPrefixOverride`). The broker's ssl.client.auth does not apply to
+    listeners with SASL (Kafka: `ChannelBuilders`), whose clients log in anyway.
     """
     own = (NarrowedKey(name.lower(), None, ""),)
     protocol = settings[broker.LISTENER_SECURITY_PROTOCOL_MAP].get(name.upper())
@@ -51,8 +51,8 @@ def of_listener(settings: Settings, name: str) -> Settings:
 
 
 def without_client_auth(settings: Settings) -> list[str]:
-    """Names of the listeners for which the broker's ssl.client.auth is not, since they have SASL,
-    and which have none of their own.
+    """The listeners with SASL, to which the broker's ssl.client.auth does not apply, and without
+    their own.
     """
     setting = broker.SSL_CLIENT_AUTH
     if settings[setting] == setting.default:
@@ -67,7 +67,7 @@ def without_client_auth(settings: Settings) -> list[str]:
 
 
 def keys_of_other_listeners(settings: Settings) -> list[str]:
-    """Keys for a listener that is not there, or whose name is not in lower case."""
+    """Keys for an unknown listener, or for one whose name is not in lower case."""
     names = {each.name.lower() for each in client_listeners(settings)}
     given = {key for layer in settings.layers for key in layer.texts}
     return sorted(

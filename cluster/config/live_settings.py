@@ -1,4 +1,4 @@
-"""A running broker's settings: read each time they are needed, since some change meanwhile."""
+"""A running broker's settings, to be read whenever they are needed, since some change."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
@@ -11,19 +11,19 @@ T = TypeVar("T")
 
 
 class LiveSettings:
-    """Owned by the broker's thread. `now` is a snapshot, replaced as a whole by each change.
+    """Owned by the broker's thread. `now` is a snapshot that each change replaces as a whole.
 
-    A part that keeps a value, or something made of values, takes it anew in a listener; a part that
-    reads `live[setting]` where it uses the value needs none.
+    A part that caches a value, or something derived from values, renews it in a listener; a part
+    that reads `live[setting]` at each use needs none.
     """
 
     def __init__(self, started: Settings) -> None:
         self.started: Final = started
-        """From file, command line and defaults only."""
+        """The settings from file, command line and defaults only."""
         self.now = started
-        """What is in force."""
+        """The settings in force."""
         self.listeners: list[Callable[[Settings], None]] = []
-        """Called in order with the new settings, after `now` has them. They may not raise, and do
+        """Called in order with the new settings, after `now` has them. They must not raise, and do
         long work in slices."""
 
     def __getitem__(self, setting: Setting[T]) -> T:
@@ -31,11 +31,11 @@ class LiveSettings:
         return self.now[setting]
 
     def of_topic(self, overrides: Mapping[str, str]) -> Settings:
-        """A topic's settings over those in force. Raises Refused(invalid_config)."""
+        """A topic's settings over the current ones. Raises Refused(invalid_config)."""
         return topic_settings(self.now, overrides)
 
     def replace(self, settings: Settings) -> None:
-        """Put new settings in force and tell the listeners."""
+        """Replace the settings and call the listeners."""
         self.now = settings
         for listener in self.listeners:
             listener(settings)

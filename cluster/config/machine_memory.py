@@ -21,7 +21,7 @@ def machine_memory_bytes() -> int | None:
 def queued_request_bytes(memory_bytes: int | None) -> int:
     """The default of `queued.max.request.bytes`: a sixteenth of the memory, within bounds.
 
-    So small that three brokers on one machine leave most of its memory free.
+    Small enough that three brokers on one machine leave most of its memory free.
     """
     share_bytes = 0 if memory_bytes is None else memory_bytes // SHARE
     return min(max(share_bytes, FLOOR_BYTES), CAP_BYTES)

@@ -1,9 +1,9 @@
-"""Encrypts passwords that are stored in the registry, in Kafka's form. Pure but for the salts.
+"""Encrypts passwords for the registry, in Kafka's form. Pure, apart from the salts.
 
 `keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,
 iterations:4096,salt:...,initializationVector:...,passwordLength:8,encryptedPassword:...`, bytes in
-base64 (Kafka: `EncryptingPasswordEncoder`). The key is made of the secret by PBKDF2, with a salt of
-its own for each password.
+base64 (Kafka: `EncryptingPasswordEncoder`). The key is derived from the secret by PBKDF2, with a
+new salt for each password.
 """
 
 import base64
@@ -32,11 +32,11 @@ _HASHES: Final = {
 }
 _KEY_BITS: Final = (128, 192, 256)
 _ITERATIONS_MAX: Final = 10_000_000
-"""More, which somebody may have stored, would hold the broker up for seconds."""
+"""A larger number, which somebody may have stored, would occupy the broker for seconds."""
 
 
 class EncoderOptions(NamedTuple):
-    """How passwords are encrypted from now on; what was encrypted before says how itself."""
+    """How new passwords are encrypted; encrypted ones contain their own options."""
 
     key_factory: str
     """Empty for the default."""
@@ -59,7 +59,7 @@ class PasswordEncoder:
         self._random_bytes = random_bytes
 
     def encoded(self, password: str) -> str:
-        """The text to be stored."""
+        """The encrypted text."""
         key_factory, cipher, key_bits, iterations = self._options
         salt = self._random_bytes(_SALT_BYTES)
         vector = self._random_bytes(_VECTOR_BYTES[cipher])
@@ -79,8 +79,9 @@ class PasswordEncoder:
         return ",".join(f"{name}:{value}" for name, value in fields.items())
 
     def decoded(self, text: str) -> str:
-        """The password in a stored text. Raises ValueError for another secret, and for any other
-        text; its message names neither.
+        """The password in an encrypted text.
+
+        Raises ValueError for another secret or any other text; its message contains neither.
         """
         fields = dict(_field(part) for part in text.split(","))
         try:
@@ -128,7 +129,7 @@ def _decrypted(fields: Mapping[str, str], key: bytes) -> bytes:
 
 
 def _length(password: str) -> int:
-    """As Java counts it: in UTF-16 code units."""
+    """The length in UTF-16 code units, as in Java."""
     return len(password.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -15,7 +15,7 @@ _HALF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 class PropertiesFile(NamedTuple):
-    """The keys and values of a file; of a key that occurs twice, the later one."""
+    """The keys and values of a file; the later one of a repeated key wins."""
 
     texts: Mapping[str, str]
     lines: Mapping[str, int]
@@ -23,10 +23,11 @@ class PropertiesFile(NamedTuple):
 
 
 def parse_properties(text: str) -> PropertiesFile:
-    """Read the format of java.util.Properties: `key=value`, `key: value` or `key value`, escapes,
-    comments (# and !), and a backslash that continues a line.
+    """Parse the format of java.util.Properties.
 
-    A key without a value has an empty one. Raises UserError with the line of a broken `\\u` escape.
+    That is `key=value`, `key: value` or `key value`, escapes, comments (# and !), and a backslash
+    that continues a line. A key without a value has an empty one. Raises UserError with the line of
+    a broken `\\u` escape.
     """
     texts: dict[str, str] = {}
     lines: dict[str, int] = {}
@@ -65,5 +66,5 @@ def read_properties_file(path: Path) -> PropertiesFile:
 
 
 def render_properties(texts: Mapping[str, str]) -> str:
-    """One line per key, escaped so that `parse_properties` and Java read the same back."""
+    """One line per key, escaped so that `parse_properties` and Java read the same text."""
     return "".join(f"{join_key_value(key, value)}\n" for key, value in texts.items())

@@ -1,4 +1,4 @@
-"""Rules between settings; the message of each names its keys and what to change."""
+"""Rules between settings; each message names the keys and the remedy."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from cluster.model.addresses import is_loopback
 
 
 def check_broker(settings: Settings) -> None:
-    """Raise SettingError for the first rule between broker settings that is broken."""
+    """Raise SettingError for the first broken rule between broker settings."""
     for error in listener_problems(settings):
         raise error
     for problem in _broker_problems(settings):
@@ -18,7 +18,7 @@ def check_broker(settings: Settings) -> None:
 
 
 def check_topic(settings: Settings) -> None:
-    """Raise SettingError for the first rule between topic settings that is broken."""
+    """Raise SettingError for the first broken rule between topic settings."""
     for problem in _topic_problems(settings):
         raise SettingError(problem)
 

@@ -1,4 +1,4 @@
-"""Warnings for the user about settings that have no effect, or not all of it. Pure."""
+"""Warnings about settings that have no effect, or only a part of it. Pure."""
 
 from collections.abc import Container, Iterable
 from typing import Final
@@ -14,8 +14,8 @@ _OF_KAFKA: Final = frozenset(setting.name for setting in SETTINGS_OF_KAFKA)
 def remarks_on(settings: Settings, but_not: Container[str] = ()) -> list[str]:
     """One warning for each reason why settings lack their effect, naming the keys as given.
 
-    Settings whose value equals the default are left out, and the keys of `but_not`; what only Kafka
-    has is remarked on where a file is read (`kafka_file`).
+    Settings whose value is the default are left out, and so are the keys in `but_not`. Reading a
+    file warns of settings that only Kafka has (`kafka_file`).
     """
     lines = lines_by_reason(
         "Warning",

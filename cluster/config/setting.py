@@ -17,24 +17,24 @@ from cluster.model.security import SaslMechanism
 T = TypeVar("T")
 
 LISTENER_PREFIX: Final = "listener.name."
-"""How the key begins of a value that is for one listener only."""
+"""The beginning of keys for one listener only."""
 _SIMILAR: Final = 0.75
 _SAME_WORD: Final = 0.7
-"""Of difflib's ratios: 1 for the same text."""
+"""The ratio of difflib from which words count as the same; 1 for equal texts."""
 _MECHANISMS: Final = frozenset(mechanism.lower() for mechanism in SaslMechanism)
 
 
 class Scope(enum.Enum):
-    """To what a value of the setting applies."""
+    """What a value of the setting applies to."""
 
     CLUSTER = "cluster"
     """All brokers must have the same value."""
     BROKER = "broker"
     """Each broker may have its own value."""
     TOPIC = "topic"
-    """Each topic may have its own value; else the corresponding broker setting applies."""
+    """Each topic may have its own value; otherwise the corresponding broker setting applies."""
     GROUP = "group"
-    """So may each group."""
+    """Each group may have its own value."""
 
 
 class Update(enum.Enum):
@@ -46,7 +46,7 @@ class Update(enum.Enum):
 
 
 class Narrowed(enum.Enum):
-    """For what part of a broker a setting may have a value of its own (KIP-103, KIP-86)."""
+    """The parts of a broker for which a setting may have its own value (KIP-103, KIP-86)."""
 
     NEVER = "broker"
     LISTENER = "listener"
@@ -56,12 +56,12 @@ class Narrowed(enum.Enum):
 
 
 class NarrowedKey(NamedTuple):
-    """What a key that begins with `listener.name.` means."""
+    """The meaning of a key that begins with `listener.name.`."""
 
     listener: str
     """In lower case."""
     mechanism: str | None
-    """In lower case; None where the key is for every mechanism."""
+    """In lower case; None if the key applies to every mechanism."""
     name: str
     """The setting's own name, or an alias."""
 
@@ -77,14 +77,14 @@ class SettingError(ValueError):
     """An invalid key or value; the message is one line with key, value and allowed range."""
 
     def __init__(self, reason: str, name: str | None = None) -> None:
-        """`name`: the one key that is wrong; None where several contradict each other."""
+        """`name` is the invalid key; None if several contradict each other."""
         super().__init__(reason)
         self.name = name
 
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """One setting, and the typed key of its value: `settings[setting]` is a T."""
+    """One setting, which is also the typed key of its value: `settings[setting]` is a T."""
 
     name: str
     type: ValueType[T]
@@ -95,14 +95,14 @@ class Setting(Generic[T]):
     aliases: tuple[Alias, ...] = ()
     """Other names in order of precedence; the name itself precedes them."""
     broker_setting: "Setting[T] | None" = None
-    """For a setting of topics or groups: the broker setting whose value is its default."""
+    """For a setting of topics or groups, the broker setting that is its default."""
     effect: Effect = EFFECTIVE
     sample: T | None = None
-    """For a default that depends on the machine: the value shown in generated files."""
+    """The value shown in generated files, if the default depends on the machine."""
 
     narrowed: Narrowed = Narrowed.NEVER
     is_listed: bool = True
-    """Whether DescribeConfigs lists it where it has no value but its default."""
+    """Whether DescribeConfigs lists it while it has its default."""
 
     @property
     def shown_default(self) -> str | None:
@@ -116,7 +116,7 @@ class Setting(Generic[T]):
 
     @property
     def documentation(self) -> str:
-        """The meaning, and a remark where the setting lacks part of its effect."""
+        """The meaning, and a remark if the setting lacks a part of its effect."""
         return documentation(self.doc, self.effect)
 
     def parse(self, name: str, text: str) -> T:
@@ -134,7 +134,7 @@ class Setting(Generic[T]):
         return self.type.render(value)
 
     def render_as(self, name: str, value: T) -> str | None:
-        """The text under one of its names; None where that unit cannot express it."""
+        """The text under one of its names; None if that unit cannot express it."""
         factor = self._factor(name)
         if factor == 1 or not isinstance(value, int):
             return self.type.render(value)
@@ -161,12 +161,12 @@ class SettingTable:
 
     def __init__(self, entity: str) -> None:
         self.entity = entity
-        """`broker`, `topic` or `group`, as an error message names it."""
+        """`broker`, `topic` or `group`, for error messages."""
         self._by_any_name: dict[str, Setting[Any]] = {}
         self._settings: list[Setting[Any]] = []
 
     def add(self, setting: Setting[T]) -> Setting[T]:
-        """Add a setting, none of whose names may be in the table already."""
+        """Add a setting; none of its names may be in the table already."""
         for name in setting.names:
             ensure(name not in self._by_any_name, f"{name} is defined twice")
             self._by_any_name[name] = setting
@@ -174,7 +174,7 @@ class SettingTable:
         return setting
 
     def find(self, name: str) -> Setting[Any]:
-        """The setting with that name or alias, also of one listener.
+        """The setting with that name or alias, also for one listener.
 
         Raises SettingError with the closest name.
         """
@@ -187,8 +187,9 @@ class SettingTable:
         return found
 
     def closest(self, name: str) -> str | None:
-        """What an unknown name may have been meant to be: each of its words is in that as well,
-        or one that is spelled much like it. None without such a name.
+        """The known name that an unknown name probably means; None without one.
+
+        It contains each word of the unknown name, or one with a similar spelling.
         """
         candidates: list[str] = difflib.get_close_matches(
             name, self._by_any_name, n=5, cutoff=_SIMILAR
@@ -201,7 +202,7 @@ class SettingTable:
         return None
 
     def narrowed_key(self, key: str) -> NarrowedKey | None:
-        """What the key of a listener's or mechanism's own value means; None for other keys."""
+        """The meaning of the key of a listener's or mechanism's own value; None for other keys."""
         if not key.startswith(LISTENER_PREFIX):
             return None
         prefix, dot, name = "", "", key.removeprefix(LISTENER_PREFIX)
@@ -218,7 +219,7 @@ class SettingTable:
         return NarrowedKey(listener, None, name)
 
     def is_secret(self, name: str) -> bool:
-        """Whether what has that name is a password, which is neither shown nor logged."""
+        """Whether the name is that of a password, which is neither shown nor logged."""
         return name in self and self.find(name).type.code is TypeCode.PASSWORD
 
     def __contains__(self, name: object) -> bool:
@@ -232,5 +233,5 @@ class SettingTable:
         return iter(self._settings)
 
     def __len__(self) -> int:
-        """How many settings there are."""
+        """The number of settings."""
         return len(self._settings)

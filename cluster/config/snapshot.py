@@ -1,4 +1,4 @@
-"""An immutable snapshot of settings with the source of each value."""
+"""An immutable snapshot of settings, with the source of each value."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ class Given(NamedTuple):
 class Settings:
     """Values of one broker, topic or group; `settings[setting]` has the setting's type.
 
-    Invariant: all given texts were parsed, so overridden values are valid too.
+    Invariant: all given texts were parsed, so overridden values are valid, too.
     """
 
     __slots__ = ("_given", "_values", "layers", "table")
@@ -49,7 +49,8 @@ class Settings:
     def __init__(
         self, table: SettingTable, layers: Iterable[Layer], below: "Settings | None" = None
     ) -> None:
-        """`layers`: strongest first, all over `below`, the broker's for those of topics and groups.
+        """`layers` are in order of precedence; all precede `below`, the broker's settings for
+        topics and groups.
 
         Raises SettingError.
         """
@@ -58,7 +59,7 @@ class Settings:
         for layer in self.layers:
             for name, text in layer.texts.items():
                 setting = table.find(name)
-                if name not in setting.names:  # of one listener: see `listeners.of_listener`
+                if name not in setting.names:  # for one listener, see `listeners.of_listener`
                     setting.parse(name, text)
         self._given: Final = MappingProxyType(
             {setting.name: _all_given(setting, self.layers, below) for setting in table}
@@ -76,7 +77,7 @@ class Settings:
         return value
 
     def given(self, setting: Setting[Any]) -> tuple[Given, ...]:
-        """Every value given for the setting, strongest first; empty if the default applies."""
+        """The values given for the setting, in order of precedence; empty if the default applies."""
         return self._given[setting.name]
 
 

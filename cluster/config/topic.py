@@ -36,7 +36,7 @@ def topic_setting(
 
 
 def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
-    """Define a topic setting that takes type, default, meaning and effect from a broker setting."""
+    """Define a topic setting with the type, default, meaning and effect of a broker setting."""
     return TOPIC_SETTINGS.add(
         Setting(
             name,

@@ -23,8 +23,6 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class TypeCode(enum.IntEnum):
-    """The type codes of DescribeConfigs responses (KIP-569)."""
-
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -49,7 +47,7 @@ class ValueType(Generic[T]):
 
 
 class Listener(NamedTuple):
-    """One address clients may connect to: `PLAINTEXT://127.0.0.1:9092`."""
+    """One address for clients: `PLAINTEXT://127.0.0.1:9092`."""
 
     name: str
     """In upper case."""
@@ -96,7 +94,7 @@ def double(*, at_least: float, at_most: float = DOUBLE_MAX) -> ValueType[float]:
 
 
 def boolean() -> ValueType[bool]:
-    """`true` or `false`, in any case."""
+    """`true` or `false`, ignoring case."""
 
     def parse(text: str) -> bool:
         match text.lower():
@@ -110,7 +108,7 @@ def boolean() -> ValueType[bool]:
 
 
 def string() -> ValueType[str]:
-    """Any text that is not empty."""
+    """Any nonempty text."""
     return ValueType(TypeCode.STRING, "a text", _not_empty, str)
 
 
@@ -137,7 +135,7 @@ def optional_url(*schemes: str) -> ValueType[str | None]:
 
 
 def principals() -> ValueType[frozenset[str]]:
-    """Users with their type, such as `User:alice`, separated by semicolons; none when empty."""
+    """Users with their type, such as `User:alice`, separated by semicolons; empty for none."""
 
     def parse(text: str) -> frozenset[str]:
         names = [part.strip() for part in text.split(";") if part.strip()]
@@ -164,7 +162,7 @@ def matching(pattern: str, allowed: str) -> ValueType[str]:
 
 
 def password(pattern: str, allowed: str) -> ValueType[str | None]:
-    """A secret that matches `pattern` entirely, null when empty; neither shown nor logged."""
+    """A secret that matches `pattern` entirely, null if empty; neither shown nor logged."""
     compiled = re.compile(pattern)
 
     def parse(text: str) -> str | None:
@@ -176,7 +174,7 @@ def password(pattern: str, allowed: str) -> ValueType[str | None]:
 
 
 def secret() -> ValueType[str | None]:
-    """Any secret, perhaps of several lines, null when empty; neither shown nor logged."""
+    """Any secret, perhaps of several lines, null if empty; neither shown nor logged."""
     return password(r"(?s:.+)", "a text")
 
 
@@ -218,9 +216,9 @@ def choice_in_any_case(*choices: str) -> ValueType[str]:
 def list_of(
     *choices: str, other_names: Mapping[str, str] | None = None
 ) -> ValueType[tuple[str, ...]]:
-    """A comma-separated list without duplicates, not empty, each item one of `choices`.
+    """A nonempty comma-separated list without duplicates, each item one of `choices`.
 
-    `other_names` says which of them an item of another name stands for.
+    `other_names` maps other names of items to choices.
     """
     known = other_names or {}
 
@@ -278,7 +276,7 @@ def listener_list() -> ValueType[tuple[Listener, ...]]:
 
 
 def protocol_map() -> ValueType[Mapping[str, SecurityProtocol]]:
-    """Comma-separated `NAME:PROTOCOL`; the names in upper case, none of them twice."""
+    """Comma-separated `NAME:PROTOCOL`; the names in upper case, each once."""
 
     def parse(text: str) -> Mapping[str, SecurityProtocol]:
         protocols = {}
@@ -333,7 +331,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _items(text: str) -> tuple[str, ...]:
-    """As Kafka splits a list: what stands between two commas is an item, even if it is empty."""
+    """The items of a list as in Kafka: a text between two commas is an item, even an empty one."""
     return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
 
 

@@ -21,7 +21,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def decode_request(api_key: int, version: int, frame: memoryview | bytes, position: int) -> Any:
-    """The version-free request whose body begins at `position`; bytes left over are ignored.
+    """Decode the version-free request whose body begins at `position`; leftover bytes are ignored.
 
     The caller has checked that the API and version are served. Raises PeerError with a one-line
     reason.
@@ -39,7 +39,7 @@ def decode_request(api_key: int, version: int, frame: memoryview | bytes, positi
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> bytes:
-    """The complete frame of a response, its 4-byte size in front."""
+    """Encode the complete frame of a response, including its 4-byte size."""
     if (adjust := _DOWNGRADES.get(api_key)) is not None:
         response = adjust(response, version)
     out = bytearray(_PREFIX.pack(0, correlation_id))

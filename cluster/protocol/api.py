@@ -1,4 +1,4 @@
-"""Names and versions of Kafka's APIs. Who serves them is not said here: handlers declare an `Api`.
+"""Names and versions of Kafka's APIs; handlers declare which of them they serve.
 
 Kafka protocol guide, "Protocol API Keys"; flexible versions as in KIP-482.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class ApiKey(IntEnum):
-    """Every API key that Kafka has given out, by Kafka's own name."""
+    """Every API key that Kafka has assigned, with Kafka's name."""
 
     PRODUCE = 0
     FETCH = 1
@@ -107,7 +107,7 @@ class ApiKey(IntEnum):
 
 
 class OwnApiKey(IntEnum):
-    """Keys of requests that Kafka does not have, for our own tools; far above what it gives out."""
+    """Keys of requests that Kafka does not have, for our own tools; far above Kafka's keys."""
 
     EXPLAIN_GROUP = 31_000
 
@@ -116,8 +116,8 @@ class OwnApiKey(IntEnum):
 class Api:
     """The versions of one API that a handler serves, both ends included.
 
-    `advertised_min` is the lower end in ApiVersions, where clients need a lower one (KAFKA-18659:
-    old librdkafka switches compression off unless Produce begins at 0).
+    `advertised_min` is the lower end in ApiVersions, if clients need a lower one (KAFKA-18659: old
+    librdkafka disables compression unless Produce begins at 0).
     """
 
     key: ApiKey | OwnApiKey
@@ -127,7 +127,7 @@ class Api:
 
     @property
     def is_listed(self) -> bool:
-        """Whether ApiVersions names it: clients need not know of our own."""
+        """Whether ApiVersions lists it: clients need not know of our own."""
         return isinstance(self.key, ApiKey)
 
     def serves(self, version: int) -> bool:
@@ -190,14 +190,14 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.END_QUORUM_EPOCH: 1,
     OwnApiKey.EXPLAIN_GROUP: NEVER_FLEXIBLE,
 }
-"""First flexible version of each key; those from 45 on that are not named were born flexible."""
+"""The first flexible version of each key; keys from 45 on that are missing are always flexible."""
 
 
 _LAST_KEY: Final = max(ApiKey)
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether this version has tagged fields and compact lengths (KIP-482); unknown keys: no."""
+    """Whether this version has tagged fields and compact lengths (KIP-482); no for unknown keys."""
     return version >= FIRST_FLEXIBLE.get(
         api_key, 0 if 0 <= api_key <= _LAST_KEY else NEVER_FLEXIBLE
     )

@@ -1,7 +1,7 @@
 """ApiVersions responses (API key 18), versions 0-4: packed once, patched with the correlation id.
 
-Kept out of the adapter because a client asks before anything is agreed on: the response header
-never has tags, and a version above ours is answered in the layout of version 0 (KIP-511).
+Not in the adapter because a client asks before versions are agreed: the response header never has
+tags, and a version above ours is answered in the layout of version 0 (KIP-511).
 """
 
 import struct
@@ -21,14 +21,16 @@ _FIRST_WITH_LEVEL_0: Final = 4
 _TAGGED_ENTRY: Final = struct.Struct(">hhhx")
 _LEVELS: Final = struct.Struct(">hhx")
 _FEATURES_EPOCH: Final = 0
-"""Features stay what they are while a broker runs."""
+"""Features do not change while a broker runs."""
 
 
 class ApiVersionsAnswers:
-    """Every answer that a listener can give, ready to send; another set is another object."""
+    """Every response of one listener, ready to send; another set of versions is another object."""
 
     def __init__(self, apis: Iterable[Api], features: Mapping[str, int] | None = None) -> None:
-        """`features` are in force with their level (KIP-584, KIP-1022): version 3 and later."""
+        """`features` are those in force with their level (KIP-584, KIP-1022), for version 3 and
+        later.
+        """
         entries = sorted(
             (
                 api.key,
@@ -59,33 +61,33 @@ class ApiVersionsAnswers:
         )
 
     def answer(self, version: int, correlation_id: int) -> bytes:
-        """The frame that answers a request; a version unknown to us gets error 35 as version 0."""
+        """The frame that answers a request; an unknown version gets error 35 in version 0."""
         known = 0 <= version < len(self._frames)
         frame = self._frames[version] if known else self._refusal
         return frame[:4] + _CORRELATION.pack(correlation_id) + frame[8:]
 
     def invalid(self, correlation_id: int) -> bytes:
-        """The frame that refuses what a request of version 3 or later says of its software."""
+        """The frame that refuses invalid software names in a request of version 3 or later."""
         return self._invalid[:4] + _CORRELATION.pack(correlation_id) + self._invalid[8:]
 
     def throttle_position(self, version: int) -> int | None:
-        """Where an answer of this version has its throttle time; None if it has none."""
+        """The position of the throttle time in a response of this version; None if it has none."""
         if not 1 <= version <= MAX_VERSION:
             return None
         return len(self._frames[version]) - self._tag_sizes[version] - _CORRELATION.size
 
 
 def with_throttle_time(frame: bytes, position: int, throttle_ms: int) -> bytes:
-    """An answer with another throttle time."""
+    """The response with another throttle time."""
     end = position + _CORRELATION.size
     return frame[:position] + _CORRELATION.pack(throttle_ms) + frame[end:]
 
 
 def _feature_tags(features: Mapping[str, int], version: int) -> bytes:
-    """The tags at the end of an answer: what levels are supported, and which are in force.
+    """The tags at the end of a response: the supported levels, and those in force.
 
-    Every level from 0 is. Before version 4 clients fail on a lowest level of 0 (KAFKA-17492), so
-    that the supported ones are left out, as Kafka does.
+    Every level from 0 is supported. Before version 4 clients fail on a lowest level of 0
+    (KAFKA-17492), so that the supported ones are left out, as in Kafka.
     """
     if not features:
         return b"\0"

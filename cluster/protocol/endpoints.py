@@ -1,4 +1,4 @@
-"""Where leaders named by hints listen: tag 0 of Produce v10+ and Fetch v16+ responses (KIP-951)."""
+"""Addresses of leaders in hints: tag 0 of Produce v10+ and Fetch v16+ responses (KIP-951)."""
 
 import struct
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from cluster.protocol.writer import varint
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a leader named by a hint listens."""
+    """The address of a leader in a hint."""
 
     node_id: int
     host: str
@@ -17,7 +17,7 @@ class NodeEndpoint(NamedTuple):
 
 
 def pack_endpoints_tag(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """The tagged field: tag, size, value; without the count of tags in front."""
+    """The tagged field: tag, size, value; without the preceding count of tags."""
     out = bytearray(varint(len(node_endpoints) + 1))
     for node_id, host, port, rack in node_endpoints:
         name = host.encode()

@@ -54,12 +54,13 @@ class FetchedPartition(NamedTuple):
     last_stable_offset: int = -1
     log_start_offset: int = -1
     aborted_transactions: Sequence[tuple[int, int]] | None = None
-    """Producer id and first offset of each; None unless the client reads committed records only."""
+    """The producer id and first offset of each; None unless the client reads committed records
+    only."""
     preferred_read_replica: int = -1
     diverging_epoch: tuple[int, int] | None = None
-    """Epoch and its end offset, where the client's log departs from ours (KIP-595)."""
+    """The epoch, and its end offset, where the client's log diverges from ours (KIP-595)."""
     current_leader: tuple[int, int] | None = None
-    """Id and epoch of the leader to ask instead (KIP-951)."""
+    """The id and epoch of the leader to ask instead (KIP-951)."""
     records_size_bytes: int = 0
     records: object | None = None
     """Any object that represents `records_size_bytes` of record batches; passed on untouched."""
@@ -67,7 +68,7 @@ class FetchedPartition(NamedTuple):
 
 ERROR_CODE: Final = 1
 RECORDS_SIZE_BYTES: Final = 9
-"""Places of those fields: taken by them, each costs half of what it costs by its name."""
+"""The indices of those fields: access by index costs half of access by name."""
 
 FetchedTopic = tuple[str | None, UUID | None, Sequence[FetchedPartition]]
 
@@ -118,7 +119,7 @@ def pack_fetch_response(
 def fetch_response_size(
     version: int, topics: Sequence[FetchedTopic], node_endpoints: Sequence[NodeEndpoint] = ()
 ) -> int:
-    """How many bytes `pack_fetch_response` would make of it, records included, without packing."""
+    """The size of the response that `pack_fetch_response` would make, including records."""
     if version >= _FLEXIBLE:
         return _compact_size(version, topics, node_endpoints)
     size_bytes = 22 if version >= _SESSIONS else 16  # up to the topics
@@ -133,7 +134,7 @@ def fetch_response_size(
 def _compact_size(
     version: int, topics: Sequence[FetchedTopic], node_endpoints: Sequence[NodeEndpoint]
 ) -> int:
-    # Varints of one byte are counted in place; `_extra` tells what longer ones add.
+    # Varints of one byte are counted here; `_extra` adds the bytes of longer ones.
     size_bytes = 21  # up to the topics, their count, and the tags at the end
     if len(topics) > _ONE_BYTE:
         size_bytes += _extra(len(topics))
@@ -163,7 +164,7 @@ def _compact_size(
 
 
 def _extra(count: int) -> int:
-    """By how much the varint of count + 1 is longer than one byte."""
+    """The bytes of the varint of count + 1 beyond the first."""
     return ((count + 1).bit_length() - 1) // 7
 
 
@@ -266,7 +267,7 @@ def _hint_tags(diverging: tuple[int, int] | None, leader: tuple[int, int] | None
 
 
 def _framed(items: list[object], rest: bytearray, total: int) -> list[object]:
-    """The items with what is left after the last records, and the frame's size in front."""
+    """The items with the bytes after the last records, and the frame's size in front."""
     total += len(rest)
     if not items:
         return [_size(total) + rest]

@@ -35,7 +35,7 @@ _i32: Final = struct.Struct(">i").unpack_from
 
 
 class FetchPartition(NamedTuple):
-    """What a client wants of one partition; -1 where it does not say."""
+    """One partition of a request; -1 for what the client does not state."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     current_leader_epoch: int
@@ -77,7 +77,7 @@ class FetchRequest(NamedTuple):
 
 
 def scan_fetch_request(version: int, frame: memoryview | bytes, position: int) -> FetchRequest:
-    """The request whose body begins at `position`; bytes left over are ignored.
+    """Scan the request whose body begins at `position`; leftover bytes are ignored.
 
     Raises PeerError.
     """
@@ -90,9 +90,9 @@ def scan_fetch_request(version: int, frame: memoryview | bytes, position: int) -
 
 
 def each_once(topics: list[FetchTopic]) -> list[FetchTopic]:
-    """The topics with each partition once: what is asked for last of it, where it was asked first.
+    """The topics with each partition once: its last values at its first position.
 
-    As Kafka does, which reads the partitions into a map.
+    As in Kafka, which reads the partitions into a map.
     """
     merged: dict[tuple[str | None, UUID | None], dict[int, FetchPartition]] = {}
     count = 0
@@ -198,7 +198,7 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 
 
 def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> FetchRequest:
-    # Lengths of one byte are read in place: a call for each would cost more than all the rest.
+    # Lengths of one byte are read in place: a call for each would cost more than everything else.
     end = len(frame)
     by_id = version >= _TOPIC_IDS
     replica_id = -1

@@ -27,7 +27,7 @@ class RequestHeader(NamedTuple):
 
 
 def parse_request_header(frame: memoryview | bytes) -> RequestHeader:
-    """The header of a frame (without its 4-byte size). Raises PeerError when it is malformed."""
+    """Parse the header of a frame (without its 4-byte size). Raises PeerError."""
     try:
         api_key, api_version, correlation_id, size = _unpack(frame, 0)
     except struct.error:
@@ -44,7 +44,7 @@ def parse_request_header(frame: memoryview | bytes) -> RequestHeader:
             raise PeerError("client id is not UTF-8") from None
     elif size != -1:
         raise PeerError(f"client id has length {size}")
-    # Every API since key 50 was born flexible, hence the default of 0.
+    # Every API since key 50 has always been flexible, hence the default of 0.
     if api_version >= FIRST_FLEXIBLE.get(api_key, 0):
         try:
             position = (

@@ -56,11 +56,11 @@ class ProducedTopic(NamedTuple):
     name: str | None
     topic_id: UUID | None
     partitions: "list[tuple[int, memoryview | None]]"
-    """Partition index and its record bytes, a view on the frame; None where they were null."""
+    """Partition index and its record bytes, a view of the frame; None if they were null."""
 
 
 class ProduceRequest(NamedTuple):
-    """A produce request; its records are still in the frame, so use them before it is reused."""
+    """A produce request; its records are in the frame and must be used before that is reused."""
 
     transactional_id: str | None
     acks: int
@@ -69,7 +69,7 @@ class ProduceRequest(NamedTuple):
 
 
 class ProducedPartition(NamedTuple):
-    """What became of one partition's records."""
+    """The outcome for one partition's records."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     error_code: int
@@ -78,16 +78,16 @@ class ProducedPartition(NamedTuple):
     log_start_offset: int = -1
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
-    """Id and epoch of the leader to ask instead (KIP-951)."""
+    """The id and epoch of the leader to ask instead (KIP-951)."""
     record_errors: Sequence[RecordError] = ()
-    """The records for which a batch was refused; sent from version 8."""
+    """The records because of which a batch was refused; sent from version 8."""
 
 
 ProducedTopicResult = tuple[str | None, UUID | None, Sequence[ProducedPartition]]
 
 
 def scan_produce_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
-    """The request whose body begins at `position`; leftovers are ignored. Raises PeerError."""
+    """Scan the request whose body begins at `position`; leftovers are ignored. Raises PeerError."""
     try:
         if version < _FLEXIBLE:
             return _scan_plain(frame, position)
@@ -244,7 +244,7 @@ def pack_produce_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The complete frame of a produce response, its 4-byte size in front."""
+    """The complete frame of a produce response, including its 4-byte size."""
     if len(topics) == 1 and not node_endpoints:
         name, topic_id, partitions = topics[0]
         if len(partitions) == 1:
@@ -266,7 +266,7 @@ def _pack_one(
     partition: ProducedPartition,
     throttle_time_ms: int,
 ) -> bytes | None:
-    """The common frame: one partition, no message, no hint. None where that does not fit."""
+    """The most frequent frame: one partition, no message, no hint. None if that does not fit."""
     index, error, base, time_ms, log_start, message, leader, record_errors = partition
     if message is not None or leader is not None or record_errors:
         return None

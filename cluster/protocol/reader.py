@@ -1,4 +1,4 @@
-"""What the generated readers of `messages/` and the scanners have in common.
+"""Common parts of the generated readers of `messages/` and the scanners.
 
 Written for untrusted input: a length that points past the end of the frame is the peer's mistake.
 """
@@ -17,13 +17,13 @@ MALFORMED: Final = (
     ValueError,
     OverflowError,
 )
-"""What a reader may raise on broken input besides PeerError (bad UTF-8 is a ValueError)."""
+"""What a reader may raise on malformed input beside PeerError (bad UTF-8 is a ValueError)."""
 
 NO_TIME: Final = timedelta(0)
 NO_UUID: Final = bytes(16)
 ELEMENTS_MAX: Final = 100_000
-"""Of one array, and of all partitions in a produce request. Elements of some bytes become objects
-of some hundred: without a bound, a large request could ask for a gigabyte of them."""
+"""For one array, and for all partitions in a produce request. Elements of a few bytes become
+objects of some hundred bytes: without a bound, a large request could allocate a gigabyte."""
 
 
 def truncated() -> PeerError:
@@ -32,7 +32,7 @@ def truncated() -> PeerError:
 
 
 def too_many(count: int) -> PeerError:
-    """An array is longer than any request or response here has."""
+    """An array is longer than any in a request or response here."""
     return PeerError(f"array of {count} elements, at most {ELEMENTS_MAX} are allowed")
 
 
@@ -80,7 +80,7 @@ def tag_spans(
 
 
 def skip_tags(buffer: bytes | memoryview, position: int, end: int) -> int:
-    """The position after a tag section whose fields all mean nothing to us."""
+    """The position after a tag section whose fields are all unknown."""
     return tag_spans(buffer, position, end)[1]
 
 
@@ -91,7 +91,7 @@ def uuid_of(raw: bytes) -> UUID | None:
 
 
 def datetime_of(timestamp_ms: int) -> datetime | None:
-    """A timestamp; -1 is None."""
+    """The time of a timestamp; None for -1."""
     if timestamp_ms == -1:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)

@@ -1,4 +1,4 @@
-"""What the generated writers of `messages/` and the hand-written codecs have in common."""
+"""Common parts of the generated writers of `messages/` and the hand-written codecs."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,7 +11,7 @@ EMPTY_COMPACT: Final = b"\x01"
 NULL_STRING: Final = b"\xff\xff"
 EMPTY_STRING: Final = b"\x00\x00"
 NULL_ARRAY: Final = b"\xff\xff\xff\xff"
-"""Also of bytes."""
+"""Also for bytes."""
 EMPTY_ARRAY: Final = b"\x00\x00\x00\x00"
 NULL_STRUCT: Final = b"\xff"
 STRUCT_FOLLOWS: Final = b"\x01"
@@ -24,9 +24,10 @@ VARINTS: Final = tuple(
 
 
 class EncodedItems:
-    """In place of an array of structs: its items, encoded before, for the version that is written.
+    """Replaces an array of structs by its items, encoded in advance for the version that is
+    written.
 
-    For arrays so long that encoding them at once would take too long.
+    For arrays that take too long to encode at once.
     """
 
     __slots__ = ("content", "count")
@@ -57,5 +58,5 @@ def uuid_bytes(value: UUID | None) -> bytes:
 
 
 def timestamp_of(value: datetime | None) -> int:
-    """Milliseconds since the epoch; None is -1."""
+    """Milliseconds since the epoch; -1 for None."""
     return -1 if value is None else round(value.timestamp() * 1000)

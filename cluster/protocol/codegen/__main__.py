@@ -1,10 +1,10 @@
-"""Writes every generated module anew."""
+"""Writes every generated module."""
 
 from cluster.protocol.codegen.modules import MESSAGES, ROOT, generate
 
 
 def main() -> None:
-    """Modules of APIs that are no longer generated are removed."""
+    """Write all modules, and remove those of APIs that are no longer generated."""
     modules = generate()
     for path, text in modules.items():
         (ROOT / path).write_text(text)

@@ -1,4 +1,4 @@
-"""Which messages are generated, and what their parts are called."""
+"""The messages that are generated, and the names of their parts."""
 
 from typing import Final
 
@@ -49,7 +49,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
 }
-"""First and last version that the classes describe. Produce and Fetch have codecs of their own."""
+"""The first and last version of the classes. Produce and Fetch have their own codecs."""
 
 CALLED: Final = frozenset(
     {
@@ -77,7 +77,7 @@ CALLED: Final = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""What `cluster/client/` asks for: these can also write requests and read responses."""
+"""Messages of `cluster/client/`: for these, requests are also written and responses read."""
 
 RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.INCREMENTAL_ALTER_CONFIGS, "AlterConfigsResource"): "IncrementalAlterConfigsResource",
@@ -109,8 +109,8 @@ RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "Member"): "ConsumerGroupDescribeMember",
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "DescribedGroup"): "DescribedConsumerGroup",
 }
-"""Kafka's names of nested messages, where two APIs, or the request and the response of one (then
-the name says of which), use the same one for different things."""
+"""New names of nested messages whose name in Kafka has different meanings in two APIs, or in the
+request and the response of one."""
 
 ENCODED_AHEAD: Final = frozenset(
     {
@@ -121,5 +121,5 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_CONFIGS, "DescribeConfigsResourceResult"),
     }
 )
-"""Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`
-too, and the module has a public function for one item."""
+"""Arrays that may be so long that they are encoded in steps: the field also takes `EncodedItems`,
+and the module has a public function for one item."""

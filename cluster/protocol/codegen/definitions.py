@@ -1,4 +1,4 @@
-"""What a message looks like on the wire over all its versions, gathered from kio's schemas."""
+"""The layout of a message over all its versions, collected from kio's schemas."""
 
 import importlib
 import types
@@ -15,9 +15,11 @@ STRUCT: Final = "struct"
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A Kafka type in Python. `format` is that of `struct`, "" where the width varies; `neutral` is
-    what a field without a default holds in versions that lack it; `read` and `write` turn the raw
-    value into Python's and back.
+    """A Kafka type in Python.
+
+    `format` is that of `struct`, "" if the width varies; `neutral` is the value of a field without
+    a default in versions that lack it; `read` and `write` convert the raw value to Python's and
+    back.
     """
 
     python: str
@@ -28,7 +30,7 @@ class WireType:
 
     @property
     def is_converted(self) -> bool:
-        """Whether the raw value is not yet Python's."""
+        """Whether the raw value differs from Python's."""
         return self.read != "{}"
 
 
@@ -60,8 +62,8 @@ WIRE_TYPES: Final[Mapping[str, WireType]] = {
 class WireField:
     """One field; `versions` have it, in `nullable` it may be null.
 
-    `default` is the expression of the class's default, None where a value must be given; `absent`
-    that of what a reader makes of a version without the field.
+    `default` is the expression of the class's default, None if a value must be given; `absent` is
+    the value for versions without the field.
     """
 
     name: str
@@ -77,7 +79,7 @@ class WireField:
 
     @property
     def wire_type(self) -> WireType:
-        """Of a field, or of an array's elements, that is no struct."""
+        """The type of a field, or of an array's elements, that is no struct."""
         return WIRE_TYPES[self.kafka_type]
 
     @property
@@ -92,7 +94,7 @@ class WireField:
 
     @property
     def may_be_encoded(self) -> bool:
-        """Whether `EncodedItems` may stand in place of an array."""
+        """Whether `EncodedItems` may replace the array."""
         return "EncodedItems" in self.python_type
 
     @property
@@ -103,7 +105,7 @@ class WireField:
 
 @dataclass(frozen=True, slots=True)
 class WireStruct:
-    """A message or a part of one; `title` says of what."""
+    """A message or a part of one; `title` names the message."""
 
     name: str
     title: str
@@ -111,8 +113,9 @@ class WireStruct:
 
 
 def wire_struct(key: ApiKey, direction: str, first: int, last: int) -> WireStruct:
-    """The request or the response (`direction`) of an API. Raises ValueError for a shape that the
-    generator does not know.
+    """The request or the response (`direction`) of an API.
+
+    Raises ValueError for a shape that the generator does not know.
     """
     versions = {version: _kio_class(key, version, direction) for version in range(first, last + 1)}
     return _Gatherer(key, direction, versions).gather(versions)
@@ -131,7 +134,7 @@ def _kio_class(key: ApiKey, version: int, direction: str) -> type[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A kio field's annotation taken apart."""
+    """The parts of a kio field's annotation."""
 
     is_array: bool
     is_nullable: bool
@@ -200,7 +203,7 @@ class _Gatherer:
             neutral = WIRE_TYPES[kafka_type].neutral
         default = _default(newest, struct)
         if default is None and max(having) < self._span[-1]:
-            # Who answers every version need not think of what the newest lacks.
+            # Callers that answer every version need not provide what the newest one lacks.
             default = neutral
         return WireField(
             name=name,
@@ -241,7 +244,7 @@ def _default(newest: "Field[Any]", struct: WireStruct | None) -> str | None:
 
 
 def _merged_order(versions: Mapping[int, type[Any]]) -> list[str]:
-    """Names of all fields of all versions, in an order that every version agrees with."""
+    """The names of all fields of all versions, in an order consistent with every version."""
     order: list[str] = []
     for version in sorted(versions, reverse=True):
         at = 0

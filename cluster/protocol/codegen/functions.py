@@ -1,7 +1,7 @@
-"""What readers and writers have in common: one function per struct and kind of encoding.
+"""Common parts of readers and writers: one function per struct and kind of encoding.
 
-Versions before and after an API became flexible (KIP-482) have nothing in common but the order of
-fields, so each gets its own functions; within them a version is asked about only where it matters.
+Versions before and after an API became flexible (KIP-482) have only the order of fields in common,
+so each gets its own functions; these check the version only where it matters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from cluster.protocol.codegen.definitions import WireField, WireStruct
 from cluster.protocol.codegen.source_text import SourceText, condition, snake_case
 
 _FORMAT_NAMES: Final = {"?": "o", "16s": "s"}
-"""Formats that cannot stand in a name."""
+"""Formats that cannot be part of a name."""
 DOCSTRINGS: Final = {
     "read": '"""The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""',
     "write": '"""Append the message as this version has it."""',
 }
-"""Of a module's public functions."""
+"""The docstrings of a module's public functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Encoding:
     versions: frozenset[int]
     is_flexible: bool
     suffix: str
-    """Ends the names of functions, where an API has both."""
+    """The end of the functions' names, if an API has both kinds."""
 
 
 def encodings(versions: Sequence[int], first_flexible: int) -> list[Encoding]:
-    """Flexible last; one or two."""
+    """One or two encodings, the flexible one last."""
     legacy = frozenset(each for each in versions if each < first_flexible)
     flexible = frozenset(versions) - legacy
     if not legacy or not flexible:
@@ -40,7 +40,7 @@ def encodings(versions: Sequence[int], first_flexible: int) -> list[Encoding]:
 
 
 def reachable(struct: WireStruct, versions: frozenset[int]) -> dict[str, frozenset[int]]:
-    """Names of the struct and all it contains, with the versions in which they occur."""
+    """The names of the struct and all structs inside, with the versions in which they occur."""
     found = {struct.name: versions}
     for each in struct.fields:
         if each.struct is not None and (carried := each.versions & versions):
@@ -50,7 +50,7 @@ def reachable(struct: WireStruct, versions: frozenset[int]) -> dict[str, frozens
 
 
 def structs(struct: WireStruct) -> Iterator[WireStruct]:
-    """The struct and all it contains, inner ones first."""
+    """The struct and all structs inside, inner ones first."""
     for each in struct.fields:
         if each.struct is not None:
             yield from structs(each.struct)
@@ -58,7 +58,7 @@ def structs(struct: WireStruct) -> Iterator[WireStruct]:
 
 
 def asks_for_version(struct: WireStruct, versions: frozenset[int]) -> bool:
-    """Whether some field is not in all of these versions, or null in some of them only."""
+    """Whether some field is missing or null only in some of these versions."""
     for each in struct.fields:
         carried = each.versions & versions
         if carried and carried != versions:
@@ -71,7 +71,7 @@ def asks_for_version(struct: WireStruct, versions: frozenset[int]) -> bool:
 
 
 def pieces(struct: WireStruct, versions: frozenset[int]) -> Iterator[list[WireField]]:
-    """Untagged fields in order: runs of fixed width together, every other one by itself."""
+    """Untagged fields in order: runs of fixed width together, every other field by itself."""
     run: list[WireField] = []
     for each in struct.fields:
         if each.tag is not None or not each.versions & versions:
@@ -96,8 +96,9 @@ def tagged(struct: WireStruct, versions: frozenset[int]) -> list[WireField]:
 def variants(
     run: Sequence[WireField], versions: frozenset[int]
 ) -> Iterator[tuple[str, list[WireField]]]:
-    """`if`, `elif`, `else` heads, newest versions first, and the fields that these versions have;
-    one empty head where all have the same.
+    """Heads of `if`, `elif` and `else`, newest versions first, and the fields of these versions.
+
+    One empty head if all versions have the same fields.
     """
     groups: list[tuple[set[int], list[WireField]]] = []
     for version in sorted(versions, reverse=True):
@@ -119,8 +120,10 @@ def variants(
 
 @dataclass(slots=True)
 class ModuleNames:
-    """What the functions of one module share: bound `pack` and `unpack_from` methods by name, with
-    the expressions that make them; and functions, with the versions they are for.
+    """Names shared by the functions of one module.
+
+    They are bound `pack` and `unpack_from` methods by name, with the expressions that make them,
+    and functions with their versions.
     """
 
     packers: dict[str, str] = field(default_factory=dict)
@@ -137,8 +140,9 @@ class FunctionWriter:
     text: SourceText = field(default_factory=SourceText)
 
     def unwritten(self, message: WireStruct, kind: str) -> Iterator[WireStruct]:
-        """The message and its parts, inner ones first, whose functions are not there yet: the
-        request and the response may share a part.
+        """The message and its parts, inner ones first, whose functions do not exist yet.
+
+        The request and the response may share a part.
         """
         for struct in structs(message):
             versions = self.reached.get(struct.name)
@@ -164,5 +168,5 @@ class FunctionWriter:
         return f"_{kind}_{snake_case(struct.name)}{self.encoding.suffix}"
 
     def version_argument(self, struct: WireStruct) -> str:
-        """What follows the other arguments of a nested struct's function."""
+        """The version argument of a nested struct's function, if it has one."""
         return ", version" if asks_for_version(struct, self.reached[struct.name]) else ""

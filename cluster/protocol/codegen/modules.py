@@ -50,7 +50,7 @@ _IMPORTS: Final = {
 
 
 def generate() -> dict[str, str]:
-    """Path below the root, to source, of every generated module."""
+    """The source of every generated module, by its path below the root."""
     modules = {ERROR_CODES: _error_codes()}
     owners: dict[str, str] = {}
     titles: dict[ApiKey, str] = {}
@@ -124,7 +124,7 @@ def functions_source(
     first_flexible: int,
     names: ModuleNames,
 ) -> str:
-    """Source of `read_request` and the like with all it calls; adds to `names` what it needs."""
+    """The source of `read_request` and the like with everything they call; adds to `names`."""
     add = add_readers if kind == "read" else add_writers
     name = f"{kind}_{way}"
     parts = []
@@ -160,7 +160,7 @@ def functions_source(
 def _item_writer(
     message: WireStruct, item: WireStruct, versions: range, first_flexible: int
 ) -> str:
-    """Source of the public function that writes one item of an array, in any version."""
+    """The source of the public function that writes one item of an array, in any version."""
     text = SourceText()
     text.add("", "")
     name = f"write_{snake_case(item.name)}"
@@ -279,7 +279,7 @@ class ErrorCode(IntEnum):
 
 
 def _formatted(path: str, source: str) -> str:
-    """The source after ruff sorted its imports and formatted it."""
+    """The source, with imports sorted and formatted by ruff."""
     for command in (["check", "--select", "I,RUF022", "--fix", "--quiet"], ["format", "--quiet"]):
         source = subprocess.run(
             [sys.executable, "-P", "-m", "ruff", *command, "--stdin-filename", path, "-"],

@@ -1,8 +1,8 @@
 """Source of functions that read a message, written for untrusted input.
 
-Every length is checked against what is left of the frame before anything is made of it, and unknown
-tagged fields are skipped. A function reads at `position`, knows that the frame ends at `end`, and
-returns the message and the position after it.
+Every length is checked against the rest of the frame before anything is allocated for it, and
+unknown tagged fields are skipped. A function reads from `position`, knows that the frame ends at
+`end`, and returns the message and the position after it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _WIDTHS: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8
 
 
 def add_readers(writer: FunctionWriter, message: WireStruct, name: str) -> None:
-    """Add the function `name` for the message, and before it those of its parts."""
+    """Add the function `name` for the message, after those of its parts."""
     for struct in writer.unwritten(message, "read"):
         is_top = struct is message
         function = name if is_top else writer.function("read", struct)
@@ -39,13 +39,13 @@ def add_readers(writer: FunctionWriter, message: WireStruct, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value is read to, and what bounds it."""
+    """The target of a value, and its bounds."""
 
     name: str
     end: str
     nullable: frozenset[int]
     versions: frozenset[int]
-    """The versions that get here; `nullable` are among them."""
+    """The versions of this branch; `nullable` are among them."""
 
 
 class _Reader:
@@ -81,7 +81,7 @@ class _Reader:
         return each.versions >= self._versions and each.tag is None
 
     def _preset(self, each: WireField) -> None:
-        """What a version without the field, or a message without the tag, leaves in it."""
+        """The value in a version without the field, or in a message without the tag."""
         self._text.add(f"{each.name}: {each.python_type} = {each.absent}")
 
     def _argument(self, each: WireField) -> str:
@@ -104,7 +104,9 @@ class _Reader:
                     self._convert(each)
 
     def _target(self, each: WireField) -> str:
-        """Where the raw value goes; one that is always there is converted in the constructor."""
+        """The target of the raw value; a field that is always there is converted in the
+        constructor.
+        """
         is_later = each.wire_type.is_converted and not self._is_always_there(each)
         return f"{each.name}_raw" if is_later else each.name
 
@@ -132,7 +134,7 @@ class _Reader:
             self._text_or_bytes(each, place)
 
     def _length(self, legacy_format: str) -> None:
-        """`size` becomes the declared length, -1 for null."""
+        """Assign the declared length to `size`, -1 for null."""
         if not self._is_flexible:
             self._writer.module.packers[f"_unpack_{legacy_format}"] = (
                 f'Struct(">{legacy_format}").unpack_from'
@@ -147,7 +149,7 @@ class _Reader:
             self._text.add("size, position = read_length(buffer, position - 1)")
 
     def _nullable(self, place: _Place) -> AbstractContextManager[None]:
-        """The block for a value that is there."""
+        """The block for a value that is not null."""
         if place.nullable:
             return self._text.block("if size >= 0:")
         with self._text.block("if size < 0:"):
@@ -155,7 +157,7 @@ class _Reader:
         return self._text.block("")
 
     def _no_null(self, place: _Place) -> None:
-        """What follows the block of a value that may be null."""
+        """The end of the block of a nullable value."""
         if not place.nullable:
             return
         tests = [] if self._is_flexible else ["size == -1"]
@@ -197,7 +199,7 @@ class _Reader:
     def _elements(self, each: WireField, place: _Place) -> None:
         kind = each.wire_type if each.struct is None else None
         width = 1 if kind is None or not kind.format else _WIDTHS[kind.format]
-        # A count beyond the rest of the frame is false: nothing is allocated for it.
+        # A count beyond the rest of the frame is invalid: nothing is allocated for it.
         with self._text.block(f"if {_times(width)} > {place.end} - position:"):
             self._text.add("raise truncated()")
         with self._text.block("if size > ELEMENTS_MAX:"):

@@ -13,12 +13,12 @@ class SourceText:
         self._depth = 0
 
     def add(self, *lines: str) -> None:
-        """Append lines at the present depth."""
+        """Append lines at the current depth."""
         self._lines += ["    " * self._depth + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """`head` and, one step deeper, what is added inside; no head: the same depth."""
+        """`head`, and one step deeper the lines added inside; without a head at the same depth."""
         if not head:
             yield
             return
@@ -48,5 +48,5 @@ def condition(wanted: Collection[int], possible: Collection[int]) -> str:
 
 
 def snake_case(name: str) -> str:
-    """`MetadataResponseTopic` as `metadata_response_topic`."""
+    """`metadata_response_topic` for `MetadataResponseTopic`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,7 +1,6 @@
 """Source of functions that append a message to a frame.
 
-A None where the version has no null becomes that version's empty value, since only newer versions
-can say it.
+None becomes the empty value in versions without null.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from cluster.protocol.codegen.source_text import condition
 
 
 def add_writers(writer: FunctionWriter, message: WireStruct, name: str) -> None:
-    """Add the function `name` for the message, and before it those of its parts."""
+    """Add the function `name` for the message, after those of its parts."""
     for struct in writer.unwritten(message, "write"):
         is_top = struct is message
         function = name if is_top else writer.function("write", struct)
@@ -83,7 +82,7 @@ class _Writer:
             self._present(each, value, out, versions)
 
     def _null(self, each: WireField, out: str, versions: frozenset[int]) -> None:
-        """What a None becomes: null, or empty where the version has no null."""
+        """The encoding of None: null, or empty in versions without null."""
         kind = "STRING" if each.kafka_type == "string" and not each.is_array else "ARRAY"
         if self._is_flexible:
             kind = "COMPACT"
@@ -172,7 +171,7 @@ class _Writer:
 
 
 def _differs(each: WireField) -> str:
-    """Whether a tagged field holds anything but its default."""
+    """Whether a tagged field differs from its default."""
     value = f"message.{each.name}"
     default = each.absent
     if default in ("True", "False"):

@@ -1,5 +1,5 @@
-"""What brokers say to each other: one class for each message, one table of them.
+"""The messages between brokers: one class for each, and one table of them.
 
-`control` and `replication` hold the messages, `codec` the table with `encode` and `decode`. What a
-broker receives is checked there, once; its handlers need not check kinds again.
+`control` and `replication` hold the messages, `codec` the table with `encode` and `decode`.
+Messages are checked once, when they are decoded; handlers need not check types again.
 """

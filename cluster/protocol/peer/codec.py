@@ -1,7 +1,7 @@
 """The messages between brokers as frames: the table of their kinds, `encode` and `decode`. Pure.
 
 The first frame is the msgpack list [kind, [field, ...]], fields in the order of the class. Record
-bytes of a fetch answer follow, a frame for each partition that has some.
+bytes of a fetch answer follow, one frame for each partition with records.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ _Pack = Callable[[Any], tuple[object, Frames]]
 
 
 class MessageKind(NamedTuple):
-    """One row of the table; `answer` is the class that answers a request."""
+    """One row of the table; `answer` is the class of a request's answers."""
 
     name: str
     message: type[Any]
@@ -77,7 +77,7 @@ class MessageKind(NamedTuple):
 def _kind(
     name: str, message: type[Any], fields: FieldType, answer: type[Any] | None = None
 ) -> MessageKind:
-    """A message that is one frame."""
+    """The row of a message that is one frame."""
     read_fields, pack_fields = fields.reader(), fields.packer()
 
     def read(content: Any, frames: Sequence[bytes]) -> Any:
@@ -120,19 +120,19 @@ _unpack = msgpack.unpackb
 
 
 def answer_class(request: object) -> type[Any] | None:
-    """The class of the answers to a message; None for one that is not answered."""
+    """The class of the answers to a message; None for a message without an answer."""
     return _BY_CLASS[type(request)].answer
 
 
 def encode(message: object) -> Frames:
-    """The frames of a message of the table."""
+    """Encode a message of the table."""
     kind = _BY_CLASS[type(message)]
     content, frames = kind.pack(message)
     return [_pack((kind.name, content)), *frames]
 
 
 def decode(frames: Sequence[bytes]) -> Any:
-    """A message of the table, every field checked. Raises PeerError, which names the field."""
+    """Decode a message and check every field. Raises PeerError, which names the field."""
     try:
         content = _unpack(frames[0])
     except (ValueError, TypeError, IndexError, OverflowError, msgpack.UnpackException) as error:

@@ -1,7 +1,7 @@
 """Requests between brokers that are not about records, and their answers.
 
-What the controller sends to brokers (Kafka's LeaderAndIsr, StopReplica and UpdateMetadata in one
-message), and what brokers ask of the controller (AlterPartition, CreateTopics, ...).
+These are the controller's requests to brokers (Kafka's LeaderAndIsr, StopReplica and UpdateMetadata
+in one message), and the brokers' requests to the controller (AlterPartition, CreateTopics, ...).
 """
 
 import re
@@ -53,14 +53,14 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Request(Generic[AnswerT]):
-    """A message that is answered: by an `AnswerT`, or by a Refusal."""
+    """A message with an answer: an `AnswerT` or a Refusal."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The answer to a request that is not understood: nothing has been done.
+    """The answer to a request that was not understood: nothing has been done.
 
     `reason` is one line for a person.
     """
@@ -71,7 +71,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The request was carried out, or an error code."""
+    """The request was carried out, or failed with an error code."""
 
     code: ErrorCode
 
@@ -102,7 +102,7 @@ class ClusterUpdate(Request[Acknowledged]):
 
 @dataclass(frozen=True, slots=True)
 class PartitionAltered:
-    """The answer to AlterPartition: an error code, or the state that is in force now."""
+    """The answer to AlterPartition: an error code, or the current state."""
 
     code: ErrorCode
     isr: tuple[BrokerId, ...] = ()
@@ -112,7 +112,7 @@ class PartitionAltered:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartition(Request[PartitionAltered]):
-    """A leader proposes an ISR for the state that it knows (KIP-497).
+    """A leader proposes an ISR based on the state that it knows (KIP-497).
 
     `broker_epoch` is the leader's own: a proposal from an earlier registration is refused.
     """
@@ -125,11 +125,11 @@ class AlterPartition(Request[PartitionAltered]):
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     joining_epoch: BrokerEpoch = BrokerEpoch(-1)
-    """Of the registration with which the member that is new has fetched everything (KIP-903)."""
+    """The epoch of the registration with which the new member has fetched everything (KIP-903)."""
 
 
 class TopicOutcome(NamedTuple):
-    """What became of one topic of a request; `detail` is for a person."""
+    """The outcome for one topic of a request; `detail` is for a person."""
 
     topic: str
     code: ErrorCode
@@ -145,10 +145,10 @@ class TopicOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics(Request[TopicOutcomes]):
-    """Have topics created with default settings.
+    """Create topics with default settings.
 
-    `requester` is the client that missed them, whose `controller_mutation_rate` they count against
-    (KIP-590 forwards its principal and client id for that); None where the broker needs them.
+    `requester` is the client that needed them, whose `controller_mutation_rate` pays for them
+    (KIP-590 forwards its principal and client id for that); None if the broker needs them.
     """
 
     names: Sequence[str]
@@ -157,7 +157,7 @@ class CreateTopics(Request[TopicOutcomes]):
 
 @dataclass(frozen=True, slots=True)
 class AlterTopicConfigs(Request[TopicOutcomes]):
-    """Have configs of topics changed, or only checked."""
+    """Change the configs of topics, or only check the change."""
 
     alterations: Sequence[TopicAlteration]
     validate_only: bool
@@ -165,14 +165,14 @@ class AlterTopicConfigs(Request[TopicOutcomes]):
 
 @dataclass(frozen=True, slots=True)
 class ShutdownPrepared:
-    """`is_done` is False when the broker that was asked is not the controller (any more)."""
+    """`is_done` is False if the broker is not the controller (any more)."""
 
     is_done: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdown(Request[ShutdownPrepared]):
-    """Have leaderships moved away from a broker, of this epoch, that is about to stop."""
+    """Move leaderships away from a broker, of this epoch, that is about to stop."""
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
@@ -180,7 +180,7 @@ class ControlledShutdown(Request[ShutdownPrepared]):
 
 @dataclass(frozen=True, slots=True)
 class ReportOffline(Request[Acknowledged]):
-    """All replicas of a live broker, of this epoch, that are offline (KIP-112).
+    """All offline replicas of a live broker of this epoch (KIP-112).
 
     In Kafka's ZooKeeper mode the broker writes to `/log_dir_event_notification`, and the controller
     asks it for the error of each replica.
@@ -193,9 +193,9 @@ class ReportOffline(Request[Acknowledged]):
 
 @dataclass(frozen=True, slots=True)
 class ReportFull(Request[Acknowledged]):
-    """All replicas of a live broker, of this epoch, whose log directories are full.
+    """All replicas of a live broker of this epoch whose log directories are full.
 
-    `reason` says in words that none of its directories has room; empty while one has. Kafka has no
+    `reason` says that none of its directories has room; it is empty while one has. Kafka has no
     such message: there a full directory has failed.
     """
 
@@ -207,7 +207,7 @@ class ReportFull(Request[Acknowledged]):
 
 @dataclass(frozen=True, slots=True)
 class Ping(Request[Acknowledged]):
-    """Is the broker alive? `number` counts the pings of one asker."""
+    """Checks that a broker is alive. `number` counts the pings of one sender."""
 
     number: int
 
@@ -222,9 +222,9 @@ class ProduceMetrics(Request[Acknowledged]):
 
 @dataclass(frozen=True, slots=True)
 class KeepHistories(Request[Acknowledged]):
-    """What a broker knows of groups' rebalances, for who coordinates these groups from now on.
+    """A broker's knowledge of groups' rebalances, for their new coordinator.
 
-    Each is one group, as `coordinator/groups/history/explanation.py` packs it.
+    Each is one group, packed by `coordinator/groups/history/explanation.py`.
     """
 
     histories: tuple[bytes, ...]
@@ -239,25 +239,28 @@ class NumberedPartitions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """For each topic of the request, and each of its partitions: the high watermark, which is the
-    end of the log for consumers; -1 where the broker does not lead."""
+    """The high watermarks, by topic and partition of the request.
+
+    A high watermark is the end of the log for consumers; it is -1 if the broker does not lead.
+    """
 
     ends: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class AskLogEnds(Request[LogEnds]):
-    """A group coordinator asks a leader how far groups could have read."""
+    """A group coordinator asks a leader for the ends of partitions."""
 
     topics: Sequence[NumberedPartitions]
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Whole batches of a replica, as they are in its log, or an error code.
+    """Whole batches as they are in a replica's log, or an error code.
 
     `may_differ`: compaction, which each replica does on its own, may have changed them. Without
-    records there are none before `end_offset`: as far as was asked, or as the replica is committed.
+    records there are none before `end_offset`, which is as far as was asked or as the replica is
+    committed.
     """
 
     code: ErrorCode
@@ -268,8 +271,10 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class AskBatches(Request[Batches]):
-    """A broker whose replica is damaged asks another for committed batches: those that hold
-    anything of [offset, end_offset), as many as fit, but at least one."""
+    """A broker with a damaged replica asks another broker for committed batches.
+
+    They are those with records in [offset, end_offset): as many as fit, but at least one.
+    """
 
     topic: str
     topic_id: uuid.UUID
@@ -279,22 +284,22 @@ class AskBatches(Request[Batches]):
 
 
 _TEXT_MAX: Final = 1 << 20
-"""As much as a znode holds: most texts come from there."""
+"""The capacity of a znode, from which most texts come."""
 _LIST_MAX: Final = 100_000
 _BATCH_BYTES_MAX: Final = 16 << 20
 _RECORDS_BYTES_MAX: Final = 1 << 30
-"""A batch may be as large as a segment, whatever the settings say now."""
+"""A batch may be as large as a segment, whatever the current settings."""
 _TEXT: Final = text(_TEXT_MAX)
 _TOPIC: Final = matching(
     re.compile(rf"(?!\.{{1,2}}\Z)[^/\0]{{1,{TOPIC_NAME_LENGTH_MAX}}}\Z").match,
     f"a topic's name, of at most {TOPIC_NAME_LENGTH_MAX} characters",
 )
-"""Checked only as part of a directory's name; the controller refuses illegal topic names."""
+"""Checked only as a part of a directory's name; the controller refuses illegal topic names."""
 _BROKERS: Final = listed(INT32, _LIST_MAX)
 
 
 def _registered(*members: Any) -> BrokerRegistration:
-    """Without the condition of its logs, which only the controller needs, and reads itself."""
+    """Without the condition of its logs, which only the controller needs and reads itself."""
     return BrokerRegistration(*members)
 
 

@@ -1,7 +1,7 @@
-"""Types of fields of messages between brokers: what a field must be, and how it is read. Pure.
+"""Types of the fields of messages between brokers: their checks and conversions. Pure.
 
-A peer may be a broker of another version, or a stranger: whatever is not checked here would fail in
-the middle of an operation, whose failure ends the process. Checks are compiled to one function for
+A peer may be a broker of another version, or a stranger: a value that is not checked here would
+fail in the middle of an operation, and end the process. Checks are compiled to one function for
 each record, as they run for every fetch of a follower.
 """
 
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 class Malformed(ValueError):
-    """A value that is not what its field holds; `where` is the path to the field."""
+    """A value that its field cannot hold; `where` is the path to the field."""
 
     def __init__(self, reason: str, where: str = "") -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
@@ -30,7 +30,7 @@ class Malformed(ValueError):
         self.where = where
 
     def inside(self, outer: str) -> "Malformed":
-        """The same, seen from the message that holds the value."""
+        """The same error, seen from the message that contains the value."""
         return Malformed(
             self.reason, outer + ("." if self.where[:1].isalnum() else "") + self.where
         )
@@ -40,8 +40,8 @@ class Malformed(ValueError):
 class FieldType:
     """One type of field: Python expressions over a value `{v}`, which are compiled together.
 
-    `test` says whether an unpacked value is one; `value` is what the message holds for it, and may
-    raise Malformed; `packed` is what msgpack is given. `names` are what the expressions use.
+    `test` checks an unpacked value; `value` converts it for the message, and may raise Malformed;
+    `packed` converts it for msgpack. `names` are the names used in the expressions.
     """
 
     what: str
@@ -62,26 +62,26 @@ class FieldType:
         return _compiled(lines, {**self.names, "what": self.what})
 
     def packer(self) -> Callable[[Any], Any]:
-        """A function from the field's value to what msgpack is given."""
+        """A function from the field's value to that for msgpack."""
         return _compiled(["def made(v):", f"    return {self.packed.format(v='v')}"], self.names)
 
 
 def integer(low: int, high: int) -> FieldType:
-    """A whole number within these bounds, both included; true is none."""
+    """An integer within these bounds, both included; not a bool."""
     return FieldType(
         f"a number from {low} to {high}", f"type({{v}}) is int and {low} <= {{v}} <= {high}"
     )
 
 
 def text(most: int) -> FieldType:
-    """A text of at most so many characters."""
+    """A text of at most this many characters."""
     return FieldType(
         f"a text of at most {most} characters", f"type({{v}}) is str and len({{v}}) <= {most}"
     )
 
 
 def octets(most: int) -> FieldType:
-    """At most so many bytes."""
+    """At most this many bytes."""
     return FieldType(f"at most {most} bytes", f"type({{v}}) is bytes and len({{v}}) <= {most}")
 
 
@@ -103,7 +103,7 @@ def optional(item: FieldType) -> FieldType:
 
 
 def listed(item: FieldType, most: int) -> FieldType:
-    """A tuple of at most so many items."""
+    """A tuple of at most this many items."""
     reason = f"a list of at most {most}"
     lines = [
         "def made(values):",
@@ -132,7 +132,7 @@ def listed(item: FieldType, most: int) -> FieldType:
 
 
 def mapped(key: FieldType, value: FieldType, most: int) -> FieldType:
-    """A dict of at most so many entries."""
+    """A dict of at most this many entries."""
     read_key, read_value = key.reader(), value.reader()
 
     def read(values: Any) -> dict[Any, Any]:
@@ -152,10 +152,10 @@ def mapped(key: FieldType, value: FieldType, most: int) -> FieldType:
 
 
 def record(make: Callable[..., Any], **members: FieldType) -> FieldType:
-    """An object whose members travel as a list, in this order.
+    """An object whose members are sent as a list, in this order.
 
     `make` takes their values by position; for a dataclass these are all its fields, in its order.
-    It may raise Malformed where members do not go together.
+    It may raise Malformed if members do not fit together.
     """
     if isinstance(make, type) and hasattr(make, "__dataclass_fields__"):
         expected = [each.name for each in fields(make)]
@@ -179,7 +179,7 @@ def _record_functions(
     count = len(members)
 
     def explain(values: Any) -> None:
-        """Raise Malformed for the first member that is not what it must be."""
+        """Raise Malformed for the first invalid member."""
         if type(values) is not list:
             raise Malformed(f"{described(values)} is not a list")
         if len(values) != count:
@@ -213,7 +213,7 @@ def _record_functions(
             f"        return make({made})",
             "    except Malformed:",
             "        explain(values)",
-            "        raise",  # of `make` itself
+            "        raise",  # raised by `make` itself
         ]
     else:
         lines.append(f"    return make({made})")
@@ -225,7 +225,7 @@ def _record_functions(
 
 
 def described(value: object) -> str:
-    """A foreign value in a few words: of a container, however large or deep, only its size."""
+    """A short description of a foreign value; only the size of a container, however deep."""
     if isinstance(value, str):
         return f"the text {value[:_SHOWN_CHARACTERS]!r}"
     if isinstance(value, bytes | list | dict):
@@ -263,7 +263,7 @@ NUMBER: Final = integer(0, INT32_MAX)
 INT32: Final = integer(-(2**31), INT32_MAX)
 """What foreign registry documents may hold as well: ids of brokers, ports."""
 EPOCH: Final = integer(-1, INT32_MAX)
-"""-1: none yet."""
+"""-1 if there is none yet."""
 OFFSET: Final = integer(0, INT64_MAX)
 OFFSET_OR_NONE: Final = integer(-1, INT64_MAX)
 LONG: Final = integer(0, INT64_MAX)
@@ -274,7 +274,7 @@ ERROR_CODE: Final = FieldType(
     "int({v})",
     {"error_codes": _ERROR_CODES, "unknown_error": ErrorCode.unknown_server_error},
 )
-"""One that this version does not know is UNKNOWN_SERVER_ERROR."""
+"""A code unknown to this version becomes UNKNOWN_SERVER_ERROR."""
 UNIQUE_ID: Final = FieldType(
     "16 bytes",
     "type({v}) is bytes and len({v}) == 16",

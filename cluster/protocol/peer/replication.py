@@ -1,8 +1,8 @@
-"""Fetches of followers, and what leaders answer (KIP-227 for replicas of one cluster).
+"""Fetches of followers, and the leaders' answers (KIP-227 for replicas of one cluster).
 
-A session is the leader's memory of what one follower wants, so that a request names only what
-changed since the last one. Session 0, or a sequence that does not follow, makes the leader answer
-`error` and the follower begin a new session with all partitions.
+A session is the leader's memory of what one follower wants, so that a request contains only changes
+since the last one. After session 0, or a sequence that does not follow, the leader answers `error`
+and the follower begins a new session with all partitions.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,8 @@ from cluster.protocol.peer.field_types import (
 )
 
 PARTITIONS_MAX: Final = 1_000_000
-"""Of one message: far more than one broker can hold, and less than would fill a machine."""
+"""The upper bound for one message: far more than one broker can hold, and less than would fill a
+machine."""
 _MACHINE_NAME_MAX: Final = 255
 _PATH_MAX: Final = 4_096
 _SEGMENT_NAME_LENGTH: Final = len("00000000000000000000.log")
@@ -64,15 +65,15 @@ class FollowerFetch:
     max_bytes: int
     by_file: bool
     broker_epoch: int = -1
-    """Of the follower's registration (KIP-903)."""
+    """The epoch of the follower's registration (KIP-903)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
     """Record bytes that the follower reads from the leader's segment file itself.
 
-    The inode tells a file from another one that got the same path later: of a topic that was
-    deleted and created anew, or of a compacted segment.
+    The inode identifies the file: another one may get the same path after a topic was recreated or
+    a segment was compacted.
     """
 
     path: str
@@ -85,7 +86,7 @@ class FileSource:
 class FetchedPartition:
     """The leader's answer for one partition; `records` is None, bytes, or where to read them.
 
-    Bytes travel as a frame of their own behind the message, which holds their number.
+    Bytes are sent as a separate frame behind the message, which holds their number.
     """
 
     topic: str
@@ -95,13 +96,13 @@ class FetchedPartition:
     high_watermark: int
     log_start_offset: int
     diverging: tuple[int, int] | None = None
-    """Epoch and its end offset (KIP-595)."""
+    """The epoch and its end offset (KIP-595)."""
     records: bytes | memoryview | FileSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """One answer; `error` is about the session as a whole."""
+    """One answer; `error` concerns the session as a whole."""
 
     session: int
     sequence: int
@@ -168,7 +169,7 @@ def _fetched(
     diverging: tuple[int, int] | None,
     source: Any,
 ) -> FetchedPartition:
-    """With inline bytes still to come, `records` is their number. Raises Malformed."""
+    """While inline bytes are still to come, `records` is their number. Raises Malformed."""
     if source is not None:
         if error or diverging is not None:
             raise Malformed("records beside an error or a divergence", "source")
@@ -230,7 +231,7 @@ _read_content: Final = record(
 
 
 def pack_answer(answer: FetchAnswer) -> tuple[object, list[bytes | memoryview]]:
-    """What msgpack is given, and the frames behind the message."""
+    """The value for msgpack, and the frames behind the message."""
     frames: list[bytes | memoryview] = []
     partitions = []
     for each in answer.partitions:
@@ -257,7 +258,7 @@ def pack_answer(answer: FetchAnswer) -> tuple[object, list[bytes | memoryview]]:
 
 
 def read_answer(content: Any, frames: Sequence[bytes]) -> FetchAnswer:
-    """The answer, each partition with its frame. Raises Malformed."""
+    """The answer, with the frame of each partition. Raises Malformed."""
     session, sequence, error, partitions = _read_content(content)
     inline = [at for at, each in enumerate(partitions) if type(each.records) is int]
     if inline or frames:
