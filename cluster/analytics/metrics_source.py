@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 class MetricsSource(DataSource):
     """A row for each metric record of a topic, with the columns of its kind or of all kinds.
 
-    Methods raise UserError for options that cannot be.
+    Methods raise UserError for invalid options.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The name to be given to `spark.read.format`."""
+        """The name for `spark.read.format`."""
         return "milena-metrics"
 
     def schema(self) -> str:
-        """The columns, as SQL declares them."""
+        """The columns as SQL declares them."""
         return ddl(columns(Wanted(*columns_wanted(self.options))))
 
     def reader(self, schema: "StructType") -> "MetricsReader":  # noqa: ARG002  # named by Spark

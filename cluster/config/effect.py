@@ -31,7 +31,7 @@ EFFECTIVE: Final = Effect(is_read=True, lacking=None)
 
 
 def effective_in_part(lacking: str) -> Effect:
-    """The effect of a setting that lacks a part, named by `lacking`, of Kafka's documented effect."""
+    """The effect of a setting that lacks a part, `lacking`, of Kafka's documented effect."""
     return Effect(is_read=True, lacking=lacking)
 
 

@@ -77,7 +77,7 @@ class Settings:
         return value
 
     def given(self, setting: Setting[Any]) -> tuple[Given, ...]:
-        """The values given for the setting, in order of precedence; empty if the default applies."""
+        """The given values in order of precedence; empty if the default applies."""
         return self._given[setting.name]
 
 

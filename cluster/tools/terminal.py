@@ -46,7 +46,7 @@ def escaped_streams() -> Iterator[None]:
 
 
 def console(*, is_stderr: bool = False, **options: Any) -> "Console":
-    """A rich console on stdout or stderr; its colours and cursor movements are not escaped.
+    """A rich console on stdout or stderr; its colors and cursor movements are not escaped.
 
     Untrusted text must go through `printable.one_line` and into a `rich.text.Text`, which does not
     interpret markup.

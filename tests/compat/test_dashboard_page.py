@@ -587,16 +587,16 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("colors", ["light", "dark"])
 def test_axe_finds_nothing(
-    page: WebPage, url: str, axe: str, colours: str, width: int, tmp_path: Path
+    page: WebPage, url: str, axe: str, colors: str, width: int, tmp_path: Path
 ) -> None:
     """Pictures of all that it looks at are kept in the test's folder."""
     wait_until(
         lambda: "empty" in httpx.get(url + "api/capacity", timeout=30).json(),
         "windows of other tests to be forgotten",
     )
-    page.prefer(colours)
+    page.prefer(colors)
     page.show(url, width=width)
     page.ask(axe + ";0")
     wrong: dict[str, Any] = {}

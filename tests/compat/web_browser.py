@@ -107,9 +107,9 @@ class WebPage:
         )
         return self
 
-    def prefer(self, colours: str) -> None:
+    def prefer(self, colors: str) -> None:
         """`light` or `dark`, as an operating system says it to pages."""
-        features = [{"name": "prefers-color-scheme", "value": colours}]
+        features = [{"name": "prefers-color-scheme", "value": colors}]
         self.call("Emulation.setEmulatedMedia", features=features)
 
     def ask(self, expression: str) -> Any:

@@ -1,1 +1,1 @@
-"""Capacity planning from the rollup's windows: what grows, what fills up, what if."""
+"""Capacity planning from the rollup's windows: growth, disks, headroom, other scenarios."""

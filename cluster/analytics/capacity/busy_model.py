@@ -1,7 +1,8 @@
-"""How busy a broker's thread is with so many bytes and requests: fitted to its windows. Pure.
+"""A model of how busy a broker's thread is with given bytes and requests, fitted to its windows.
+Pure.
 
 busy = base + per_mib * MiB/s + per_request * requests/s, by least squares over windows, without
-negative terms. Where that explains little, busy time is taken to be proportional to the bytes.
+negative terms. If that explains little, busy time is assumed to be proportional to the bytes.
 """
 
 import math
@@ -14,11 +15,11 @@ WINDOWS_MIN: Final = 30
 """Fewer windows are not fitted."""
 R2_MIN: Final = 0.5
 _TINY: Final = 1e-9
-"""Variances, in terms of the square of the mean, that are none."""
+"""Variances below this, relative to the square of the mean, count as zero."""
 
 
 class Load(NamedTuple):
-    """What one broker did in one window. Bytes are those of clients and of replication."""
+    """The load of one broker in one window. Bytes include replication."""
 
     start_s: int
     busy: float
@@ -35,7 +36,7 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BusyModel:
-    """How the busy share of one broker follows from its load."""
+    """How the busy share of one broker depends on its load."""
 
     kind: str
     """`fitted` or `proportional`."""
@@ -43,13 +44,13 @@ class BusyModel:
     per_mib: float
     per_request: float
     r2: float | None
-    """The share of the variance that the fit explains; None where there is nothing to fit."""
+    """The share of the variance that the fit explains; None without a fit."""
     windows: int
 
     def busy(self, before: Load, after: Load) -> float:
-        """The busy share with another load than was measured; above 1 if it is too much.
+        """The busy share under another load than the measured one; above 1 if it is too much.
 
-        What the fit does not explain of a window stays as it was.
+        The unexplained part of a window stays the same.
         """
         if self.kind == "fitted":
             more_mib = after.mib_per_s - before.mib_per_s
@@ -75,8 +76,10 @@ def fitted(loads: Sequence[Load]) -> BusyModel:
 
 
 def _fit(loads: Sequence[Load], columns: Sequence[str]) -> BusyModel | None:
-    """Least squares of these columns; None where they do not vary, or by themselves, or where a
-    term would be negative."""
+    """The least-squares fit of these columns.
+
+    None if they do not vary, are dependent, or give a negative term.
+    """
     if len(loads) < len(columns) + 2:
         return None
     busy = [load.busy for load in loads]
@@ -106,7 +109,7 @@ def _fit(loads: Sequence[Load], columns: Sequence[str]) -> BusyModel | None:
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float] | None:
-    """The solution of one or two equations; None where they hold no single one."""
+    """The solution of one or two equations; None without a unique one."""
     if len(matrix) == 1:
         return [right[0] / matrix[0][0]] if matrix[0][0] > 0 else None
     (a, b), (c, d) = matrix

@@ -1,7 +1,8 @@
-"""How much the logs of each broker hold, and when a disk will be full. Pure.
+"""The size of each broker's logs, and when its disk will be full. Pure.
 
-Two ways lead there: the trend of what the file systems have left, which counts whatever fills them,
-and the growth of the logs. Logs that stay the same while records come in are held by retention.
+Two ways lead to the answer: the trend of the free space in the file systems, which includes
+everything that fills them, and the growth of the logs. Logs that stay the same while records come
+in are bounded by retention.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from cluster.analytics.windows.kinds import BROKER
 
 YEAR_DAYS: Final = 365
 _HELD_SHARE: Final = 0.1
-"""Logs that keep less than this share of what comes in are held by retention."""
+"""Logs that keep less than this share of what comes in are bounded by retention."""
 _HOW: Final = (
     "sizes: the last values of each broker. Days until full: what its file systems have left,"
     " divided by how fast that shrinks (Theil-Sen slope of disk_usable_last since the disks last"
@@ -32,23 +33,23 @@ class BrokerDisk:
 
     broker: int
     is_gone: bool
-    """It has no window at the end of the history."""
+    """Whether it has no window at the end of the history."""
     log_size: float | None
     disk_total: float | None
     disk_usable: float | None
-    """Bytes, when they were last told; None where the records do not tell."""
+    """Bytes, as last reported; None if the records do not report them."""
     inflow_per_day: float | None
-    """Bytes from clients and from leaders, a day, over the whole history."""
+    """Bytes per day from clients and from leaders, over the whole history."""
     log_trend: Trend
     usable_trend: Trend
     verdict: str
     """`full in days`, `full now`, `not within a year`, `held by retention`, `gone` or `unknown`."""
     days_until_full: float | None
     basis: str
-    """The way that led to the verdict."""
+    """The way that gave the verdict."""
     days_by_usable: float | None
     days_by_logs: float | None
-    """Each way by itself; None where it leads nowhere."""
+    """The result of each way; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,12 @@ class Disks:
 
     brokers: list[BrokerDisk]
     first_full: int | None
-    """The broker whose disk is full first, within a year."""
+    """The broker whose disk is the first to be full, within a year."""
     how: str
 
 
 def disks(history: WindowHistory) -> Disks:
-    """The figures of each broker that has windows."""
+    """The figures of each broker with windows."""
     names = ("log_size_last", "disk_total_last", "disk_usable_last", "covered_ms")
     inflows = ("bytes_in_exact", "replication_bytes_in_exact")
     rows_of: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -118,7 +119,7 @@ def _verdict(
     log_trend: Trend,
     inflow: float | None,
 ) -> tuple[str, float | None, str]:
-    """The verdict, the days, and from what they follow."""
+    """The verdict, the days, and their basis."""
     if usable is None:
         return "unknown", None, "the records do not tell the size of the disks"
     if usable <= 0:
@@ -135,7 +136,7 @@ def _verdict(
 
 
 def is_held(log_trend: Trend, inflow_per_day: float | None) -> bool:
-    """Whether logs stay as they are although so many bytes come in."""
+    """Whether logs stay the same although this many bytes come in."""
     if log_trend.per_day is None or not inflow_per_day:
         return False
     return log_trend.per_day < _HELD_SHARE * inflow_per_day
@@ -148,7 +149,7 @@ def _within_a_year(days: float, basis: str) -> tuple[str, float | None, str]:
 
 
 def _days(usable: float | None, trend: Trend, sign: int) -> float | None:
-    """How long what is left lasts, if the trend leads there beyond noise."""
+    """How long the free space lasts, if the trend is significant."""
     wanted = "grows" if sign > 0 else "shrinks"
     if usable is None or trend.verdict != wanted or not trend.per_day:
         return None
@@ -165,7 +166,7 @@ def _trend_of(rows: list[dict[str, Any]], name: str) -> Trend:
 
 
 def _since_resized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The windows at the end in which the disks had the size that they have now."""
+    """The windows at the end during which the disks had their current size."""
     total = rows[-1]["disk_total_last"]
     first = len(rows)
     while first > 0 and rows[first - 1]["disk_total_last"] == total:

@@ -1,4 +1,4 @@
-"""How much comes in a day, how that changes, and at which hours. Pure."""
+"""Daily traffic, its growth, and its busiest hours. Pure."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class TrafficGrowth:
     bytes_in_per_day: float | None
     bytes_out_per_day: float | None
     messages_per_day: float | None
-    """Now: over the last 24 hours of the history. None without windows."""
+    """Over the last 24 hours of the history. None without windows."""
     trend: Trend
     """The trend of the bytes that clients produce."""
     messages_trend: Trend
@@ -47,7 +47,7 @@ class BusyHours:
 
 
 def growth(history: WindowHistory) -> TrafficGrowth:
-    """What came in, and how that changes."""
+    """The traffic and its growth."""
     found = traffic(history)
     if not found.hours:
         nothing = trend_of_rates([])

@@ -1,4 +1,4 @@
-"""How much each broker has left: idle time, its busiest window, connections. Pure."""
+"""The headroom of each broker: idle time, its busiest window, connections. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _BYTES: Final = (
     *("replication_bytes_in_exact", "replication_bytes_out_exact"),
 )
 _COVERED: Final = 0.5
-"""Windows of which records cover less say nothing of a typical load."""
+"""Windows of which records cover less are no evidence of a typical load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class BrokerHeadroom:
     windows: int
     idle_avg: float | None
     idle_low: float | None
-    """The broker was idle for at most this share in the busiest tenth of its windows."""
+    """The broker's idle share was at most this in the busiest tenth of its windows."""
     busy_max: float | None
     """The busy share of the busiest interval of a record."""
     bytes_per_s_max: float
     bytes_per_s_max_at: int | None
-    """The highest window, all bytes in and out, with replication; when it began."""
+    """The window with the most bytes, including replication, and its begin."""
     requests_per_s: float
     connections_max: int | None
     leaders_max: int | None
@@ -44,12 +44,12 @@ class Headroom:
 
     brokers: list[BrokerHeadroom]
     bottleneck: int | None
-    """Of those that are there at the end, the one with the least idle time in its busiest tenth."""
+    """The broker with the least idle time in its busiest tenth, of those present at the end."""
     how: str
 
 
 def headroom(history: WindowHistory) -> Headroom:
-    """The figures of each broker that has windows."""
+    """The figures of each broker with windows."""
     gauges = ("connections_max", "leaders_max", "under_replicated_max")
     rows_of: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(
@@ -75,7 +75,7 @@ def headroom(history: WindowHistory) -> Headroom:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Linear between the two nearest of some values."""
+    """The quantile of some values, linear between the nearest two."""
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     low = int(place)
@@ -84,7 +84,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def is_covered(row: dict[str, Any], width_s: int) -> bool:
-    """Whether records are about at least half of a window."""
+    """Whether records cover at least half of a window."""
     return bool((row["covered_ms"] or 0) >= _COVERED * 1000 * width_s)
 
 

@@ -1,4 +1,4 @@
-"""The windows that capacity planning looks at, and sums of them as plain rows. Pure."""
+"""The windows for capacity planning, and sums of them as plain rows. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from cluster.analytics.capacity.trends import DAY_S, HOUR_S
 from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC, WindowKind
 
 GONE_S: Final = 2 * HOUR_S
-"""What has no window for so long at the end of the history is no part of the cluster now."""
+"""A broker without a window for this long at the end of the history has left the cluster."""
 _MICRO: Final = 1_000_000
 
 Rows = list[dict[str, Any]]
@@ -25,14 +25,14 @@ class WindowHistory:
     """
 
     hours: Mapping[str, pa.Table]
-    """Of one hour."""
+    """Windows of one hour."""
     fine: Mapping[str, pa.Table]
     fine_s: int
     """The width of the narrower windows `fine`, in seconds, unless `widths_s` has the kind."""
     widths_s: Mapping[str, int] = field(default_factory=dict)
     first_s: int = field(init=False, default=0)
     end_s: int = field(init=False, default=0)
-    """From the start of the first window to the end of the last; 0 without any."""
+    """From the start of the first window to the end of the last; 0 without windows."""
 
     def __post_init__(self) -> None:
         edges = [
@@ -50,7 +50,7 @@ class WindowHistory:
         return self.end_s - self.first_s
 
     def width_s(self, kind: WindowKind) -> int:
-        """Of the narrower windows of a kind, in seconds."""
+        """The width in seconds of the narrower windows of a kind."""
         return self.widths_s.get(kind.name, self.fine_s)
 
     def rows(
@@ -63,7 +63,10 @@ class WindowHistory:
         **only: Sequence[str],
     ) -> Rows:
         """The windows of a kind that begin in a period, in order of time: `start_s` and these
-        columns, decimals as floats. `only`: the values that count of a column."""
+        columns.
+
+        Decimals become floats. `only`: the accepted values of a column.
+        """
         table = (self.fine if fine else self.hours).get(kind.name)
         if table is None or not table.num_rows:
             return []
@@ -86,8 +89,8 @@ class WindowHistory:
     ) -> Rows:
         """Columns added up for each value of the keys, of which `start_s` may be one.
 
-        Of windows that begin since then; `only`: the values that count of a column. Nulls count as
-        0. In order of the keys.
+        Windows that begin earlier are left out; `only`: the accepted values of a column. Nulls
+        count as 0. In order of the keys.
         """
         table = (self.fine if fine else self.hours).get(kind.name)
         if table is None or not table.num_rows:
@@ -112,18 +115,18 @@ class WindowHistory:
 
 
 class HourTotal(NamedTuple):
-    """What clients produced and fetched in one hour, at all brokers together."""
+    """The bytes of clients in one hour, at all brokers together."""
 
     start_s: int
     covered_s: float
-    """How much of the hour records are about."""
+    """The time of the hour that records cover."""
     bytes_in: float
     bytes_out: float
     messages: float
 
 
 class Traffic(NamedTuple):
-    """The traffic of every hour, and from which windows it is known."""
+    """The traffic of every hour, and the kind of windows that it comes from."""
 
     hours: list[HourTotal]
     source: str
@@ -143,12 +146,12 @@ def traffic(history: WindowHistory) -> Traffic:
 
 
 def last_day(hours: Sequence[HourTotal]) -> list[HourTotal]:
-    """The hours of the last 24 of the history."""
+    """The last 24 hours of the history."""
     return [hour for hour in hours if hour.start_s > hours[-1].start_s - DAY_S]
 
 
 def a_day(total: float, covered_s: float) -> float:
-    """A total of so many seconds, taken to a day."""
+    """A total over this many seconds, scaled to a day."""
     return DAY_S * total / covered_s if covered_s else 0.0
 
 
@@ -197,7 +200,7 @@ def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _edges(table: pa.Table, width_s: int) -> list[tuple[int, int]]:
-    """The start of the first and the end of the last window, if there are some."""
+    """The start of the first and the end of the last window, if there are any."""
     if not table.num_rows:
         return []
     bounds = pc.min_max(pc.cast(table["window_start"], pa.int64())).as_py()

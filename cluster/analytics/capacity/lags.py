@@ -1,4 +1,4 @@
-"""Whether groups fall behind or catch up, and how long that will take at their pace. Pure."""
+"""Whether groups fall behind or catch up, and how long catching up will take. Pure."""
 
 import itertools
 from collections import defaultdict
@@ -11,37 +11,37 @@ from cluster.analytics.capacity.trends import DAY_S, HOUR_S
 from cluster.analytics.windows.kinds import LAG
 
 _SAME_SHARE: Final = 0.01
-"""Rates that differ by less are the same: the lag is steady."""
+"""Rates that differ by less count as equal: the lag is steady."""
 _IN_FLIGHT_S: Final = 10
-"""What is produced in so many seconds may not be committed yet: clients commit every 5."""
+"""Records of this many seconds may not be committed yet: clients commit every 5 s."""
 _RECENT_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPace:
-    """One group in all of its partitions, in the last part of the history."""
+    """One group over all its partitions, in the last part of the history."""
 
     group: str
     partitions: int
     lag: int
-    """Records, when they were last told."""
+    """In records, as last reported."""
     produced_per_s: float | None
     consumed_per_s: float | None
-    """None where there is a single window."""
+    """None with a single window."""
     verdict: str
     """`falls behind`, `catches up`, `steady`, `up to date`, `at rest` or `unknown`."""
     caught_up_in_s: float | None
-    """None where it never is at this pace, or is already."""
+    """None if it never catches up at this pace, or already has."""
 
     @property
     def is_never(self) -> bool:
-        """There is lag, and at this pace it will not end."""
+        """Whether there is lag that will not end at this pace."""
         return self.lag > 0 and self.verdict in {"falls behind", "steady", "at rest"}
 
 
 @dataclass(frozen=True, slots=True)
 class Lags:
-    """Those that fall behind first, then by lag."""
+    """Groups that fall behind come first, then those with the largest lag."""
 
     groups: list[GroupPace]
     recent_s: int
@@ -49,7 +49,7 @@ class Lags:
 
 
 def lags(history: WindowHistory) -> Lags:
-    """Of every group with committed offsets at the end of the history."""
+    """The pace of every group with committed offsets at the end of the history."""
     names = ("group", "topic", "partition", "lag_last", "log_end_max", "committed_max")
     recent_s = int(max(HOUR_S, min(DAY_S, history.span_s * _RECENT_SHARE)))
     is_fine = LAG.name in history.fine
@@ -89,7 +89,7 @@ def _pace(group: str, parts: Sequence[list[dict[str, Any]]]) -> GroupPace:
 
 
 def _moved(rows: Sequence[dict[str, Any]], name: str) -> float:
-    """The growth of offsets. Where they fall, a topic was made anew or they were reset."""
+    """The growth of offsets. They fall if the topic was recreated or the offsets were reset."""
     offsets = [row[name] for row in rows if row[name] is not None]
     return float(sum(max(0, after - before) for before, after in itertools.pairwise(offsets)))
 

@@ -1,4 +1,4 @@
-"""Response times of each API at the end of the history, and how they were before. Pure."""
+"""Response times of each API at the end of the history, compared with earlier ones. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ WEEK_S: Final = 7 * DAY_S
 _FIRST: Final = ("Produce", "Fetch", "FetchConsumer", "FetchFollower")
 _QUANTILES: Final = (0.5, 0.95, 0.99)
 _ENOUGH: Final = 100
-"""Fewer requests than this have no 99th percentile to speak of: no ratio is told."""
+"""Fewer requests have no meaningful 99th percentile, so no ratio is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +29,31 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class ApiLatencies:
-    """One API."""
+    """The response times of one API."""
 
     api: str
     now: Times
     before: Times | None
     p99_ratio: float | None
-    """Now, in terms of before; None where either has less than 100 requests."""
+    """Now relative to before; None if either has fewer than 100 requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Produce, the fetches, then by the number of requests."""
+    """Produce, the fetches, then the others by the number of requests."""
 
     apis: list[ApiLatencies]
     now_from_s: int | None
     before_from_s: int | None
-    """Where the two spans begin; None where there is none."""
+    """The begin of each span; None if there is none."""
     span_s: int
     how: str
 
 
 def latencies(history: WindowHistory) -> Latencies:
-    """Compares the last 24 hours with the same a week before, or with the start of the history."""
+    """Compare the last 24 hours with the same hours a week before, or with the start of the
+    history.
+    """
     rows = history.rows(LATENCY, "api")
     if not rows:
         return Latencies([], None, None, 0, "there are no windows of latencies")
@@ -80,7 +82,7 @@ def latencies(history: WindowHistory) -> Latencies:
 
 
 def p99_over_time(history: WindowHistory, api: str, step_s: int) -> dict[int, float]:
-    """The 99th percentile of an API in ms, in each step of so many seconds with requests."""
+    """The 99th percentile of an API in ms, in each step with requests."""
     counts: dict[int, list[int]] = defaultdict(lambda: [0] * BUCKETS)
     for row in history.rows(LATENCY, "histogram", api=[api]):
         _add(counts[row["start_s"] // step_s * step_s], row["histogram"] or ())

@@ -21,7 +21,7 @@ _ROWS_MAX: Final = 200
 
 
 def page(report: CapacityReport, source: str) -> str:
-    """The whole document. `source` says where the windows came from."""
+    """The whole document. `source` is the place of the windows."""
     style = "".join(
         files(folder).joinpath(name).read_text("utf-8")
         for folder, name in ((_REPORTS, "report.css"), (_HERE, "capacity.css"))
@@ -46,7 +46,7 @@ def page(report: CapacityReport, source: str) -> str:
 
 
 def _templates() -> Environment:
-    """Everything is escaped: names of topics and groups are whatever somebody chose."""
+    """Everything is escaped: names of topics and groups are foreign text."""
     return Environment(
         loader=ChoiceLoader([PackageLoader(_HERE, ""), PackageLoader(_REPORTS, "")]),
         autoescape=True,
@@ -76,7 +76,7 @@ def _tiles(report: CapacityReport) -> Sequence[tuple[str, str]]:
 
 
 def _heat(hours: BusyHours) -> Iterator[tuple[str, list[tuple[str | None, str]]]]:
-    """Each day with its cells: the share of the highest rate, and what to say of it."""
+    """Each day with its cells: the share of the highest rate, and its tooltip."""
     highest = hours.busiest[0].bytes_per_s if hours.busiest else 1.0
     for day, rates in zip(hours.days, hours.bytes_per_s, strict=True):
         yield (

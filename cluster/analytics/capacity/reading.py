@@ -1,6 +1,6 @@
-"""Reads the windows that capacity planning looks at: of hours, and narrower ones where few enough.
+"""Reads the windows for capacity planning: hours, and narrower ones if there are few enough.
 
-Of a short time hours are added up from windows of a minute, so that they begin and end with it.
+For a short time, hours are added up from windows of a minute, so that they begin and end with it.
 """
 
 import functools
@@ -28,20 +28,20 @@ from cluster.analytics.windows.window_sums import coarser, sums_of, windows_of
 
 _SHORT: Final = timedelta(hours=6)
 _FINE_WIDTHS: Final = (("10s", _SHORT), ("1m", timedelta(days=8)))
-"""Longer histories are looked at in windows of an hour only."""
+"""Longer histories use windows of an hour only."""
 _QUOTA_WIDTHS: Final = (("10s", timedelta(hours=6)), ("1m", timedelta(days=2)))
-"""Of quotas there may be windows of thousands of clients."""
+"""Quotas may have windows of thousands of clients."""
 _HOURS_OF: Final = (BROKER, TOPIC, LATENCY)
 _LAG_SPAN: Final = timedelta(hours=26)
-"""At the end of the history: of more, thousands of partitions would fill the memory for nothing
-(`lags.py`)."""
+"""The time before the end of the history: more would fill memory with thousands of partitions and
+is not needed (`lags.py`)."""
 _FINE_OF: Final = (BROKER, EVENT)
 _START: Final = ("window_start",)
 _USAGE: Final = ("window_start", "quota", "usage_exact")
 
 
 class ReadWindows(Protocol):
-    """Gives the windows of a kind and width that begin in [since, until)."""
+    """Reads the windows of a kind and width that begin in [since, until)."""
 
     def __call__(
         self,
@@ -62,9 +62,10 @@ def history_in(
     *,
     quotas: Collection[str] = (),
 ) -> WindowHistory:
-    """The history of a rollup's directory between two times, or so long before its latest window.
+    """The history in a rollup's directory between two times, or for some time before its latest
+    window.
 
-    `quotas`: those of which narrow windows are wanted. Raises what `read_windows` raises.
+    `quotas`: those whose narrow windows are needed. Raises what `read_windows` raises.
     """
     return read_history(functools.partial(read_windows, place), since, until, last, quotas=quotas)
 
@@ -77,7 +78,7 @@ def read_history(
     *,
     quotas: Collection[str] = (),
 ) -> WindowHistory:
-    """The same, of windows that are read in some way."""
+    """The same for windows that `read` reads."""
     hours = {kind.name: read(kind, "1h", _floored(since), until) for kind in _HOURS_OF}
     if not hours[BROKER.name].num_rows and not hours[TOPIC.name].num_rows:
         hours[QUOTA.name] = read(QUOTA, "1h", _floored(since), until, _USAGE)
@@ -115,8 +116,10 @@ def _edges(
     since: datetime | None,
     until: datetime | None,
 ) -> tuple[datetime, datetime] | None:
-    """The start of the first window, to the hour, and the end of the last, to the minute. Where
-    there are none but of lags, these are added to `hours`."""
+    """The start of the first window, rounded to the hour, and the end of the last, to the minute.
+
+    If there are only windows of lags, these are added to `hours`.
+    """
     known = [bounds for table in hours.values() if (bounds := _bounds(table)) is not None]
     if not known:
         hours[LAG.name] = read(LAG, "1h", _floored(since), until)

@@ -16,7 +16,7 @@ from cluster.analytics.windows.kinds import BROKER, EVENT
 from cluster.model.printable import one_line
 
 TOP: Final = 10
-"""Topics, unless an option says how many."""
+"""The number of topics, unless an option gives it."""
 EVENTS_MAX: Final = 500
 _POINTS_MAX: Final = 400
 _SHORT_S: Final = 12 * HOUR_S
@@ -25,17 +25,17 @@ _SHORT_S: Final = 12 * HOUR_S
 
 @dataclass(frozen=True, slots=True)
 class CoveredPeriod:
-    """The time that the figures are about."""
+    """The time that the figures cover."""
 
     first_s: int
     end_s: int
     fine_s: int
-    """The width of the narrower windows, in seconds; the others are of an hour."""
+    """The width in seconds of the narrower windows; the others are of an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """What happened in one window at one broker to one subject."""
+    """The events of one window at one broker with the same subject."""
 
     start_s: int
     broker: int
@@ -46,7 +46,7 @@ class EventRow:
 
     @property
     def text(self) -> str:
-        """On one line, for a person."""
+        """The event on one line, for a person."""
         times = f" ({self.count:,} times)" if self.count > 1 else ""
         detail = f": {one_line(self.detail)}" if self.detail else ""
         return f"{one_line(self.subject)}{times}{detail}"
@@ -54,7 +54,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The latest, in order of time."""
+    """The latest events, in order of time."""
 
     rows: list[EventRow]
     left_out: int
@@ -75,7 +75,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class CapacityReport:
-    """Every section has `how`: the way in which its figures were reached."""
+    """Every section has `how`, which says how its figures were computed."""
 
     period: CoveredPeriod
     growth: TrafficGrowth
@@ -89,12 +89,12 @@ class CapacityReport:
     series: Series
 
     def as_json(self) -> dict[str, Any]:
-        """What `--json` prints and the dashboard's page is given."""
+        """The document that `--json` prints and that the dashboard's page gets."""
         return asdict(self)
 
 
 def report(history: WindowHistory, top: int = TOP) -> CapacityReport:
-    """All figures of a history that is not empty; the `top` topics."""
+    """All figures of a nonempty history; the `top` topics."""
     return CapacityReport(
         CoveredPeriod(history.first_s, history.end_s, history.fine_s),
         growth(history),
@@ -110,7 +110,7 @@ def report(history: WindowHistory, top: int = TOP) -> CapacityReport:
 
 
 def events(history: WindowHistory, most: int = EVENTS_MAX) -> Events:
-    """What happened, in order of time."""
+    """The events in order of time."""
     found = [
         EventRow(
             row["start_s"],
@@ -167,7 +167,7 @@ def _fine_totals(history: WindowHistory) -> list[Totals]:
 def _stepped(
     totals: list[Totals], history: WindowHistory, width_s: int
 ) -> tuple[int, dict[int, list[float]]]:
-    """The length of a step, and by its start the sums of the totals in it."""
+    """The length of a step, and the sums of the totals in it by its start."""
     step_s = width_s * max(1, -(-history.span_s // (width_s * _POINTS_MAX)))
     sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for start_s, *amounts in totals:

@@ -1,4 +1,4 @@
-"""Another size, load or configuration than the history's, and what it does to loads. Pure."""
+"""Another size, load or configuration than the history's, and its effect on loads. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,34 +7,34 @@ from cluster.model.errors import UserError
 
 
 class ImpossibleScenario(UserError):
-    """A scenario that cannot be, or of which the history tells nothing."""
+    """A scenario that is impossible, or that the history cannot answer."""
 
     def __init__(self, text: str, field: str | None = None) -> None:
-        """`field` is what is wrong: `brokers`, `growth`, `retention` or `quota`; None for all."""
+        """`field` is the invalid one: `brokers`, `growth`, `retention` or `quota`; None for all."""
         super().__init__(text)
         self.field = field
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is supposed; the values that are left out change nothing."""
+    """The suppositions; values that are left out change nothing."""
 
     brokers: str | None = None
-    """`+1`, `-1` or the number of brokers there are to be."""
+    """`+1`, `-1` or the total number of brokers."""
     growth: float = 0.0
-    """Of all traffic of clients: 0.3 is 30 % more. Above -1."""
+    """The growth of clients' traffic: 0.3 is 30 % more. Above -1."""
     retention_s: float | None = None
     topic_retention_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which records are kept: of all topics, or of one by its name."""
+    """The retention time of all topics, or of one by its name."""
     quotas: Mapping[str, float] = field(default_factory=dict)
-    """By kind of quota: a limit for each client id on each broker."""
+    """A limit for each client id on each broker, by kind of quota."""
 
     def retention_of(self, topic: str) -> float | None:
-        """Seconds; None where nothing is supposed."""
+        """In seconds; None without a supposition."""
         return self.topic_retention_s.get(topic, self.retention_s)
 
     def count(self, now: int) -> int:
-        """How many brokers there are to be, of `now`. Raises ImpossibleScenario."""
+        """The supposed number of brokers, when there are `now`. Raises ImpossibleScenario."""
         if self.brokers is None:
             return now
         is_change = self.brokers[0] in "+-"
@@ -49,31 +49,31 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the load of the brokers is spread over another number of them."""
+    """How the brokers' load is spread over another number of brokers."""
 
     kept: list[int]
     added: list[int]
     removed: list[int]
     factor: float
-    """The load of each broker that is kept, in terms of before, with the same traffic in all."""
+    """The load of each remaining broker relative to before, with the same total traffic."""
     copies_now: float
-    """Replicas of each record, as replication was measured."""
+    """Replicas of each record, as measured by replication."""
     copies: float
-    """The same, with no more of them than brokers."""
+    """The same, bounded by the number of brokers."""
 
     @property
     def replication_factor(self) -> float:
-        """Bytes of replication, in terms of before, with the same traffic and brokers."""
+        """Bytes of replication relative to before, with the same traffic and brokers."""
         if self.copies_now <= 1:
             return 1.0
         return (self.copies - 1) / (self.copies_now - 1)
 
 
 def spread(scenario: Scenario, loads: Mapping[int, float], copies: float) -> Spread:
-    """From the average load of each broker. Added brokers take an equal share from each that is
-    there; of too many the highest ids go, and what they had is spread in proportion.
+    """The spread, from the average load of each broker.
 
-    Raises ImpossibleScenario.
+    Added brokers take an equal share from each existing one; of surplus brokers the highest ids go,
+    and their load is spread in proportion. Raises ImpossibleScenario.
     """
     known = sorted(loads)
     count = scenario.count(len(known))
@@ -88,5 +88,5 @@ def spread(scenario: Scenario, loads: Mapping[int, float], copies: float) -> Spr
 
 
 def average(values: Sequence[float]) -> float:
-    """0 without any."""
+    """The average; 0 without values."""
     return sum(values) / len(values) if values else 0.0

@@ -1,7 +1,7 @@
-"""What logs will hold at last with another traffic, retention or number of brokers. Pure.
+"""The final size of logs with other traffic, retention or number of brokers. Pure.
 
-Each topic fills up with what comes in until its retention deletes as much. Where the retention is
-not supposed it is known only from logs that stay as they are; others go on growing as they do.
+Each topic fills up until its retention deletes as much as comes in. Without a supposed retention,
+the final size is known only for logs that stay the same; the others continue to grow.
 """
 
 import math
@@ -32,21 +32,21 @@ class SteadyDisk:
     broker: int
     is_new: bool
     size_now: float
-    """As they were last told, moved to the number of brokers that is supposed."""
+    """As last reported, spread over the supposed number of brokers."""
     steady: float | None
-    """What they will hold at last; None where some topic goes on growing, or is not known."""
+    """The final size; None if some topic continues to grow, or is unknown."""
     room: float | None
-    """None where the records do not tell the size of the disks."""
+    """None if the records do not report the size of the disks."""
     growing_topics: list[str]
     unknown_topics: list[str]
-    """Those of which the history is too short to tell whether they grow."""
+    """Topics whose history is too short to tell whether they grow."""
     days_until_full: float | None
     verdict: str
     """`fits`, `full in days`, `full now`, `not within a year` or `unknown`."""
 
 
 _REST: Final = "(all else)"
-"""What the windows of topics do not tell of."""
+"""The part of the logs that windows of topics do not cover."""
 
 
 class _Part(NamedTuple):
@@ -54,11 +54,11 @@ class _Part(NamedTuple):
 
     size: float
     per_day: float | None
-    """None where it is not known how it grows."""
+    """None if its growth is unknown."""
     steady: float | None
 
     def times(self, share: float) -> "_Part":
-        """So much of it."""
+        """The part scaled by a factor."""
         return _Part(
             self.size * share,
             None if self.per_day is None else self.per_day * share,
@@ -73,7 +73,7 @@ def steady_disks(
     disks: Iterable[BrokerDisk],
     topics: Sequence[TopicNow],
 ) -> list[SteadyDisk]:
-    """Of the brokers that there would be."""
+    """The disks of the brokers in the scenario."""
     known = {each.broker: each for each in disks if not each.is_gone}
     unbounded = [each.topic for each in topics if scenario.retention_of(each.topic) is None]
     trends = topic_size_trends(history, unbounded)
@@ -107,7 +107,7 @@ def steady_disks(
 
 
 def _shares(topic: TopicNow) -> dict[int, float]:
-    """Which part of its logs each broker has."""
+    """The share of each broker in the topic's logs."""
     whole = topic.size
     return {
         broker: size / whole if whole else 1 / len(topic.sizes)
@@ -118,9 +118,9 @@ def _shares(topic: TopicNow) -> dict[int, float]:
 def _supposed(
     topic: TopicNow, size_trend: Trend | None, scenario: Scenario, spread: Spread
 ) -> _Part:
-    """All replicas of a topic together: now, what is added a day, and what is held at last.
+    """All replicas of a topic together: current size, growth per day, and final size.
 
-    The trend may be missing where a retention is supposed.
+    The trend may be missing if a retention is supposed.
     """
     copies = spread.copies / spread.copies_now
     grown = 1 + scenario.growth
@@ -133,7 +133,7 @@ def _supposed(
 
 
 def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part:
-    """All logs of a broker as if they were one topic's, where there are no windows of topics."""
+    """All logs of a broker as if they were one topic's, if there are no windows of topics."""
     moved = spread.factor * spread.copies / spread.copies_now
     grown = 1 + scenario.growth
     size, inflow = (disk.log_size or 0.0) * moved, disk.inflow_per_day or 0.0
@@ -146,7 +146,7 @@ def _whole_broker(disk: BrokerDisk, scenario: Scenario, spread: Spread) -> _Part
 def _unbounded(
     size: float, trend: Trend | None, inflow: float, moved: float, grown: float
 ) -> _Part:
-    """Logs of which the retention is not supposed: held by it, or growing as they do."""
+    """Logs without a supposed retention: bounded by their own, or growing as before."""
     if trend is None or trend.per_day is None:
         return _Part(size, None, None)
     if trend.verdict != "grows" or is_held(trend, inflow):
@@ -185,7 +185,7 @@ def _steady(broker: int, is_new: bool, parts: dict[str, _Part], room: float | No
 
 
 def _days_until(parts: list[_Part], room: float) -> float | None:
-    """When the sum of the parts passes the room, each growing until it is steady; else None."""
+    """When the sum of the parts exceeds the room, each growing until it is steady; else None."""
     ends = {
         (part.steady - part.size) / part.per_day
         for part in parts
@@ -215,7 +215,7 @@ def _size_at(part: _Part, days: float) -> float:
 
 
 def _average(parts: list[dict[str, _Part]]) -> dict[str, _Part]:
-    """What a broker that is added holds: it is taken to be like the others."""
+    """The logs of an added broker, which is assumed to be like the others."""
     made = {}
     for topic in {topic for each in parts for topic in each}:
         told = [each[topic] for each in parts if topic in each]

@@ -1,6 +1,6 @@
-"""Reads a scenario as people write it, on the command line or in the dashboard's page. Pure.
+"""Parses a scenario as people write it, on the command line or in the dashboard's page. Pure.
 
-Needs no PyArrow: these are also types for argparse, and a command has its options without it.
+It needs no PyArrow: these are also types for argparse, and a command has its options without it.
 """
 
 import argparse
@@ -17,15 +17,15 @@ from cluster.views.supposed_limits import Supposed, supposed
 _BROKERS: Final = re.compile(r"[+-]?\d{1,4}")
 _BROKERS_MAX: Final = 1000
 _GROWTH_MAX: Final = 1000.0
-"""A thousandfold, in percent over hundred."""
+"""A thousandfold."""
 _TEXT_MAX_CHARACTERS: Final = 200
-"""Of an input that is repeated in an error."""
+"""For an input that is repeated in an error."""
 
 Read = TypeVar("Read")
 
 
 class Retention(NamedTuple):
-    """A time for which records are kept."""
+    """A retention time."""
 
     topic: str | None
     """None for all topics."""
@@ -33,7 +33,7 @@ class Retention(NamedTuple):
 
 
 def brokers(text: str) -> str:
-    """From `+1`, `-1` or `4`. Raises ArgumentTypeError."""
+    """Parse `+1`, `-1` or `4`. Raises ArgumentTypeError."""
     text = text.strip()
     if not _BROKERS.fullmatch(text) or not 0 < abs(int(text)) <= _BROKERS_MAX:
         raise argparse.ArgumentTypeError(
@@ -43,7 +43,7 @@ def brokers(text: str) -> str:
 
 
 def growth(text: str) -> float:
-    """0.3 from `30%`. Raises ArgumentTypeError."""
+    """Parse `30%` to 0.3. Raises ArgumentTypeError."""
     try:
         percent = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -56,7 +56,7 @@ def growth(text: str) -> float:
 
 
 def retention(text: str) -> Retention:
-    """From `3d` or `orders=3d`. Raises ArgumentTypeError."""
+    """Parse `3d` or `orders=3d`. Raises ArgumentTypeError."""
     topic, has_topic, time = text.rpartition("=")
     if has_topic and not topic:
         raise argparse.ArgumentTypeError(f"must be like 3d or orders=3d, not {text}")
@@ -69,7 +69,7 @@ def scenario_of(
     retentions: Sequence[Retention],
     quotas: Sequence[Supposed],
 ) -> Scenario:
-    """Puts together what was read. Raises ImpossibleScenario for nothing, or contradictions."""
+    """Make a scenario of parsed values. Raises ImpossibleScenario."""
     if brokers is None and growth is None and not retentions and not quotas:
         raise ImpossibleScenario("suppose something: brokers, growth, retention or a quota")
     if len({each.kind for each in quotas}) < len(quotas):
@@ -94,7 +94,7 @@ def written_scenario(
     retention_texts: Sequence[str],
     quota_texts: Sequence[str],
 ) -> Scenario:
-    """The same from texts. Raises ImpossibleScenario with the field that cannot be read."""
+    """Make a scenario of texts. Raises ImpossibleScenario with the field that is invalid."""
     return scenario_of(
         None if brokers_text is None else _read("brokers", brokers, brokers_text),
         None if growth_text is None else _read("growth", growth, growth_text),

@@ -1,4 +1,4 @@
-"""The figures of the report as tables of texts, the same on the terminal and in the page. Pure."""
+"""The figures of the report as tables of texts, for the terminal and the page. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from cluster.views.quantities import clock
 TEXT = "text"
 """The kind of a column that is aligned to the left."""
 LONG = "text wide"
-"""The same, of texts that may be long."""
+"""The same for texts that may be long."""
 NUMBER = ""
 
 
@@ -35,7 +35,7 @@ class Table:
 
 
 def tables(report: CapacityReport, groups: int, events: int) -> list[Table]:
-    """All sections that are tables, with so many groups and events at most."""
+    """All sections that are tables, with at most so many groups and events."""
     return [
         _growth(report.growth),
         _topics(report.topics),
@@ -48,7 +48,7 @@ def tables(report: CapacityReport, groups: int, events: int) -> list[Table]:
 
 
 def period_text(period: CoveredPeriod) -> str:
-    """From when to when, and for how long."""
+    """The begin, end and length of the period."""
     return (
         f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)} UTC"
         f" ({words.days((period.end_s - period.first_s) / DAY_S)})"

@@ -1,7 +1,8 @@
-"""Whom a limit would have throttled, and how often, from quota windows and without Spark. Pure.
+"""The clients that a limit would have throttled, and how often, from quota windows. Pure, without
+Spark.
 
-As `quotas recommend --if` counts it for client ids: a limit of a client id applies where no rule
-held, or one that is not more specific; clients that shared a budget are each given their share.
+As `quotas recommend --if` counts it for client ids: a limit of a client id applies if no rule or a
+less specific one held; clients with a shared budget each get their share.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from cluster.analytics.windows.kinds import QUOTA
 from cluster.model.quotas import RULES
 
 Runs = list[tuple[float, int]]
-"""Rates, and in how many seconds each was met."""
+"""Rates, and the number of seconds with each."""
 
 LEVEL: Final = "client"
 _BY_USER: Final = ("user", "default-user")
@@ -33,18 +34,18 @@ HOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """One client id in one quota."""
+    """One client id under one quota."""
 
     client_id: str
     quota: str
     limit: float
     windows_over: int
     windows: int
-    """Each is counted for each broker."""
+    """Counted for each broker."""
     seconds_over: int
     seconds: int
     rate_max: float
-    """With the growth and the brokers that are supposed, of one broker."""
+    """At one broker, with the supposed growth and brokers."""
 
 
 def throttled(
@@ -52,7 +53,7 @@ def throttled(
 ) -> list[Throttled]:
     """Every client id that was active in a quota with a limit, the most throttled first.
 
-    `factors` are by broker: the supposed rate in terms of what was measured; windows of other
+    `factors` are by broker: the supposed rate relative to the measured one; windows of other
     brokers are left out.
     """
     names = ("broker", "user", "client_id", "quota", "rule", "limit")
@@ -99,7 +100,7 @@ def _counted(client_id: str, quota: str, limit: float, places: list[dict[str, Ru
 
 
 def _added(of_users: list[Runs]) -> Runs:
-    """The highest seconds added to the highest; every list begins with its highest."""
+    """Adds the highest seconds to the highest; every list begins with its highest."""
     if len(of_users) == 1:
         return of_users[0]
     places = sorted({end for runs in of_users for end in _ends(runs)})
@@ -120,7 +121,7 @@ def _rate_at(runs: Runs, place: int) -> float:
 
 
 def _add_shares(rows: list[dict[str, Any]]) -> None:
-    """To each window its share of what was used of the budget that it is a part of."""
+    """Add to each window its share in the usage of the budget."""
     budgets: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         budgets[
@@ -140,11 +141,11 @@ def _bucket_rates(rows: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def _runs(row: dict[str, Any], rates: Mapping[int, float]) -> Runs:
-    """Of one window. Where its histogram is missing, the highest rate stands for every second."""
+    """The runs of one window. Without its histogram, its highest rate stands for every second."""
     highest, records = row["rate_max"] or 0.0, row["records"] or 1
     told = sorted(row["histogram"] or (), reverse=True)
     if sum(count for _, count in told) != records:
         return [(highest, records)]
     rest = [(min(highest, rates[bucket]), count) for bucket, count in told]
     rest[0] = (rest[0][0], rest[0][1] - 1)
-    return [(highest, 1), *(run for run in rest if run[1])]  # exact, where a bucket is not
+    return [(highest, 1), *(run for run in rest if run[1])]  # exact, unlike a bucket

@@ -25,7 +25,7 @@ _HEIGHT: Final = 322
 _STEPS: Final = 4
 _P99_STEPS: Final = 2
 _MARK_PX: Final = 3
-"""Events that are nearer to each other than this many pixels share a mark."""
+"""Events closer than this many pixels share a mark."""
 _TIP_LINES: Final = 12
 LEGEND: Final = (("broker0", "bytes in"), ("broker1", "bytes out"), ("broker2", "p99 of Produce"))
 """CSS classes of colors, and what they mean."""

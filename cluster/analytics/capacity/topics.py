@@ -1,4 +1,4 @@
-"""What comes in of each topic, how large its logs are, and how both change. Pure."""
+"""The traffic of each topic, the size of its logs, and the trends of both. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class TopicNow:
     bytes_out_per_day: float
     messages_per_day: float
     sizes: dict[int, float]
-    """Bytes of its logs by broker, of those that told at the end of the history."""
+    """Bytes of its logs by broker, for brokers that reported at the end of the history."""
 
     @property
     def size(self) -> float:
@@ -48,7 +48,7 @@ class TopicGrowth:
     bytes_out_per_day: float
     messages_per_day: float
     size: float
-    """Bytes of all of its replicas, when they were last told."""
+    """Bytes of all its replicas, as last reported."""
     trend: Trend
     """The trend of the bytes that clients produce."""
     size_trend: Trend
@@ -56,7 +56,7 @@ class TopicGrowth:
 
 @dataclass(frozen=True, slots=True)
 class LargestTopics:
-    """Those with the most bytes in a day, or in their logs."""
+    """The topics with the most bytes in a day, or in their logs."""
 
     rows: list[TopicGrowth]
     left_out: int
@@ -64,7 +64,7 @@ class LargestTopics:
 
 
 def topics(history: WindowHistory, most: int) -> LargestTopics:
-    """The topics that had the most bytes in the last 24 hours, and of equals the largest."""
+    """The topics with the most bytes in the last 24 hours, and of equal ones the largest."""
     found = topics_now(history)
     shown = found[:most]
     names = [each.topic for each in shown]
@@ -116,7 +116,7 @@ def topics_now(history: WindowHistory) -> list[TopicNow]:
 
 
 def topic_size_trends(history: WindowHistory, names: Sequence[str]) -> dict[str, Trend]:
-    """How the logs of these topics grow, all replicas of each together."""
+    """The growth of these topics' logs, all replicas of each together."""
     points: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in history.sums(TOPIC, ["topic", "start_s"], "log_size_last", topic=names):
         points[row["topic"]].append(((row["start_s"] + HOUR_S) / DAY_S, row["log_size_last"]))
@@ -126,7 +126,7 @@ def topic_size_trends(history: WindowHistory, names: Sequence[str]) -> dict[str,
 def _trends(
     history: WindowHistory, names: Sequence[str], hours: Sequence[HourTotal]
 ) -> dict[str, Trend]:
-    """Of the bytes that came in, each from the first hour on in which there was the topic."""
+    """The trends of incoming bytes, each from the first hour in which the topic existed."""
     totals: dict[str, dict[int, float]] = defaultdict(dict)
     for row in history.sums(TOPIC, ["topic", "start_s"], "bytes_in_exact", topic=names):
         totals[row["topic"]][row["start_s"]] = row["bytes_in_exact"]

@@ -1,9 +1,9 @@
 """Robust trends: the Theil-Sen slope of points in time, with an interval of its uncertainty. Pure.
 
 The slope is the median of the slopes of all pairs of points, so that up to 29 % of them may be
-anything at all. Where a season is given, only points that are whole seasons apart make a pair, so
-that neither the hours of a day nor the days of a week are taken for growth (Hirsch's seasonal
-slope). The interval follows from the variance of Kendall's rank statistic.
+arbitrary. With a season, only points that are whole seasons apart make a pair, so that neither the
+hours of a day nor the days of a week look like growth (Hirsch's seasonal slope). The interval
+follows from the variance of Kendall's rank statistic.
 """
 
 import math
@@ -16,15 +16,15 @@ from typing import Final
 DAY_S: Final = 86_400
 HOUR_S: Final = 3600
 HOURS_MIN: Final = 6
-"""A trend of a gauge needs so many hours, one of a rate so many that can be compared."""
+"""The hours that the trend of a gauge needs, or the comparable hours for one of a rate."""
 _DAYS_MIN: Final = 4
-"""Whole days from which on days are compared instead of hours."""
+"""From this number of whole days on, days are compared instead of hours."""
 _WEEKS_DAYS: Final = 14
-"""Whole days from which on only equal weekdays are compared."""
+"""From this number of whole days on, only equal weekdays are compared."""
 _HOURS_MAX: Final = 1000
-"""Where so much is missing that there are no whole days, the latest hours are compared."""
+"""If gaps leave no whole days, the latest hours are compared."""
 _POINTS_MAX: Final = 120
-"""More points are thinned out by medians: all pairs of them are looked at."""
+"""More points are thinned out by medians, since all pairs are used."""
 _CONFIDENCE: Final = 1.645
 """Standard deviations on each side of the middle 90 % of a normal distribution."""
 
@@ -34,31 +34,31 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Of a line through points, per day."""
+    """The slope of a line through points, per day."""
 
     per_day: float
     low: float | None
     high: float | None
-    """With 90 % confidence it is between these; None where the points are too few to tell."""
+    """The bounds with 90 % confidence; None with too few points."""
 
     @property
     def stands_out(self) -> bool:
-        """Whether its sign is told from noise."""
+        """Whether its sign differs significantly from 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How a quantity changes, or why that cannot be told."""
+    """How a quantity changes, or why that is unknown."""
 
     verdict: str
-    """`grows`, `shrinks`, `steady` (nothing that stands out from noise) or `unknown`."""
+    """`grows`, `shrinks`, `steady` (no significant change) or `unknown`."""
     per_day: float | None
-    """Units of the quantity, a day, with the bounds of its 90 % interval."""
+    """Units of the quantity per day, with the bounds of its 90 % interval."""
     per_day_low: float | None
     per_day_high: float | None
     percent_per_day: float | None
-    """Compound, of rates; None where some total is 0."""
+    """Compound, for rates; None if some total is 0."""
     percent_low: float | None
     percent_high: float | None
     points: int
@@ -85,7 +85,7 @@ def theil_sen(points: Sequence[Point], season_days: float | None = None) -> Slop
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
-    """At most 120 points: the medians of equally many of them in a row."""
+    """At most 120 points: the medians of equally long runs of them."""
     size = -(-len(points) // _POINTS_MAX) or 1
     return [
         (
@@ -97,10 +97,10 @@ def thinned(points: Sequence[Point]) -> list[Point]:
 
 
 def trend_of_rates(hours: Sequence[tuple[int, float, float]]) -> Trend:
-    """The trend of totals per day, from hours: start in seconds, seconds covered by records, total.
+    """The trend of totals per day, from hours: start in seconds, seconds covered, total.
 
-    From 4 whole days on totals of days are compared, from 14 on those of equal weekdays; with less,
-    equal hours of the day.
+    From 4 whole days on, totals of days are compared, from 14 on those of equal weekdays; with
+    fewer, equal hours of the day.
     """
     days: dict[int, list[float]] = {}
     for start_s, covered_s, total in hours:
@@ -146,7 +146,7 @@ def trend_of_levels(points: Sequence[Point]) -> Trend:
 
 
 def unknown(why: str, points: int = 0) -> Trend:
-    """A trend that cannot be told, and why."""
+    """An unknown trend, and the reason."""
     return Trend("unknown", None, None, None, None, None, None, points, f"cannot be told: {why}")
 
 
@@ -186,12 +186,12 @@ def _is_whole(seasons: float) -> bool:
 
 
 def _seasons(points: Sequence[Point], season_days: float | None) -> list[int]:
-    """How many points there are of each part of the season."""
+    """The number of points in each part of the season."""
     if season_days is None:
         return [len(points)]
     return list(Counter(round(time % season_days, 3) % season_days for time, _ in points).values())
 
 
 def _variance(count: int) -> float:
-    """Of Kendall's statistic of so many independent points."""
+    """The variance of Kendall's statistic of this many independent points."""
     return count * (count - 1) * (2 * count + 5) / 18

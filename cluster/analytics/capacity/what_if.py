@@ -1,4 +1,4 @@
-"""What would have happened in the history with other brokers, traffic, retention, quotas. Pure."""
+"""The history with other brokers, traffic, retention or quotas. Pure."""
 
 import math
 from collections import defaultdict
@@ -26,7 +26,7 @@ from cluster.analytics.windows.kinds import BROKER, QUOTA, TOPIC
 from cluster.model.printable import one_line
 
 HIGH: Final = 0.9
-"""The busy share that the busiest tenth of windows exceeds is what capacity is planned for."""
+"""Capacity is planned for the busy share that a tenth of the windows exceeds."""
 _NAMES_MAX: Final = 20
 _CPU_HOW: Final = (
     "busy share of a broker's thread, window by window of {width} s: busy + b * (change of MiB/s,"
@@ -45,7 +45,9 @@ _SPREAD_HOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """One broker's thread and bytes, now and then; shares are 0 to 1, above 1 means too much."""
+    """One broker's thread and bytes, now and in the scenario; shares are 0 to 1, above 1 is too
+    much.
+    """
 
     broker: int
     is_new: bool
@@ -55,20 +57,20 @@ class BrokerLoad:
     busy_avg: float
     busy_high: float
     windows_full: int
-    """In which more would have been asked than there is time."""
+    """Windows in which more work would have been required than time allows."""
     client_bytes_per_s_now: float
     client_bytes_per_s: float
     replication_bytes_per_s_now: float
     replication_bytes_per_s: float
     bytes_per_s_max: float
-    """The highest window then, replication included."""
+    """The highest window in the scenario, including replication."""
     days_until_busy: float | None
     model: BusyModel
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What comes first."""
+    """The limit that is reached first."""
 
     broker: int
     what: str
@@ -78,7 +80,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What the history says of a scenario."""
+    """The result of a scenario."""
 
     period: CoveredPeriod
     scenario: Scenario
@@ -92,16 +94,16 @@ class WhatIf:
     throttled: list[throttling.Throttled]
     traffic_trend: Trend
     notes: list[str]
-    """What cannot be told, and what has to be known to read the figures."""
+    """What is unknown, and what a reader of the figures must know."""
     how: dict[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """The document that `--json` prints."""
         return asdict(self)
 
 
 def what_if(history: WindowHistory, scenario: Scenario) -> WhatIf:
-    """Raises ImpossibleScenario."""
+    """Apply the scenario to the history. Raises ImpossibleScenario."""
     loads = _loads(history)
     notes: list[str] = []
     if not loads:
@@ -158,7 +160,7 @@ def what_if(history: WindowHistory, scenario: Scenario) -> WhatIf:
 
 
 def _loads(history: WindowHistory) -> dict[int, list[Load]]:
-    """The windows of each broker that is there at the end, if records cover half of them."""
+    """The windows of each broker present at the end, if records cover half of them."""
     names = ("bytes_in_exact", "bytes_out_exact")
     copies = ("replication_bytes_in_exact", "replication_bytes_out_exact")
     found: dict[int, list[Load]] = defaultdict(list)
@@ -184,7 +186,7 @@ def _loads(history: WindowHistory) -> dict[int, list[Load]]:
 
 
 def _copies(history: WindowHistory, brokers: Collection[int]) -> float:
-    """Replicas of each record, by the bytes that followers fetched: 1 without any."""
+    """Replicas of each record, from the bytes that followers fetched: 1 without any."""
     rows = history.sums(BROKER, ["broker"], "bytes_in_exact", "replication_bytes_in_exact")
     told = [row for row in rows if row["broker"] in brokers]
     came_in = sum(row["bytes_in_exact"] for row in told)
@@ -241,7 +243,7 @@ def _kept(
 
 
 def _at_the_end(loads: Sequence[Load], trend: Trend) -> list[Load]:
-    """Loads as they would be at the end of the history, the traffic having grown until then."""
+    """The loads at the end of the history, after the traffic's growth until then."""
     if trend.verdict != "grows" or trend.percent_per_day is None:
         return list(loads)
     growth = 1 + trend.percent_per_day / 100
@@ -258,7 +260,9 @@ def _at_the_end(loads: Sequence[Load], trend: Trend) -> list[Load]:
 
 
 def _days_until_busy(high: float, base: float, trend: Trend) -> float | None:
-    """Until the high share is 1, with the traffic growing as it does; None if not within a year."""
+    """The days until the high share reaches 1, with the traffic's growth; None if not within a
+    year.
+    """
     if high >= 1:
         return 0.0
     if trend.verdict != "grows" or not trend.percent_per_day or trend.percent_per_day <= 0:
@@ -271,7 +275,7 @@ def _days_until_busy(high: float, base: float, trend: Trend) -> float | None:
 
 
 def _like(made: Sequence[BrokerLoad], broker: int) -> BrokerLoad:
-    """A broker that is added: the average of the others."""
+    """An added broker: the average of the others."""
 
     def mean(name: str) -> float:
         return average([getattr(each, name) for each in made])
@@ -297,7 +301,7 @@ def _like(made: Sequence[BrokerLoad], broker: int) -> BrokerLoad:
 
 
 def _factors(history: WindowHistory, scenario: Scenario, placed: Spread | None) -> dict[int, float]:
-    """By broker: rates of clients there, in terms of what was measured."""
+    """The rates of clients relative to the measured ones, by broker."""
     grown = 1 + scenario.growth
     if placed is not None:
         return dict.fromkeys(placed.kept, grown * placed.factor)

@@ -1,4 +1,4 @@
-"""What a scenario would do, as tables of texts, the same on the terminal and in the page. Pure."""
+"""The result of a scenario as tables of texts, for the terminal and the page. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _TOPICS_MAX: Final = 5
 
 
 def what_if_tables(found: WhatIf, clients: int) -> list[Table]:
-    """All sections that have something to tell, with so many throttled client ids at most."""
+    """All nonempty sections, with at most so many throttled client ids."""
     made = []
     if found.busy:
         made.append(_processors(found.busy, f"{found.how['brokers']}; {found.how['busy']}"))
@@ -30,7 +30,7 @@ def what_if_tables(found: WhatIf, clients: int) -> list[Table]:
 
 
 def supposed_text(found: WhatIf) -> str:
-    """What the scenario changes, behind "if there had been"."""
+    """The changes of the scenario, as text behind "if there had been"."""
     scenario = found.scenario
     parts = []
     if scenario.brokers is not None:
@@ -53,7 +53,7 @@ def supposed_text(found: WhatIf) -> str:
 
 
 def first_text(found: WhatIf) -> str:
-    """Which limit comes first; empty where nothing is told of brokers."""
+    """The limit that is reached first; empty without figures of brokers."""
     if not found.busy:
         return ""
     first = found.first_limit

@@ -1,4 +1,4 @@
-"""The figures of capacity planning as texts, the same on the terminal and in the page. Pure."""
+"""The figures of capacity planning as texts, for the terminal and the page. Pure."""
 
 from cluster.analytics.capacity.disks import BrokerDisk
 from cluster.analytics.capacity.lags import GroupPace
@@ -8,31 +8,31 @@ from cluster.views.quantities import duration, number, usage
 
 
 def size(amount: float | None) -> str:
-    """`1.50 MiB`, or `-` for none; of less than nothing with a sign."""
+    """`1.50 MiB`, or `-` for None; negative sizes have a sign."""
     if amount is None:
         return "-"
     return f"-{size(-amount)}" if amount < 0 else usage("produce", amount)
 
 
 def per_second(amount: float | None) -> str:
-    """`1.50 MiB/s`, or `-` for none."""
+    """`1.50 MiB/s`, or `-` for None."""
     return "-" if amount is None else f"{size(amount)}/s"
 
 
 def count(amount: float | None) -> str:
-    """`12,345` or `1.2`, or `-` for none."""
+    """`12,345` or `1.2`, or `-` for None."""
     if amount is None:
         return "-"
     return f"{amount:,.0f}" if amount >= 10 or amount == int(amount) else f"{amount:.1f}"
 
 
 def share(amount: float | None) -> str:
-    """A share from 0 to 1 in percent, or `-` for none."""
+    """A share from 0 to 1 in percent, or `-` for None."""
     return "-" if amount is None else f"{100 * amount:.1f} %"
 
 
 def growth(trend: Trend) -> str:
-    """Of a rate: `+5.0 % a day (4.2 to 6.1)`, or why there is none."""
+    """The growth of a rate: `+5.0 % a day (4.2 to 6.1)`, or why it is unknown."""
     if trend.verdict == "unknown":
         return "not yet known"
     if trend.percent_per_day is None:
@@ -46,7 +46,7 @@ def growth(trend: Trend) -> str:
 
 
 def change(trend: Trend) -> str:
-    """Of a size: `+1.50 GiB a day`, or why there is none."""
+    """The growth of a size: `+1.50 GiB a day`, or why it is unknown."""
     if trend.verdict == "unknown" or trend.per_day is None:
         return "not yet known"
     if trend.verdict == "steady":
@@ -55,7 +55,7 @@ def change(trend: Trend) -> str:
 
 
 def disk(each: BrokerDisk) -> str:
-    """When it is full."""
+    """When the disk is full."""
     if each.verdict == "full in days" and each.days_until_full is not None:
         return f"in {days(each.days_until_full)}"
     if each.verdict == "held by retention":
@@ -82,7 +82,7 @@ def times(found: Times | None) -> tuple[str, str, str]:
 
 
 def ratio(amount: float | None) -> str:
-    """`x 2.0`, or `-` for none."""
+    """`x 2.0`, or `-` for None."""
     return "-" if amount is None else f"x {number(amount)}"
 
 

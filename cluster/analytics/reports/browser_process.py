@@ -1,5 +1,7 @@
-"""Draws an HTML page as a PNG file by a browser without a window: Chromium or Chrome of this
-machine. Nothing else draws the page as its readers see it, and a library for it is larger."""
+"""Draws an HTML page as a PNG file with a headless browser: Chromium or Chrome of this machine.
+
+Nothing else draws the page as its readers see it, and a library for it is larger.
+"""
 
 import os
 import shutil
@@ -28,14 +30,16 @@ def find_browser() -> str:
 
 
 def draw(page: str, height: int, picture: Path) -> None:
-    """Write what the browser shows of a document, so many pixels high. Raises UserError."""
+    """Write the browser's picture of a document, `height` pixels high. Raises UserError."""
     browser = find_browser()
     with tempfile.TemporaryDirectory(prefix="milena-page-") as place:
         source, drawn = Path(place) / "page.html", Path(place) / "page.png"
         source.write_text(page, "utf-8")
         command = [
             *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
-            *(["--no-sandbox"] if os.geteuid() == 0 else []),  # it refuses to run as root with one
+            *(
+                ["--no-sandbox"] if os.geteuid() == 0 else []
+            ),  # with a sandbox it refuses to run as root
             *(f"--user-data-dir={place}/profile", f"--window-size={_WIDTH},{height}"),
             *(f"--screenshot={drawn}", source.as_uri()),
         ]

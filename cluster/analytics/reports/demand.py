@@ -1,7 +1,7 @@
-"""What users and client ids asked of each quota, second by second, as Spark DataFrames.
+"""The demand of users and client ids for each quota, second by second, as Spark DataFrames.
 
-For a rule that is supposed: to whom it would apply, how fast each of them was on each broker, and
-what a limit would have done. Made from the rollup's narrowest windows.
+For a supposed rule they tell whom it would apply to, how fast each of them was on each broker, and
+what a limit would have done. Computed from the rollup's narrowest windows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from cluster.model.quotas import RULES
 
 ENTITY: Final = ("level", "quota", "entity_user", "entity_client")
-"""What identifies the rows of results: whom the rule `level` would limit in which quota."""
+"""The key of the results: the entity that the rule `level` would limit, and the quota."""
 _P95: Final = "percentile_disc(0.95) WITHIN GROUP (ORDER BY rate)"
 _MANTISSA_BITS: Final = 7
 _MANTISSA_STEPS: Final = 1 << _MANTISSA_BITS
@@ -26,9 +26,9 @@ _BY_CLIENT: Final = ("client", "default-client")
 def affected(windows: DataFrame, levels: Iterable[str]) -> DataFrame:
     """A row for each window and each level whose rule would apply to it, with ENTITY.
 
-    A rule applies where none held, or one that is not more specific (KIP-55). `seconds` are the
-    rates that the broker observed at the end of each second, as exact as the window's histogram is,
-    and the highest exactly; of clients that share a budget, each is given its share.
+    A rule applies if no rule or a less specific one held (KIP-55). `seconds` are the rates that the
+    broker observed at the end of each second, as exact as the window's histogram, and the highest
+    exactly; clients that share a budget each get their share.
     """
     budget: list[Column | str] = [
         *("window_start", "broker", "quota", "rule", "limit"),
@@ -44,7 +44,7 @@ def affected(windows: DataFrame, levels: Iterable[str]) -> DataFrame:
             entries, lambda entry: F.array_repeat(_rate(entry["key"]), entry["value"].cast("int"))
         )
     )
-    # Windows of early versions do not have the rate of each second: their highest stands for it.
+    # Windows of early versions lack the rate of each second: their highest stands for it.
     counted = F.aggregate(
         F.map_values("histogram"), F.lit(0).cast("bigint"), lambda total, count: total + count
     )
@@ -61,13 +61,13 @@ def affected(windows: DataFrame, levels: Iterable[str]) -> DataFrame:
 
 
 def asked(rows: DataFrame, supposed: Mapping[str, float]) -> DataFrame:
-    """For each entity (ENTITY) of `affected` rows: its rate, and what a limit would have done.
+    """For each entity (ENTITY) of `affected` rows: its rate, and the effect of a limit.
 
     `rate_max` and `rate_p95` over all seconds in which it was active at a broker; `seconds` and
     `windows`, each counted for each broker; `seconds_over` and `windows_over`, those of them above
-    the limit that `supposed` has for the quota. Where the entity is several clients, the order of
-    their seconds within a window is not known: the highest are added to the highest, so that the
-    sum is not too low.
+    the limit that `supposed` has for the quota. If the entity is several clients, the order of
+    their seconds within a window is unknown: the highest are added to the highest, so that the sum
+    is not too low.
     """
     place = ("window_start", "broker")
     of_client = rows.groupBy(*ENTITY, *place, "user", "client_id").agg(
@@ -91,9 +91,10 @@ def asked(rows: DataFrame, supposed: Mapping[str, float]) -> DataFrame:
 
 
 def throttled(rows: DataFrame) -> DataFrame:
-    """For each entity (ENTITY) of `affected` rows what did happen.
+    """What happened to each entity (ENTITY) of `affected` rows.
 
-    `rule` and `limit_now`, the latest; `windows_throttled`, at each broker; `throttle_ms`.
+    `rule` and `limit_now` are the latest; `windows_throttled` is counted for each broker;
+    `throttle_ms` is the sum.
     """
     place = F.struct("window_start", "broker")
     latest = F.max(F.struct("window_start", "limit", "rule"))
@@ -115,8 +116,9 @@ def throttled(rows: DataFrame) -> DataFrame:
 
 
 def _rate(code: Column) -> Column:
-    """The rate of a code in a window's histogram (`windows/histogram.py`): of the highest that of
-    `rate_max`, of another the middle of its bucket.
+    """The rate of a code in a window's histogram (`windows/histogram.py`).
+
+    The highest code gets `rate_max`, the others the middle of their bucket.
     """
     exponent = F.shiftright(code, _MANTISSA_BITS) - _EXPONENT_BIAS
     steps = (code.bitwiseAND(_MANTISSA_STEPS - 1) + 0.5) / _MANTISSA_STEPS
@@ -126,7 +128,7 @@ def _rate(code: Column) -> Column:
 
 
 def _levels_of(levels: Iterable[str]) -> Column:
-    """Those of the levels whose rule would apply to a row."""
+    """The levels whose rule would apply to a row."""
     held = F.array_position(F.array(*(F.lit(rule) for rule in RULES)), F.col("rule"))
     chosen = [
         F.when(F.col("rule").isNull() | (held > RULES.index(level)), F.lit(level))

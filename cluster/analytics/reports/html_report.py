@@ -74,13 +74,13 @@ def page(report: UsageReport) -> str:
 
 
 def height(report: UsageReport) -> int:
-    """Pixels in which `page` fits that a desktop shows, for a picture of all of it."""
+    """The height in pixels of `page` on a desktop, for a picture of all of it."""
     rows, cards = len(report.shown), len(report.page_plots)
     return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
 
 
 def _templates() -> Environment:
-    """Everything is escaped: client ids are whatever a client chose to send."""
+    """Everything is escaped: client ids are foreign text."""
     return Environment(
         loader=PackageLoader(_FOLDER, ""),
         autoescape=True,

@@ -1,7 +1,7 @@
-"""How far groups were behind over time, and in which states, from the rollup's windows. Pure.
+"""The lag and the states of groups over time, from the rollup's windows. Pure.
 
-A partition of which nothing changes has a metric record a minute, so in narrow windows there are
-gaps: there it is taken to be as it was before.
+An unchanged partition has a metric record a minute, so narrow windows have gaps, in which its lag
+is assumed to stay the same.
 """
 
 from collections import defaultdict
@@ -16,17 +16,17 @@ from cluster.analytics.windows.kinds import STATES
 from cluster.model.printable import one_line
 
 _CARRIED_S: Final = 60
-"""A partition that says nothing for longer has no committed offset any more."""
+"""A partition that is silent for longer has no committed offset any more."""
 _LATE_S: Final = 30
-"""By so much a record may be later than a minute after the one before."""
+"""How much later than a minute after the previous one a record may be."""
 _PARTITION: Final = ("group", "topic", "partition")
 GROUP_COLUMNS: Final = (
     *("window_start", "group", "members_max", "lag_max", "lag_last"),
     *STATES.values(),
 )
-"""What `group_times` reads of the windows."""
+"""The columns of windows that `group_times` needs."""
 LAG_COLUMNS: Final = ("window_start", *_PARTITION, "lag_last", "log_end_max", "committed_max")
-"""What `lag_series` reads of the windows."""
+"""The columns of windows that `lag_series` needs."""
 _CHANGE: Final = ("index", "lag", "known")
 _MILLION: Final = 1_000_000
 REBALANCING: Final = (
@@ -44,35 +44,37 @@ class LagSeries:
     topic: str
     partitions: frozenset[int]
     lags: list[int | None]
-    """One for each window of the span: at its end, added up over partitions; None before the first
-    and after the last record."""
+    """The lag at the end of each window of the span, added up over partitions.
+
+    None before the first and after the last record."""
     produced: int = 0
     consumed: int = 0
-    """Records by which log ends and committed offsets have moved on."""
+    """The records by which log ends and committed offsets advanced."""
     seconds: int = 0
-    """In which they did: from the first window to the last."""
+    """The time in which they did, from the first window to the last."""
     now: int | None = None
-    """At the end of the span; None where there is nothing to be behind of any more: the topic was
-    deleted, or the group has no offsets there."""
+    """The lag at the end of the span.
+
+    None if the topic was deleted, or if the group has no offsets there."""
 
     @property
     def last(self) -> int | None:
-        """The latest that is known."""
+        """The latest known lag."""
         return next((lag for lag in reversed(self.lags) if lag is not None), None)
 
     @property
     def most(self) -> int:
-        """The highest at the end of a window."""
+        """The highest lag at the end of a window."""
         return max((lag for lag in self.lags if lag is not None), default=0)
 
     @property
     def produced_per_s(self) -> float | None:
-        """None for a single window."""
+        """None with a single window."""
         return self.produced / self.seconds if self.seconds else None
 
     @property
     def consumed_per_s(self) -> float | None:
-        """None for a single window."""
+        """None with a single window."""
         return self.consumed / self.seconds if self.seconds else None
 
     def as_json(self) -> dict[str, Any]:
@@ -98,9 +100,9 @@ class GroupTimes:
     lag_max: int = 0
     lag_last: int = 0
     lag_now: int | None = None
-    """At the end of the span; None for a group that had ended by then."""
+    """The lag at the end of the span; None for a group that had ended by then."""
     states_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATES.values(), 0))
-    """By column."""
+    """The time in each state, by column."""
 
     @property
     def name(self) -> str:
@@ -109,16 +111,16 @@ class GroupTimes:
 
     @property
     def known_ms(self) -> int:
-        """For how long its state is known."""
+        """The time for which its state is known."""
         return sum(self.states_ms.values())
 
     @property
     def rebalancing_ms(self) -> int:
-        """How long its members had no assignment, or gave up and waited for partitions."""
+        """The time in which its members had no assignment, or revoked and waited for partitions."""
         return sum(self.states_ms[column] for column in REBALANCING)
 
     def share(self, spent_ms: int) -> float:
-        """Percent of the time in which its state is known."""
+        """The percentage of the time in which its state is known."""
         return 100 * spent_ms / self.known_ms if self.known_ms else 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -134,9 +136,9 @@ class GroupTimes:
 
 
 def group_times(windows: pa.Table, span: Span) -> list[GroupTimes]:
-    """The groups in a table of their windows in order of time, the furthest behind first.
+    """The groups in a table of their windows in order of time, those with the largest lag first.
 
-    One that is silent for a minute before the end of the span has ended.
+    A group that is silent in the last minute of the span has ended.
     """
     sums = list(STATES.values())
     found = windows.group_by("group", use_threads=False).aggregate(
@@ -168,7 +170,7 @@ def _times(row: dict[str, Any], span: Span) -> GroupTimes:
 def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> list[LagSeries]:
     """The groups and topics, or partitions, in a table of their windows in order of time.
 
-    The furthest behind come first.
+    Those with the largest lag come first.
     """
     whose = ["group", "topic", "partition"] if by_partition else ["group", "topic"]
     changes = _changes(windows, span, whose)
@@ -182,8 +184,9 @@ def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> 
 
 
 def _moves(windows: pa.Table, whose: list[str]) -> pa.Table:
-    """By series its partitions, the first and last window, and how far log ends and committed
-    offsets have moved on."""
+    """By series: its partitions, its first and last window, and the advance of log ends and
+    committed offsets.
+    """
     names = ("log_end_max", "committed_max")
     by_partition = windows.group_by(list(_PARTITION), use_threads=False).aggregate(
         [(name, how) for name in ("window_start", *names) for how in ("first", "last")]
@@ -213,11 +216,11 @@ def _moves(windows: pa.Table, whose: list[str]) -> pa.Table:
 def _changes(
     windows: pa.Table, span: Span, whose: list[str]
 ) -> dict[tuple[Any, ...], list[tuple[int, int, int]]]:
-    """By series in order of time: the number of a window, by how much the lag differs from that of
-    the window before, and by how many more partitions are known.
+    """By series in order of time: the number of a window, and the changes of the lag and of the
+    number of known partitions since the previous window.
 
-    What a partition's row says holds for its window and those without a row after it, but not for
-    longer than a partition may be silent.
+    A partition's row holds for its window and those without a row after it, but not for longer than
+    a partition may be silent.
     """
     if not windows.num_rows:
         return {}

@@ -1,6 +1,6 @@
-"""The windows of a period, found without reading more than needed, and read piece by piece.
+"""The windows of a period, found without reading more than needed, and read in pieces.
 
-Wide windows tell where narrow ones are, and how many.
+Wide windows show where narrow ones are, and how many.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.repair import AHEAD, EARLIEST_S
 
 EARLIEST: Final = datetime.fromtimestamp(EARLIEST_S, UTC)
-"""Windows that begin before were made of records of a wrong clock, like those that begin `AHEAD`
+"""Windows that begin earlier were made from records of a wrong clock, like those that begin `AHEAD`
 after now."""
 _DAY: Final = timedelta(days=1)
 _HOUR: Final = timedelta(hours=1)
@@ -23,22 +23,23 @@ _SUITED: Final = (
     ("1m", timedelta(days=2)),
     ("1h", timedelta(days=60)),
 )
-"""Which width suits a period that is not longer; longer ones are shown by the day."""
+"""The width for periods up to each length; longer ones use days."""
 _ROWS_AT_ONCE: Final = 1_000_000
-"""Of a piece, about: this bounds memory."""
+"""The approximate rows of a piece: this bounds memory."""
 _START: Final = "window_start"
 
 Read = Callable[
     [str, datetime | None, datetime | None, Sequence[str], "pc.Expression | None"], pa.Table
 ]
-"""Reads windows of one kind in order of time: of a width, which begin at or after a time and before
-another, with these columns, and only those that a condition chooses."""
+"""Reads windows of one kind in order of time.
+
+Arguments: the width, the first start, the end of starts, the columns, and a condition."""
 Days = Mapping[str, Sequence[date]]
-"""By width the days of which there are windows, in order."""
+"""The days with windows by width, in order."""
 
 
 class Period(NamedTuple):
-    """Windows of one kind and width that begin from `begin` to before `end`; there are some."""
+    """Windows of one kind and width that begin in [`begin`, `end`); not empty."""
 
     read: Read
     days: Sequence[date]
@@ -48,13 +49,13 @@ class Period(NamedTuple):
 
     @property
     def width_s(self) -> int:
-        """Seconds of a window."""
+        """The width of a window in seconds."""
         return WIDTHS_S[self.width]
 
     def pieces(
         self, columns: Sequence[str], where: "pc.Expression | None" = None
     ) -> Iterator[pa.Table]:
-        """The windows in order of time, in tables of some million rows at most."""
+        """The windows in order of time, in tables of at most some million rows."""
         for begin, end in self._parts():
             yield self.read(self.width, begin, end, columns, where)
 
@@ -63,7 +64,7 @@ class Period(NamedTuple):
         return pa.concat_tables(self.pieces(columns))
 
     def _parts(self) -> Iterator[tuple[datetime, datetime]]:
-        """Spans that follow each other, from `begin` to `end`."""
+        """Successive spans from `begin` to `end`."""
         begin, rows = self.begin, 0
         for first, last, most in self._known():
             if begin < first and rows + most > _ROWS_AT_ONCE:
@@ -80,7 +81,7 @@ class Period(NamedTuple):
             yield begin, self.end
 
     def _known(self) -> Iterator[tuple[datetime, datetime, int]]:
-        """Hours, or for wide windows days, with how many rows they have at most."""
+        """Hours, or days for wide windows, with an upper bound of their rows."""
         is_wide = self._size >= _HOUR
         for day in self.days:
             first, last = max(_start(day), self.begin), min(_start(day) + _DAY, self.end)
@@ -109,10 +110,10 @@ def period_of(
     end: datetime,
     last: timedelta | None,
 ) -> Period | None:
-    """The windows that a report is about; None if there are none.
+    """The windows of a report; None if there are none.
 
-    Of those that begin from `begin` to before `end`, `last` leaves those that begin less than that
-    before the latest. Without a width one is taken that suits the period.
+    Of those that begin in [`begin`, `end`), `last` keeps those that begin within that time before
+    the latest. Without a width a suitable one is chosen.
     """
     latest = _edge(read, days, width, begin, end, from_end=True)
     if latest is None:
@@ -129,8 +130,7 @@ def period_of(
 def impossible_windows(
     read: Read, days: Days, since: datetime | None, until: datetime | None, now: datetime
 ) -> int:
-    """How many of the narrowest windows that were asked for begin before EARLIEST, or too long
-    after `now`."""
+    """The number of the narrowest windows that begin before EARLIEST, or too long after `now`."""
     ahead = now + AHEAD
     there = days.get(NARROWEST, ())
     found = 0
@@ -146,8 +146,8 @@ def impossible_windows(
 def _edge(
     read: Read, days: Days, width: str | None, begin: datetime, end: datetime, *, from_end: bool
 ) -> datetime | None:
-    """When the first or last window of a width begins, or of the narrowest that are kept; None if
-    there are none.
+    """When the first or last window begins, of a width or of the narrowest one that is kept; None
+    without windows.
     """
     widths = list(WIDTHS_S)
     widths = widths[widths.index(width or NARROWEST) :]
@@ -157,7 +157,7 @@ def _edge(
         first, last = max(begin, _start(day)), min(end, _start(day) + _DAY)
         there = [name for name in widths if day in known[name]]
         if len(there) > 1 and there[-1] == widths[-1]:
-            there.pop()  # tells nothing that the next does not
+            there.pop()  # says nothing that the next does not
         if first < last:
             found = _edge_within(read, there, first, last, is_exact=bool(width), from_end=from_end)
             if found is not None:
@@ -176,7 +176,7 @@ def _edge_within(
 ) -> datetime | None:
     """As `_edge`, within a day. The widths are the narrowest first; the widest is asked first.
 
-    `is_exact`: of the narrowest of them alone.
+    `is_exact`: only for the narrowest of them.
     """
     if not widths:
         return None
@@ -189,14 +189,14 @@ def _edge_within(
         inside = max(begin, start), min(end, start + size)
         found = _edge_within(read, narrower, *inside, is_exact=is_exact, from_end=from_end)
         if found is None and start >= begin and not (is_exact and narrower):
-            found = start  # narrower ones are kept no more
+            found = start  # narrower ones have been removed
         if found is not None:
             return found
     return None
 
 
 def _suitable(days: Days, earliest: datetime, latest: datetime) -> str:
-    """The width for a period, or a wider one where that is kept no more."""
+    """The width for a period, or a wider one if that has been removed."""
     widths = list(WIDTHS_S)
     suited = next((name for name, most in _SUITED if latest - earliest <= most), widths[-1])
     wider = widths[widths.index(suited) :]

@@ -1,4 +1,4 @@
-"""Which limits would fit what clients did, and whom a supposed limit would have throttled.
+"""Limits that would fit the clients' usage, and the clients that a supposed limit would throttle.
 
 Computed by Spark (`demand.py`) over the rollup's narrowest windows.
 """
@@ -42,7 +42,7 @@ LEVELS: Final = (
     "user+client",
     "default-user+default-client",
 )
-"""The rules for which limits are looked for."""
+"""The rules for which limits are recommended."""
 
 _COLUMNS: Final = (
     *("window_start", "broker", *CLIENT_KEYS, "rule", "limit"),
@@ -51,7 +51,7 @@ _COLUMNS: Final = (
 """The columns of windows that are read."""
 _DDL: Final = ddl(WINDOW_SCHEMA.field(name) for name in _COLUMNS)
 _HELD_FROM: Final = 0.95
-"""A client that was throttled and came so near to its limit sent what the limit admits."""
+"""A throttled client that came this near to its limit sent what the limit admits."""
 _STEPS_PER_UNIT: Final = 100
 """Limits that are not in bytes per second are rounded up to hundredths."""
 _DEFAULT: Final = "default-"
@@ -62,59 +62,59 @@ Phase = Callable[[str], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which windows to look at, and what to suppose."""
+    """The windows to search, and the suppositions."""
 
     store: Store
     first: datetime
-    """Only windows that begin at or after it."""
+    """The earliest start of a window."""
     end: datetime
-    """Only windows that begin before it."""
+    """The end of the starts of windows."""
     levels: Sequence[str] = LEVELS
     supposed: Mapping[str, float] = field(default_factory=dict)
-    """By kind of quota: a limit whose effect is asked for."""
+    """Supposed limits by kind of quota."""
     with_own: bool = False
-    """Also for Milena's own clients."""
+    """Whether to include Milena's own clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What those whom a rule would limit did in one quota. Rates are those of a broker."""
+    """The usage under one quota of those whom a rule would limit. Rates are those of a broker."""
 
     level: str
-    """The rule: one of LEVELS."""
+    """The rule, one of LEVELS."""
     quota: str
     user: str | None
     client_id: str | None
-    """None where the rule names none, and in rules about defaults."""
+    """None if the rule names none, and for defaults."""
     rate_max: float
     rate_p95: float
-    """Of all seconds in which it was active at a broker; of a default, the highest of anybody."""
+    """Over all seconds in which it was active at a broker; for a default, the highest of anyone."""
     seconds: int
     windows: int
-    """In which it was active, counted for each broker."""
+    """Windows in which it was active, counted for each broker."""
     seconds_over: int
     windows_over: int
-    """Of these: above the supposed limit, which would have throttled."""
+    """Those of them above the supposed limit, which would have throttled."""
     rule: str | None
     limit_now: float | None
-    """The latest in force; of a default, those of the fastest."""
+    """The latest limit; for a default, that of the fastest."""
     windows_throttled: int
     throttle_ms: float
     names: int = 1
-    """How many users, client ids or pairs these are."""
+    """The number of users, client ids or pairs."""
     names_over: tuple[str, ...] = ()
     """Those whom the supposed limit would have throttled, the fastest first."""
     is_held: bool = False
-    """The highest rate is what a limit admitted, so more may be wanted than was measured."""
+    """Whether the highest rate is what a limit admitted, so that the real demand may be higher."""
 
     @property
     def is_default(self) -> bool:
-        """It is what everybody did to whom the limit of a default would apply."""
+        """Whether it is the usage of everyone to whom the limit of a default would apply."""
         return self.level.startswith(_DEFAULT)
 
     @property
     def name(self) -> str:
-        """Whose it is, on one line, for display."""
+        """Its owner, on one line, for display."""
         if self.is_default:
             return f"({self.names:,} {'name' if self.names == 1 else 'names'})"
         names = [self.user] if "user" in self.level else []
@@ -123,7 +123,7 @@ class Demand:
 
     @property
     def entity(self) -> QuotaEntity | None:
-        """What the limit would be set for; None for a client without a name."""
+        """The entity of the limit; None for a client without a name."""
         user = (DEFAULT if self.is_default else self.user) if "user" in self.level else None
         client_id = (
             (DEFAULT if self.is_default else self.client_id) if "client" in self.level else None
@@ -153,15 +153,16 @@ class Findings:
     last: datetime
     """The start of the last window."""
     demands: tuple[Demand, ...]
-    """In the order of their levels; of those of one, first whom a supposed limit would throttle."""
+    """In the order of their levels; within one level those whom a supposed limit throttles come
+    first."""
     own_clients: int
-    """How many of Milena's own client ids are left out."""
+    """The number of Milena's own client ids that are left out."""
 
 
 def look_back(question: Question, master: str, log: Path, phase: Phase) -> Findings | None:
-    """Start Spark and ask it; None if there are no such windows.
+    """Start Spark and answer the question; None without windows.
 
-    What Spark prints is appended to `log`. Raises UserError.
+    Spark's output is appended to `log`. Raises UserError.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -216,7 +217,7 @@ def window_files(question: Question, folder: Path) -> list[Path]:
 
 
 def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> Findings | None:
-    """As `look_back`, from these files, in a session that runs."""
+    """The same as `look_back`, from these files, in a running session."""
     from pyspark.sql import functions as F
 
     from cluster.analytics.reports.demand import affected, asked, throttled
@@ -249,7 +250,7 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _demand(row: dict[str, Any]) -> Demand:
-    """Of one user, client id or pair, also where the level is that of a default."""
+    """The demand of one user, client id or pair, also for the level of a default."""
     limit = row["limit_now"]
     is_near = limit is not None and row["rate_max"] >= _HELD_FROM * limit
     is_held = is_near and row["windows_throttled"] > 0
@@ -259,7 +260,7 @@ def _demand(row: dict[str, Any]) -> Demand:
 
 
 def _answers(found: Sequence[Demand]) -> Iterator[Demand]:
-    """The demands, those of each default put together."""
+    """The demands; those under a default are combined."""
     together = defaultdict(list)
     for each in found:
         if each.is_default:
@@ -271,7 +272,7 @@ def _answers(found: Sequence[Demand]) -> Iterator[Demand]:
 
 
 def _of_all(parts: Sequence[Demand]) -> Demand:
-    """What those whom a default applies to did, the fastest first."""
+    """The usage of those whom a default applies to, the fastest first."""
     return replace(
         parts[0],
         user=None,

@@ -35,7 +35,7 @@ class Plot(NamedTuple):
 
 
 class TimeScale(NamedTuple):
-    """The period that the horizontal axis covers, in seconds since 1970."""
+    """The period of the horizontal axis, in seconds since 1970."""
 
     first_s: int
     end_s: int

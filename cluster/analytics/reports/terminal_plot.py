@@ -15,9 +15,9 @@ _LIMIT: Final = "╌"
 _HEIGHT: Final = 6
 _LABEL_WIDTH: Final = 11
 _COLUMN_MAX: Final = 4
-"""With few windows, each is drawn up to so many characters wide."""
+"""With few windows, each is drawn up to this many characters wide."""
 _STYLES: Final = ((1.0, "red"), (0.8, "yellow"), (0.0, "green"))
-"""The colour of a bar by the share of the limit that it reaches."""
+"""The color of a bar by the share of the limit that it reaches."""
 
 
 def plot(usage: ClientUsage, span: Span, columns: int) -> list[Line]:
@@ -53,7 +53,7 @@ def plot(usage: ClientUsage, span: Span, columns: int) -> list[Line]:
 
 
 def _resampled(merged: Mapping[int, Point], span: Span, columns: int) -> list[Point | None]:
-    """One point per column, each for as many windows as needed to fit; None for no data."""
+    """One point per column, each for as many windows as necessary; None without data."""
     count = (span.end_s - span.first_s) // span.width_s
     step = -(-count // columns) * span.width_s
     made: list[Point | None] = []

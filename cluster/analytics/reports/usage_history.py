@@ -1,7 +1,7 @@
-"""What each client used of each quota over time, from the rollup's windows; needs no Spark.
+"""Each client's usage of each quota over time, from the rollup's windows, without Spark.
 
-Rates are those of one broker, as Kafka's limits are. Windows are added up piece by piece in Arrow;
-Python objects are made of the clients that a report shows.
+Rates are those of one broker, as Kafka's limits are. Arrow adds up windows in pieces; only the
+clients that a report shows become Python objects.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +19,18 @@ from cluster.model.quota_usage import CLIENT_KEYS
 from cluster.model.quotas import CLIENT_KINDS
 
 _PARTS: Final = (*CLIENT_KEYS, "broker", "rule", "limit")
-"""What windows are first added up by: the most that is in memory, beside one piece."""
+"""The first key by which windows are added up: the sums are the most that is in memory, beside one
+piece."""
 _COUNTS: Final = (*QUOTA_COUNTS, "seconds_over_limit", "covered_ms")
 _SUMS: Final = (*(f"{name}_sum" for name in QUOTA_AMOUNTS), *_COUNTS)
 _HIGHEST: Final = tuple(f"{name}_max" for name in QUOTA_MAXIMA)
 _TIMES: Final = (("first_start", "min"), ("last_start", "max"))
 TOTALS_COLUMNS: Final = ("window_start", *_PARTS, *_SUMS, *_HIGHEST)
-"""What `totals` reads of the windows."""
+"""The columns of windows that `totals` needs."""
 SERIES_COLUMNS: Final = ("window_start", *_PARTS[:4], "limit", "rate_avg", "throttle_ms_sum")
-"""What `add_series` reads of the windows."""
+"""The columns of windows that `add_series` needs."""
 _ROWS_AT_ONCE: Final = 500_000
-"""Of parts that wait to be added up: this bounds memory."""
+"""Rows that wait to be added up: this bounds memory."""
 _OBJECTS_AT_ONCE: Final = 10_000
 
 
@@ -63,9 +64,9 @@ class ClientUsage:
     quota: str
     rule: str | None
     limit: float | None
-    """Rule and limit are the latest ones; a limit holds on every broker by itself."""
+    """Rule and limit are the latest; a limit applies to each broker separately."""
     limits: int
-    """How many different limits held in the period."""
+    """The number of different limits in the period."""
     brokers: list[int]
     rate_max: float
     """The highest rate of a broker, in bytes/s or percent of one thread."""
@@ -80,7 +81,7 @@ class ClientUsage:
     active_seconds: float
     """Seconds in which the client was active, added up over brokers."""
     limited_seconds: float
-    """Those of them in which a limit held."""
+    """Those of them with a limit."""
     limited_usage: float
     """The usage in the limited seconds."""
     allowed: float
@@ -148,22 +149,21 @@ class ClientUsage:
 
 
 class Summary(NamedTuple):
-    """What a report says of everybody."""
+    """The totals of all clients."""
 
     clients: int
-    """Users and client ids."""
+    """The number of users and client ids."""
     throttled_clients: int
     throttle_ms: float
     most_throttled: ClientUsage | None
-    """None if nobody was."""
+    """None if nobody was throttled."""
 
 
 def totals(pieces: Iterable[pa.Table]) -> pa.Table:
-    """What windows with TOTALS_COLUMNS, of which there are some, add up to: a row for each user,
-    client id and quota.
+    """The sums of windows with TOTALS_COLUMNS, by user, client id and quota; not empty.
 
     The most throttled come first, then those with a limit. Pieces may come in any order of time,
-    and with texts in dictionaries, which takes less time.
+    and with texts in dictionaries, which is faster.
     """
     parts: list[pa.Table] = []
     for piece in pieces:
@@ -178,7 +178,7 @@ def totals(pieces: Iterable[pa.Table]) -> pa.Table:
 
 
 def _added_up(table: pa.Table) -> pa.Table:
-    """The rows of each of _PARTS as one; in one thread, so that sums of floats are reproducible."""
+    """Adds up the rows of each key _PARTS, in one thread: so sums of floats are reproducible."""
     how = [
         *((name, "sum") for name in _SUMS),
         *((name, "max") for name in _HIGHEST),
@@ -191,20 +191,20 @@ def _added_up(table: pa.Table) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as they are, which may be in a dictionary."""
+    """The column with plain texts, which may have been in a dictionary."""
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with null for what is no finite number."""
+    """The column with null in place of NaN and infinities."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_finite(column), column, None)
 
 
 def _by_client(parts: pa.Table) -> pa.Table:
-    """The rows of each client and quota as one, with the rule and limit of the latest window."""
+    """Adds up the rows of each client and quota, with the rule and limit of the latest window."""
     limit = parts["limit"]
     is_limited = pc.is_valid(limit)
     seconds = pc.divide(pc.cast(parts["covered_ms"], pa.float64()), 1000.0)
@@ -248,7 +248,7 @@ def without_own(found: pa.Table) -> pa.Table:
 
 
 def own_clients(found: pa.Table) -> int:
-    """How many of Milena's own client ids are in rows of `totals`."""
+    """The number of Milena's own client ids in rows of `totals`."""
     ids = found["client_id"]
     return len(pc.unique(ids.filter(_is_own(ids))))
 
@@ -258,20 +258,20 @@ def _is_own(ids: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def span_of(found: pa.Table, width_s: int) -> Span:
-    """Of the windows in rows of `totals`, of which there are some."""
+    """The span of the windows in nonempty rows of `totals`."""
     ends = pa.chunked_array([*found["first_start"].chunks, *found["last_start"].chunks])
     return span_of_starts(ends, width_s)
 
 
 def span_of_starts(starts: pa.ChunkedArray, width_s: int) -> Span:
-    """From the first window to the end of the last, from when windows begin; there are some."""
+    """From the first start of a window to the end of the last one; not empty."""
     found = pc.min_max(starts)
     first, last = (int(found[name].as_py().timestamp()) for name in ("min", "max"))
     return Span(first, last + width_s, width_s)
 
 
 def summary(found: pa.Table) -> Summary:
-    """Of all rows of `totals`, of which there are some."""
+    """The summary of nonempty rows of `totals`."""
     throttled = found.filter(pc.greater(found["throttled"], 0))
     (first,) = usages(found.slice(0, 1))
     return Summary(
@@ -315,7 +315,7 @@ def usages(found: pa.Table) -> Iterator[ClientUsage]:
 
 
 def of_usages(found: Sequence[ClientUsage]) -> pc.Expression:
-    """Which windows `add_series` needs of these; some more may match."""
+    """Selects the windows that `add_series` needs, and perhaps some more."""
     return pc.field("client_id").isin(_ids(found))
 
 
@@ -341,7 +341,7 @@ def _add_point(points: list[Point], row: dict[str, Any]) -> None:
     limit = row["limit"]
     rate, throttle_ms = row["rate_avg"] or 0.0, row["throttle_ms_sum"] or 0.0
     point = Point(int(start.timestamp()), rate, limit, throttle_ms)
-    if points and points[-1].start_s == point.start_s:  # a limit that changed divides a window
+    if points and points[-1].start_s == point.start_s:  # a changed limit splits a window
         before = points.pop()
         point = Point(
             point.start_s,
@@ -353,7 +353,7 @@ def _add_point(points: list[Point], row: dict[str, Any]) -> None:
 
 
 def busiest(usage: ClientUsage) -> dict[int, Point]:
-    """By window: the highest rate of a broker, its limit, and the throttle time of all of them."""
+    """By window: the highest rate of a broker, its limit, and the throttle time of all brokers."""
     merged: dict[int, Point] = {}
     for point in (point for points in usage.series.values() for point in points):
         before = merged.get(point.start_s)

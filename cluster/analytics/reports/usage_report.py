@@ -1,4 +1,4 @@
-"""What a report of quotas shows on a terminal and on a page, of all that was used."""
+"""The content of a report on quotas, for a terminal and a page."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -23,26 +23,26 @@ _TERMINAL_PLOTS_MAX: Final = 6
 
 
 class UsageReport(NamedTuple):
-    """What is shown."""
+    """The content of a report."""
 
     shown: Sequence[ClientUsage]
     """The rows of the table, in their order."""
     more: int
-    """How many rows are left out."""
+    """The number of rows that are left out."""
     own_clients: int
-    """How many of Milena's own client ids are left out."""
+    """The number of Milena's own client ids that are left out."""
     page_plots: Sequence[ClientUsage]
     terminal_plots: Sequence[ClientUsage]
     more_terminal_plots: int
-    """How many clients with a limit have no plot on a terminal."""
+    """The number of clients with a limit but without a plot on the terminal."""
     summary: Summary
     span: Span
     source: str
-    """Where the windows came from."""
+    """The place of the windows."""
 
     @property
     def plotted(self) -> list[ClientUsage]:
-        """All that have plots, which their series are needed for."""
+        """All clients with plots, which need their series."""
         return list(
             {id(usage): usage for usage in (*self.page_plots, *self.terminal_plots)}.values()
         )
@@ -51,9 +51,9 @@ class UsageReport(NamedTuple):
 def usage_report(
     found: pa.Table, width_s: int, most: int, source: str, *, with_own: bool
 ) -> UsageReport:
-    """The report of the rows of `totals`, of which there are some; of its table at most so many.
+    """The report of nonempty rows of `totals`, with at most so many rows in its table.
 
-    Milena's own clients are shown if nobody else is there, too. The usages have no series yet.
+    Milena's own clients are shown only if there are no others. The usages have no series yet.
     """
     others = found if with_own else without_own(found)
     if not others.num_rows:

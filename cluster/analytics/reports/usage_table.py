@@ -10,7 +10,7 @@ from cluster.views.quantities import duration, percent, rate
 _Cell = TypeVar("_Cell")
 
 OF_LIMIT: Final = "of limit"
-"""The column that tells by its colour how near a client is to its limit."""
+"""The column whose color shows how near a client is to its limit."""
 _COLUMNS: Final = (
     ("client id", "text"),
     ("user", "text"),
@@ -37,22 +37,24 @@ _CHANGED_NOTE: Final = (
 _FULL_PERCENT: Final = 100.0
 _NEAR_PERCENT: Final = 80.0
 FULLY_LIMITED_PERCENT: Final = 99.5
-"""Of the active time; it is shown as 100."""
+"""The share of the active time that is shown as 100."""
 
 
 class UsageTable(NamedTuple):
-    """What a report shows of each of some clients."""
+    """The table of some clients."""
 
     columns: Sequence[tuple[str, str]]
     """Headings, and how a column is aligned: `text`, or empty for numbers."""
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
-    """One line each; about what is in these rows."""
+    """One line each, about these rows."""
 
 
 def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
-    """The table of these usages. The column LIMITED is there if a limit did not hold all the time
-    in which one of them was active."""
+    """The table of these usages.
+
+    It has the column LIMITED if one of them was active without a limit for some time.
+    """
     is_partial = any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
     is_changed = any(usage.limits > 1 for usage in found)
     rows = []
@@ -84,7 +86,7 @@ def _chosen(cells: Sequence[_Cell], with_limited: bool) -> list[_Cell]:
 
 
 def level(usage: ClientUsage) -> str:
-    """How near the use is to its limit: `over`, `near`, or an empty text for neither."""
+    """How near the usage is to its limit: `over`, `near`, or an empty text."""
     share = usage.percent_of_limit
     if share is None:
         return ""

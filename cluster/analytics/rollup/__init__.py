@@ -1,1 +1,1 @@
-"""The rollup: metric records of the topic, read by Spark or without it, become windows."""
+"""The rollup: metric records of the topic, read with or without Spark, become windows."""

@@ -1,6 +1,6 @@
 """Reads the topic with Spark's own connector for Kafka, the package `spark-sql-kafka-0-10`.
 
-It reads in the JVM and hands each record to Python workers: slower than `pieces.read_piece`, with
+It reads in the JVM and passes each record to Python workers: slower than `pieces.read_piece`, with
 the same sums.
 """
 
@@ -38,7 +38,7 @@ _JAAS: Final = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _SECRETS: Final = "(?i)url|jaas|password|secret|token|key"
-"""What Spark is not to show of options, such as those of the connector, in plans."""
+"""Options that Spark must not show in plans, such as those of the connector."""
 
 
 class NoConnector(UserError):
@@ -49,7 +49,6 @@ class ConnectorRunner(SparkRunner):
     """A runner that reads with the connector."""
 
     def read(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> list[PieceResult]:
-        """See Runner."""
         with in_words(self.log):
             rows = self._records(job, ranges).rdd.mapPartitions(functools.partial(_add_up, job))
             return [PieceResult.from_json(each) for each in rows.collect()]
@@ -84,15 +83,17 @@ class ConnectorRunner(SparkRunner):
                     " --source python"
                 ) from None
             raise
-        # mapInArrow would not pass records through Python's objects, but asks for pandas.
+        # mapInArrow would avoid Python objects for records, but requires pandas.
         return values.selectExpr(
             *("partition", "offset", "key", "value", "unix_millis(timestamp) AS timestamp_ms")
         )
 
 
 def java_settings(connection: Mapping[str, str]) -> dict[str, str]:
-    """Settings of librdkafka as those of Kafka's Java client. Raises NoConnector for ones that
-    have no equal there."""
+    """Settings of librdkafka as those of Kafka's Java client.
+
+    Raises NoConnector for settings without an equivalent there.
+    """
     found = {}
     for key, value in connection.items():
         if key in _JAVA_NAMES:
@@ -121,7 +122,7 @@ def java_settings(connection: Mapping[str, str]) -> dict[str, str]:
 
 
 def _add_up(job: ReadJob, records: Iterable["Row"]) -> Iterator[str]:
-    """The result of the records of one partition of Spark's, in a worker."""
+    """Add up the records of one of Spark's partitions, in a worker."""
     sums = PieceSums(job, open_store(job.output))
     for number, found in itertools.groupby(records, lambda row: int(row.partition)):
         for block in _blocks(found):

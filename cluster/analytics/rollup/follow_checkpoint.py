@@ -1,8 +1,8 @@
-"""The checkpoint directory of a rollup that follows: whose it is, and which batch was planned last.
+"""The checkpoint directory of a following rollup: its subject, and the batch planned last.
 
-`follow.json` says of which topic and version it is. Beside it, below `spark/`, Spark keeps for each
-batch a file `offsets/N` before the batch runs, and `commits/N` after it.
-Source: org.apache.spark.sql.execution.streaming.runtime.OffsetSeqLog (Spark 4.3).
+`follow.json` has its topic and version. Beside it, below `spark/`, Spark keeps for each batch a
+file `offsets/N` before the batch runs, and `commits/N` after it. Source:
+org.apache.spark.sql.execution.streaming.runtime.OffsetSeqLog (Spark 4.3).
 """
 
 import contextlib
@@ -26,14 +26,14 @@ class BadCheckpoint(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a checkpoint is about."""
+    """The topic, output and version of a checkpoint."""
 
     topic: str
     topic_id: str | None
     schema: str
-    """Of the rows that the source hands to Spark."""
+    """The schema of the rows that the source passes to Spark."""
     cluster_id: str | None = None
-    """None if the cluster does not tell, or a version that did not note it has written this."""
+    """None if the cluster has none, or if an earlier version wrote this."""
 
 
 class FollowCheckpoint:
@@ -42,10 +42,10 @@ class FollowCheckpoint:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.spark = directory / _SPARK
-        """To be given to Spark as its checkpoint location."""
+        """Spark's checkpoint location."""
 
     def subject(self) -> Subject | None:
-        """What it is about; None if there is no checkpoint. Raises BadCheckpoint, OSError."""
+        """Its subject; None without a checkpoint. Raises BadCheckpoint, OSError."""
         found = self._description()
         if found is None:
             return None
@@ -72,7 +72,8 @@ class FollowCheckpoint:
         draft.replace(self._directory / _DESCRIPTION)
 
     def check(self) -> None:
-        """Raises BadCheckpoint if Spark would not go on with it, although `subject` did; OSError.
+        """Raise BadCheckpoint if Spark would not continue with it although `subject` succeeded;
+        OSError.
 
         After a power failure the newest files may be empty or cut.
         """
@@ -82,12 +83,12 @@ class FollowCheckpoint:
             (self.spark / "metadata", "", "id"),
             *((path, "v1", None) for path in newest),
         ]:
-            with contextlib.suppress(FileNotFoundError):  # Spark makes another
+            with contextlib.suppress(FileNotFoundError):  # Spark writes another
                 if not _is_whole(path.read_text(), head, key):
                     raise BadCheckpoint(f"{path.relative_to(self._directory)} is damaged")
 
     def last_batch(self) -> int | None:
-        """The number of the batch that was planned last; None if there is none. OSError."""
+        """The number of the batch planned last; None without one. Raises OSError."""
         numbers = [int(path.name) for path in (self.spark / "offsets").glob("*") if _is_batch(path)]
         return max(numbers, default=None)
 
@@ -96,7 +97,7 @@ class FollowCheckpoint:
         return (self.spark / "commits" / str(batch)).exists()
 
     def start_of(self, batch: int) -> dict[int, int]:
-        """Where a batch begins. Raises BadCheckpoint, OSError."""
+        """The begin of a batch. Raises BadCheckpoint, OSError."""
         if batch > 0:
             return self.end_of(batch - 1)
         found = self._description() or {}
@@ -106,7 +107,7 @@ class FollowCheckpoint:
             raise BadCheckpoint(f"{_DESCRIPTION}: {problem}") from None
 
     def end_of(self, batch: int) -> dict[int, int]:
-        """Where a planned batch ends. Raises BadCheckpoint, OSError."""
+        """The end of a planned batch. Raises BadCheckpoint, OSError."""
         path = self.spark / "offsets" / str(batch)
         try:
             return _end_in(path.read_text())
@@ -134,7 +135,7 @@ class FollowCheckpoint:
 
 
 def _is_whole(text: str, head: str, key: str | None) -> bool:
-    """Whether a file of Spark's is a line of JSON with such a key, after such a first line."""
+    """Whether one of Spark's files has this first line, and then a line of JSON with this key."""
     first, _, rest = text.rpartition("\n")
     try:
         found = json.loads(rest)
@@ -148,7 +149,9 @@ def _is_batch(path: Path) -> bool:
 
 
 def _end_in(text: str) -> dict[int, int]:
-    """The offsets of the only source in a file of Spark's offset log. ValueError, IndexError."""
+    """The offsets of the only source in a file of Spark's offset log. Raises ValueError,
+    IndexError.
+    """
     version, _, offsets = text.split("\n")[:3]
     if version != "v1":
         raise ValueError(f"version {version}")

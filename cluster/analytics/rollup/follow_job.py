@@ -1,8 +1,8 @@
 """A rollup that follows the topic: a stream of Spark whose batches are added to the windows.
 
-Spark plans each batch and lets executors read it (`kafka_stream.py`), who write deltas; here they
-are made to count (`follow_output.py`). Between batches executors merge an hour that is over. So
-no series passes through this process, and a batch costs as much late in an hour as early.
+Spark plans each batch and lets executors read it (`kafka_stream.py`), which write deltas; here they
+are added to the windows (`follow_output.py`). Between batches executors merge closed hours. So no
+series passes through this process, and a batch costs the same throughout an hour.
 """
 
 import contextlib
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 1
-"""How often the stream is asked whether it still runs."""
+"""How often to check that the stream still runs."""
 _KEPT_BATCHES: Final = "10"
-"""Of so many batches Spark keeps the files in the checkpoint."""
+"""The number of batches whose files Spark keeps in the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +63,26 @@ class FollowOptions:
     interval_s: float
     """From the start of a batch to the start of the next; a longer batch delays it."""
     most: int
-    """Records of a batch."""
+    """The maximum of records in a batch."""
     watermark: timedelta
     """Windows that began longer than this before the newest one are closed."""
     until_end: bool = False
-    """End where the topic ends now."""
+    """Whether to stop at the current end of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What is told after each batch."""
+    """The figures of one batch."""
 
     batch: Batch
     merged: Merged | None
-    """What was merged after it."""
+    """What was merged after the batch."""
     seconds: float
-    """Since the one before was done; of the first, since Spark was there."""
+    """The time since the previous batch; for the first one since Spark was ready."""
     work_seconds: float
-    """Of these, reading, adding and merging it."""
+    """The part of it for reading, adding and merging."""
     behind: int | None = None
-    """Records in the topic that are not in the windows; None if no broker says."""
+    """Records in the topic that are not in the windows; None if no broker answers."""
 
 
 def follow(
@@ -93,7 +93,7 @@ def follow(
     start_spark: StartSpark,
     prepare: Callable[[], None] = check_pyspark,
 ) -> None:
-    """Add what comes to the windows until `is_over()`, and then merge it all. Raises UserError.
+    """Add new records to the windows until `is_over()`, then merge everything. Raises UserError.
 
     For `prepare` see `roll_up`.
     """
@@ -120,7 +120,7 @@ def follow(
             except UserError:
                 if stream.problem is not None or not is_over():
                     raise
-                # Ctrl-C in a terminal has ended Spark too, where spark-submit started this process.
+                # If spark-submit started this process, Ctrl-C in a terminal has also ended Spark.
                 merging = LocalRunner()
             if directory.manifest.deltas:
                 with phase("Merging what is left into the windows"):
@@ -148,11 +148,11 @@ def _prepare(
 
 
 class Closed(Exception):
-    """A batch came when the stream had been ended: the next start has it again."""
+    """A batch came after the stream was ended: the next start repeats it."""
 
 
 class _Stream:
-    """What Spark calls with each batch, in a thread of its own."""
+    """The callback for Spark's batches, which runs in a thread of its own."""
 
     def __init__(
         self,
@@ -180,17 +180,17 @@ class _Stream:
         self._is_closed = False
 
     def take(self, rows: "DataFrame", number: int) -> None:
-        """Add a batch to the windows. Raises whatever ends the stream."""
+        """Add a batch to the windows. Every exception ends the stream."""
         with self._taking:
             if self._is_closed:
                 raise Closed
             self._take(rows, number)
 
     def close(self) -> None:
-        """Wait until no batch is being added, and let none be added any more.
+        """Wait until no batch is being added, and refuse further ones.
 
-        The thread in which Spark calls outlives a JVM that was killed: without this it would write
-        when the directory is no longer locked, or while Python ends, which aborts the process.
+        Spark's calling thread outlives a killed JVM: without this it would write after the
+        directory is unlocked, or while Python exits, which aborts the process.
         """
         with self._taking:
             self._is_closed = True
@@ -225,7 +225,7 @@ class _Stream:
             raise
 
     def _forget(self) -> None:
-        """At first and once a day: remove what is not kept."""
+        """Remove expired windows, at first and then once a day."""
         newest_s = self._directory.manifest.newest_s
         today = None if newest_s is None else newest_s // 86400
         if today != self._day and not self._followed.is_merging:

@@ -1,8 +1,8 @@
-"""Takes the batches of a stream into the windows, each once, whatever was killed in between.
+"""Adds the batches of a stream to the windows, each exactly once whatever is killed in between.
 
 Spark plans a batch in the checkpoint, then it is added to the windows, then Spark commits it. The
-manifest of the windows says how far they are, so a batch that Spark runs again after a kill is left
-out if it is there, and read again if it is not.
+manifest of the windows has their position, so a batch that Spark repeats after a kill is skipped if
+the windows have it, and read again otherwise.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,37 +27,36 @@ from cluster.analytics.windows.merge import HourTask, MergeResult
 from cluster.model.clocks import MonotonicMs
 
 LATE_MS: Final = 10 * 60_000
-"""Late records of hours that are merged wait so long at most, so that an hour is not written again
-for each."""
+"""How long late records of merged hours may wait, so that an hour is not rewritten for each."""
 _WIDTH: Final = timedelta(seconds=WIDTHS_S[NARROWEST])
 
 
 class BatchMismatch(Exception):
-    """A batch begins elsewhere than the windows end."""
+    """A batch does not begin where the windows end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of one batch of the stream."""
+    """The result of one batch of the stream."""
 
     number: int
     offsets: int
-    """How many offsets it spans: at least as many as it has records."""
+    """The number of offsets, which is at least the number of records."""
     result: PieceResult | None
     """None if the windows had it already."""
     reached: dict[int, int]
     closed: int
-    """So many spans of the narrowest width were closed by this batch."""
+    """The number of spans of the narrowest width that this batch closed."""
     closed_until: datetime | None
-    """Where the last of these ends: records of before count as late."""
+    """The end of the last of these; earlier records count as late."""
 
 
 def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool:
-    """Make the checkpoint one with which the stream goes on from `held`, where the windows end.
+    """Make the checkpoint continue from `held`, where the windows end.
 
-    Returns whether it was, or had no batch; otherwise its batches are forgotten, because a rollup
-    has worked without it or the topic is another one. Raises BadCheckpoint if it is about something
-    else, and OSError.
+    Returns whether it did or had no batch. Otherwise its batches are forgotten, because a rollup
+    has worked without it or the topic is another one. Raises BadCheckpoint if it has another
+    subject, and OSError.
     """
     found = checkpoint.subject()
     if found is not None:
@@ -86,7 +85,7 @@ class _Merging:
 
     tasks: list[HourTask]
     results: list[MergeResult] = field(default_factory=list)
-    """Of the first of the tasks."""
+    """The results of the first tasks."""
 
 
 class FollowedOutput:
@@ -100,8 +99,9 @@ class FollowedOutput:
         now_ms: MonotonicMs,
         watermark: timedelta = LATE_AFTER,
     ) -> None:
-        """`start` is where the windows end. Windows that began longer than the watermark before
-        the newest one are closed."""
+        """`start` is the end of the windows. Windows that began longer than the watermark before
+        the newest one are closed.
+        """
         self._directory = directory
         self._checkpoint = checkpoint
         self._start = start
@@ -114,7 +114,7 @@ class FollowedOutput:
     def take(self, number: int, read: Callable[[], Sequence[PieceResult]]) -> Batch:
         """Add a planned batch, which `read` reads, unless the windows have it.
 
-        Raises OutOfStep, BadCheckpoint, UnusableDirectory, OSError.
+        Raises BatchMismatch, BadCheckpoint, UnusableDirectory, OSError.
         """
         begin, end = self._checkpoint.start_of(number), self._checkpoint.end_of(number)
         result = None
@@ -139,14 +139,14 @@ class FollowedOutput:
 
     @property
     def is_merging(self) -> bool:
-        """Whether a part of an hour has been merged, and the rest is to come."""
+        """Whether an hour is merged in part."""
         return self._merging is not None
 
     def merge_some(self, run: RunMerges, units: int, now_ms: MonotonicMs) -> Merged | None:
-        """Merge at most so many units of an hour that is closed, if there is one; an hour with late
-        records every LATE_MS at most. Returns what became visible, once all of the hour is done.
+        """Merge at most `most` units of a closed hour, if there is one.
 
-        Raises UnusableDirectory, and what `run` does.
+        An hour with late records is merged at most every LATE_MS. Returns what became visible once
+        the whole hour is done. Raises UnusableDirectory, and what `run` raises.
         """
         if self._merging is None:
             due = self._directory.merges(watermark=self._watermark, with_late=False)
@@ -164,7 +164,7 @@ class FollowedOutput:
         return self._directory.merged([*tasks, *days], [*results, *run(days)])
 
     def _late(self, now_ms: MonotonicMs) -> list[HourTask]:
-        """Of the hours that were due when LATE_MS had passed the next one that still is."""
+        """The next hour, of those due when LATE_MS had passed, that still is."""
         if not self._late_hours and now_ms - self._late_since_ms < LATE_MS:
             return []
         due = self._directory.merges(watermark=self._watermark)

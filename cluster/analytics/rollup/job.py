@@ -1,4 +1,4 @@
-"""One rollup from topic to files: fix offsets, add up what is new, merge it into the windows."""
+"""One rollup from topic to files: fix offsets, add up new records, merge them into the windows."""
 
 import contextlib
 from collections import Counter
@@ -63,17 +63,17 @@ class RollupOptions:
     output: str
     """A local path or a URI (`store.open_store`)."""
     log: Path | None
-    """The file to which Spark's output is appended; None if Spark itself knows."""
+    """The file to which Spark's output is appended; None if Spark has its own."""
     master: str | None
-    """None for that of spark-submit."""
+    """None for the master of spark-submit."""
     engine: str = AUTO
-    """Of `engines.ENGINES`."""
+    """One of `engines.ENGINES`."""
     source: str = PYTHON
-    """What Spark reads with, of `offset_ranges.SOURCES`."""
+    """What Spark reads with, one of `offset_ranges.SOURCES`."""
     full: bool = False
-    """Read all that the topic holds, and not only what is new."""
+    """Whether to read everything in the topic rather than new records only."""
     retain: Mapping[str, timedelta] = field(default_factory=dict)
-    """By width: remove windows of days that ended so long ago. Others are kept."""
+    """The age, by width, after which days of windows are removed; other widths are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +82,29 @@ class RollupSummary:
 
     partitions: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Metric records by kind; `pieces.OTHER` are of kinds without windows."""
+    """Metric records by kind; `pieces.OTHER` stands for kinds without windows."""
     rejected: Mapping[str, int] = field(default_factory=dict)
-    """Values that are no metric records, by reason."""
+    """Values that are not metric records, by reason."""
     lost: int = 0
-    """Records that retention removed after the last run, before this one read them."""
+    """Records that retention removed between the last run and this one."""
     late: int = 0
-    """Of the metric records: added to windows that an earlier run had passed by a minute."""
+    """Metric records that were added to windows which an earlier run had passed by a minute."""
     windows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Windows in the files that were written, by kind of record and width."""
+    """Windows in the written files, by kind of record and width."""
     first_window: datetime | None = None
     last_window: datetime | None = None
     engine: str = LOCAL
-    """What did the work: LOCAL or SPARK."""
+    """LOCAL or SPARK."""
     cluster_id: str | None = None
-    """None if the cluster does not tell."""
+    """None if the cluster has none."""
     is_other_topic: bool = False
-    """The topic was deleted and made again since the last run."""
+    """Whether the topic was recreated since the last run."""
     removed_files: int = 0
     """Files that `retain` no longer keeps."""
 
     @property
     def records(self) -> int:
-        """How many records were read."""
+        """The number of records read."""
         return sum(self.counts.values()) + sum(self.rejected.values())
 
 
@@ -114,9 +114,9 @@ def roll_up(
     start_spark: StartSpark,
     prepare: Callable[[], None] = check_pyspark,
 ) -> RollupSummary:
-    """Add what is new in the topic to the windows. Starts Spark only for much.
+    """Add new records of the topic to the windows. Starts Spark only for many.
 
-    `prepare` makes sure before that there is what Spark needs on this machine. Raises UserError.
+    `prepare` first checks that this machine has what Spark needs. Raises UserError.
     """
     with phase(f"Looking at topic {options.topic}"):
         topic = read_topic(options)
@@ -131,7 +131,7 @@ def roll_up(
 
 
 def read_topic(options: RollupOptions) -> TopicRanges:
-    """What the topic holds now. Raises UserError if there is none."""
+    """The current content of the topic. Raises UserError if it does not exist."""
     try:
         topic = topic_state(options.connection, options.topic)
     except KafkaException as problem:
@@ -142,7 +142,7 @@ def read_topic(options: RollupOptions) -> TopicRanges:
 
 
 def _until_when(topic: str) -> str:
-    """What to do about a topic that brokers make."""
+    """What to do about a missing topic, which brokers create."""
     if topic != METRICS_TOPIC:
         return ""
     return (
@@ -153,9 +153,9 @@ def _until_when(topic: str) -> str:
 
 @contextlib.contextmanager
 def opened(place: str) -> Iterator[WindowDirectory]:
-    """The windows in a place, which no other process may write to within the block.
+    """The windows in a place, locked against other processes within the block.
 
-    Raises UserError, also for what goes wrong with their files within the block.
+    Raises UserError, also for errors of their files within the block.
     """
     try:
         store = open_store(place)
@@ -177,8 +177,11 @@ def choose(
     *,
     is_empty_allowed: bool = False,
 ) -> RunPlan:
-    """What a run has to read. Raises UserError if the windows are of another topic or cluster, or
-    if there have never been any records."""
+    """The plan of a run.
+
+    Raises UserError if the windows are of another topic or cluster, or if there have never been any
+    records.
+    """
     progress = directory.manifest.progress
     output = directory.store.shown()
     if progress is not None and progress.topic != topic.name:
@@ -199,22 +202,22 @@ def choose(
 
 
 def is_whole(directory: WindowDirectory, options: RollupOptions) -> bool:
-    """Whether a run computes windows anew: asked for, or nobody knows up to where they go."""
+    """Whether a run computes all windows: on request, or if their position is unknown."""
     return options.full or holds_unknown(directory)
 
 
 def holds_unknown(directory: WindowDirectory) -> bool:
-    """Whether there are windows of a version that did not keep its progress with them."""
+    """Whether there are windows of a version that did not store its position."""
     return directory.manifest.progress is None and bool(directory.manifest.days)
 
 
 def forget(directory: WindowDirectory, options: RollupOptions) -> int:
-    """Remove what the options do not retain. Returns how many files went."""
+    """Remove what the options do not retain. Returns the number of files removed."""
     return directory.forget(options.retain, datetime.now(UTC).date()) if options.retain else 0
 
 
 class SparkStart(NamedTuple):
-    """How Spark is started for a run, if it is needed."""
+    """How to start Spark for a run, if it is needed."""
 
     options: RollupOptions
     topic: TopicRanges
@@ -260,7 +263,7 @@ class _Run:
         self._runner: Runner = LocalRunner()
 
     def work(self, spark: SparkStart, running: contextlib.ExitStack) -> None:
-        """Do all that there is to do; Spark, if it is needed, runs until `running` ends."""
+        """Do all the work; Spark, if it is needed, runs until `running` ends."""
         waiting = sum(delta.rows for delta in self._directory.manifest.deltas)
         if not self._chosen.ranges and not waiting:
             return
@@ -274,7 +277,7 @@ class _Run:
         self._merge()
 
     def _read(self) -> None:
-        """Read what was chosen part by part, each of which is kept when it is done."""
+        """Read the plan in parts, and keep each part when it is done."""
         if not self._chosen.ranges:
             return
         if is_whole(self._directory, self._options):
@@ -289,17 +292,17 @@ class _Run:
             self._note(results)
 
     def _merge(self) -> None:
-        """Let all that was added be in the windows that any reader sees."""
+        """Make everything that was added visible to all readers."""
         if self._directory.manifest.deltas:
             with self._phase("Merging them into the windows"):
                 for merged in self._directory.merge(self._carry_out, everything=True):
                     self._note_merged(merged)
 
     def _read_anew(self) -> None:
-        """Read all that the topic holds, and keep of each window the version of more records."""
+        """Read everything in the topic; of each window keep the version made from more records."""
         results: list[PieceResult] = []
         progress = self._chosen.start
-        job = self._job(None)  # what is read again is not late
+        job = self._job(None)  # repeated records are not late
         for ranges, reached in slices(self._chosen, SLICE_RECORDS[self.summary.engine]):
             with self._phase(f"Rolling up {records_in(ranges):,} records"):
                 results += self._runner.read(job, ranges)

@@ -24,22 +24,23 @@ from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicRanges
 from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000
-"""How many values are parsed at once: enough to make the parser's start-up cost vanish."""
+"""Values parsed at once: enough to make the parser's start-up cost negligible."""
 BLOCK_BYTES: Final = 32 << 20
-"""A block with so many bytes of values is parsed although it has fewer."""
+"""A block with this many bytes of values is parsed even if it has fewer values."""
 STALL_S: Final = 30.0
-"""Reading fails after so long without progress; an election of a leader is much shorter."""
+"""Reading fails after this long without progress; an election of a leader is much shorter."""
 
 _ANSWER_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.2
 _AT_ONCE: Final = 500
-"""So few messages that none of them is there for a garbage collection, a fifth of reading."""
+"""So few messages that none of them survives until a garbage collection, which would take a fifth
+of the time."""
 _AT_FIRST: Final = 16
-"""Until it is known how large they are."""
+"""Used until their size is known."""
 _TAKEN_BYTES: Final = 4 << 20
-"""So many messages are taken at once that they come to this, if they are as large as the last."""
+"""Messages are taken in numbers that amount to this size, if they are as large as the last ones."""
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""Of a topic of a cluster that does not know ids."""
+"""The id of a topic in a cluster without ids."""
 _TRANSIENT: Final = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -50,7 +51,7 @@ _TRANSIENT: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,  # of the group that is named and never joined
+        KafkaError.GROUP_AUTHORIZATION_FAILED,  # for the group that is named and never joined
     }
 )
 
@@ -61,7 +62,7 @@ class Block(NamedTuple):
     values: list[bytes | None]
     keys: list[bytes | None]
     timestamps_ms: list[int]
-    """As Kafka has them; -1 without one."""
+    """Kafka's timestamps; -1 without one."""
     offsets: list[int]
 
 
@@ -74,7 +75,7 @@ class RecordsLost(Exception):
 
 
 def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange, ...]:
-    """The range of offsets that each partition holds now. Empty if the topic does not exist.
+    """The current range of offsets of each partition. Empty if the topic does not exist.
 
     Raises KafkaException.
     """
@@ -84,7 +85,7 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
 
 
 def topic_state(connection: Mapping[str, str], topic: str) -> TopicRanges:
-    """What a topic holds now, and where. Raises KafkaException."""
+    """The current content of a topic, and its place. Raises KafkaException."""
     with open_consumer(connection) as consumer:
         found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S)
         ranges = _ranges(consumer, found, topic)
@@ -108,20 +109,20 @@ def _ranges(consumer: Consumer, found: ClusterMetadata, topic: str) -> tuple[Off
 
 
 def topic_id(connection: Mapping[str, str], topic: str) -> str | None:
-    """What tells a topic from one of the same name that was deleted; None if nobody says."""
+    """The id that distinguishes a topic from a deleted one of the same name; None if unknown."""
     admin = AdminClient({"log_level": 0, **connection})
     asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_TIMEOUT_S)
     try:
         found = str(asked[topic].result(_ANSWER_TIMEOUT_S).topic_id)
     except (KafkaException, TimeoutError):
-        return None  # offsets tell most of it
+        return None  # offsets show most of it
     return None if found == _NO_ID else found
 
 
 def read_range(
     connection: Mapping[str, str], topic: str, wanted: OffsetRange, *, fail_on_data_loss: bool
 ) -> Iterator[Block | int]:
-    """The records of a range in blocks; in between, as a number, how many records were lost.
+    """The records of a range in blocks; an integer in between is a number of lost records.
 
     Raises RecordsLost for these with `fail_on_data_loss`, ReadFailed after STALL_S without
     progress, and KafkaException.
@@ -152,13 +153,13 @@ def read_range(
 def _blocks(consumer: Consumer, wanted: OffsetRange, position: int) -> Iterator[tuple[Block, int]]:
     """Records from a position to the range's end in blocks, and after each the next position.
 
-    The last block may be empty: a range may end, or consist of, offsets without a record.
+    The last block may be empty: a range may end with, or consist of, offsets without a record.
     """
     filling = _Filling(wanted, position)
     deadline = time.monotonic() + STALL_S
     while filling.position < wanted.end:
         before = filling.position
-        # What has arrived, without a wait for more: so the client's queue bounds what is taken.
+        # Takes only what has arrived, so that the client's queue bounds the messages.
         messages = consumer.consume(filling.room(), 0) or consumer.consume(1, _POLL_S)
         filling.take_all(messages)
         if filling.position > before:
@@ -174,7 +175,7 @@ def _blocks(consumer: Consumer, wanted: OffsetRange, position: int) -> Iterator[
 
 
 class _Filling:
-    """A block that fills up, from messages of one range."""
+    """A block that is being filled from messages of one range."""
 
     def __init__(self, wanted: OffsetRange, position: int) -> None:
         self.position = position
@@ -185,7 +186,7 @@ class _Filling:
         self._at_once = _AT_FIRST
 
     def room(self) -> int:
-        """How many messages to ask for."""
+        """The number of messages to ask for."""
         return min(self._at_once, BLOCK_RECORDS - len(self.block.values))
 
     def is_full(self) -> bool:
@@ -196,7 +197,7 @@ class _Filling:
         self._bytes = 0
 
     def take_all(self, messages: Sequence[Message]) -> None:
-        """Add the records of messages; handle errors among them. See `_after_error`."""
+        """Add the records of messages; errors among them are handled by `_after_error`."""
         had = self._bytes
         if not self._take_gapless(messages):
             for message in messages:
@@ -206,7 +207,7 @@ class _Filling:
             self._at_once = max(1, min(_AT_ONCE, 2 * self._at_once, _TAKEN_BYTES // size))
 
     def _take_gapless(self, messages: Sequence[Message]) -> bool:
-        """Add messages at once that are records without a gap within the range, as most are."""
+        """Add messages together if all are records without a gap within the range, as most are."""
         if not messages or any(message.error() is not None for message in messages):
             return False
         first, last = messages[0].offset() or 0, messages[-1].offset() or 0
@@ -239,9 +240,9 @@ class _Filling:
 
 
 def _after_error(error: KafkaError, offset: int, position: int, wanted: OffsetRange) -> int:
-    """The next position after an event. Raises RecordsLost, and KafkaException if it stays."""
+    """The position after an event. Raises RecordsLost, and KafkaException for lasting errors."""
     if error.code() == KafkaError._PARTITION_EOF:
-        # Markers or compaction may leave the end without a record of its own.
+        # Markers or compaction may leave the end without a record.
         return wanted.end if offset >= wanted.end else position
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise RecordsLost(f"partition {wanted.partition} no longer has offset {position}")
@@ -261,14 +262,14 @@ def open_consumer(connection: Mapping[str, str]) -> Iterator[Consumer]:
     with deferred_interrupt():
         consumer = Consumer(
             {
-                "group.id": "milena-rollup",  # asked for by the library, never joined
+                "group.id": "milena-rollup",  # required by the library, never joined
                 "client.id": "milena-rollup",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,  # the default 500 holds back the end of every range
+                "fetch.wait.max.ms": 20,  # the default of 500 delays the end of every range
                 "fetch.queue.backoff.ms": 5,
-                "queued.max.messages.kbytes": 16_384,  # of each task; two blocks ahead are enough
+                "queued.max.messages.kbytes": 16_384,  # for each task; two blocks ahead are enough
                 "log_level": 0,
                 **connection,
             }

@@ -1,8 +1,8 @@
-"""A stream of Spark over a topic of metric records, whose batches are read as `pieces.py` does.
+"""A Spark stream over a topic of metric records, whose batches are read like `pieces.py`.
 
 A row of a batch is the result of one of its tasks (`PieceResult`, as JSON): the records themselves
-go into deltas, which the tasks write.
-Source: pyspark.sql.datasource, pyspark.sql.streaming.datasource (Spark 4.2).
+go into deltas, which the tasks write. Source: pyspark.sql.datasource,
+pyspark.sql.streaming.datasource (Spark 4.2).
 """
 
 import time
@@ -38,43 +38,44 @@ from cluster.analytics.windows.store import open_store
 SHORT_NAME: Final = "milena-rollup"
 ROWS: Final = "result string"
 ANSWER_S: Final = 60.0
-"""A stream ends if no broker has told the topic's end for so long; an election is much shorter."""
+"""A stream ends if no broker has reported the topic's end for this long; an election is much
+shorter."""
 GONE_S: Final = 10.0
-"""A stream ends if brokers have not known the topic for so long: one that has just started may not.
-"""
+"""A stream ends if brokers have not known the topic for this long: one that has just started may
+not."""
 _SMALLEST_TASK: Final = 10_000
 
 
 class TopicGone(Exception):
-    """The topic was deleted, or deleted and made again; the message says so."""
+    """The topic was deleted or recreated; the message says so."""
 
 
 class NoAnswer(Exception):
-    """No broker has told for ANSWER_S where the topic ends."""
+    """No broker has reported the topic's end for ANSWER_S."""
 
 
 class StreamJob(NamedTuple):
-    """What a stream reads, and where it writes."""
+    """The input and output of a stream."""
 
     connection: Mapping[str, str]
-    """Settings of the Kafka client. They may hold a password."""
+    """Settings of the Kafka client. They may contain a password."""
     topic: str
     topic_id: str | None
-    """None if the cluster knows no ids."""
+    """None if the cluster has no ids."""
     output: str
-    """The place of the windows. The planner, on the driver's machine, sees there before each batch
-    which are closed."""
+    """The place of the windows. Before each batch the planner, on the driver's machine, reads there
+    which windows are closed."""
     start: Offsets
-    """At which the first batch begins."""
+    """The begin of the first batch."""
     most: int
-    """Records of a batch."""
+    """The maximum of records in a batch."""
     watermark: timedelta
     tasks: int
-    """Into how many a large batch is cut."""
+    """The number of tasks of a large batch."""
 
 
 class BatchPartition(InputPartition):
-    """What one task reads. Pickled."""
+    """The input of one task. Pickled."""
 
     def __init__(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> None:
         super().__init__(None)
@@ -83,7 +84,7 @@ class BatchPartition(InputPartition):
 
 
 class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Made in a planner process, pickled into each task: holds plain values only."""
+    """Created in a planner process and pickled into each task, so it holds plain values only."""
 
     def __init__(self, job: StreamJob) -> None:
         self._job = job
@@ -93,24 +94,24 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._missing_since: float | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """Where the first batch begins; not asked when Spark goes on with a checkpoint."""
+        """The begin of the first batch; not called when Spark continues from a checkpoint."""
         return to_json(self._job.start)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """How many records a batch has at most."""
+        """The maximum of records in a batch."""
         return ReadMaxRows(self._job.most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix where the stream ends. Raises KafkaException."""
+        """Fix the end of the stream. Raises KafkaException."""
         self._ends = self._present_ends()
         self._is_bounded = True
 
     def reportLatestOffset(self) -> dict[str, int] | None:
-        """Where the topic ended when it was last asked."""
+        """The end of the topic when it was last asked for."""
         return None if self._ends is None else to_json(self._ends)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where the next batch ends: never before `start`, and there if nobody answers for now.
+        """The end of the next batch: never before `start`, and there if nobody answers for now.
 
         Raises TopicGone, NoAnswer.
         """
@@ -150,7 +151,7 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
         """The result of one task, in a worker."""
-        assert isinstance(partition, BatchPartition)  # what partitions() made
+        assert isinstance(partition, BatchPartition)  # made by partitions()
         yield (read_pieces(partition.job, partition.ranges).as_json(),)
 
     def _present_ends(self) -> dict[int, int]:
@@ -164,7 +165,7 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {each.partition: each.end for each in ranges}
 
     def _wait_for_answer(self, problem: KafkaException) -> None:
-        """Raises NoAnswer if this has gone on for too long."""
+        """Raises NoAnswer if this has lasted too long."""
         now = time.monotonic()
         self._unanswered_since = self._unanswered_since or now
         if now - self._unanswered_since >= ANSWER_S:
@@ -181,8 +182,11 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def stream_source(job: StreamJob) -> type[DataSource]:
-    """The data source of a stream. Its class is sent by value, and what it reads with it: in
-    options, a password would be in Spark's plans."""
+    """The data source of a stream.
+
+    Its class is sent by value together with its input: a password in options would be in Spark's
+    plans.
+    """
 
     class StreamSource(DataSource):
         @classmethod

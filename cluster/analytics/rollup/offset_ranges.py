@@ -1,4 +1,4 @@
-"""The offset ranges that one rollup reads: fixed at its start, cut so that all cores have work.
+"""The offset ranges of one rollup: fixed at its start, and cut so that all cores have work.
 
 Pure.
 """
@@ -22,21 +22,21 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets it spans: at least as many as there are records."""
+        """The number of offsets, which is at least the number of records."""
         return self.end - self.start
 
 
 class TopicRanges(NamedTuple):
-    """What a topic holds now."""
+    """The current content of a topic."""
 
     name: str
     topic_id: str | None
     ranges: tuple[OffsetRange, ...]
-    """Of every partition, empty ones included; none if there is no such topic."""
+    """For every partition, including empty ones; none if the topic does not exist."""
     cluster_id: str | None = None
-    """What tells a cluster from others; None if it does not say."""
+    """Identifies the cluster; None if it has no id."""
     hosts: tuple[str, ...] = ()
-    """Under which its brokers are to be reached, as they say."""
+    """The host names that its brokers advertise."""
 
 
 def split(
@@ -44,7 +44,7 @@ def split(
 ) -> tuple[OffsetRange, ...]:
     """The same offsets in at least `parts` ranges, unless these would be below `smallest` offsets.
 
-    Empty ranges are left out.
+    Without empty ranges.
     """
     filled = [each for each in ranges if each.size > 0]
     size = max(smallest, -(-sum(each.size for each in filled) // max(1, parts)))
@@ -60,8 +60,9 @@ def _cut(whole: OffsetRange, size: int) -> Iterable[OffsetRange]:
 def grouped(
     ranges: Iterable[OffsetRange], tasks: int, smallest: int
 ) -> list[tuple[OffsetRange, ...]]:
-    """The same offsets in the same order, cut into groups of the same size but for the last: at
-    most `tasks`, each of `smallest` offsets at least. Empty ranges are left out.
+    """The same offsets in the same order, cut into groups of equal size except for the last.
+
+    There are at most `tasks`, each of at least `smallest` offsets. Without empty ranges.
     """
     filled = [each for each in ranges if each.size > 0]
     size = max(smallest, -(-sum(each.size for each in filled) // max(1, tasks)))

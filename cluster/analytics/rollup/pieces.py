@@ -25,29 +25,29 @@ from cluster.analytics.windows.window_sums import Sums, added_up, first_sums, jo
 from cluster.runtime.clock import SystemClock
 
 OTHER: Final = "other"
-"""Under which metric records of kinds without windows are counted."""
+"""The name under which metric records of kinds without windows are counted."""
 DELTA_ROWS: Final = 100_000
-"""Sums are written once there are so many: this bounds the memory of a task."""
+"""Sums are written once there are this many rows: this bounds the memory of a task."""
 DELTA_BYTES: Final = 128 << 20
-"""Or once they take so much memory: names may be long."""
+"""The same for their bytes, since names may be long."""
 ASIDE_MOST: Final = 1_000
-"""Of what one task reads at most so many rejected values, and as many late ones, are put aside."""
+"""The most rejected values, and the most late ones, that one task puts aside."""
 _SHOWN_BYTES: Final = 1024
-"""So much of a value that is put aside is kept."""
+"""The bytes that are kept of a value put aside."""
 
 
 class ReadJob(NamedTuple):
     """What all pieces have in common."""
 
     connection: Mapping[str, str]
-    """Settings of the Kafka client. They may hold a password."""
+    """Settings of the Kafka client. They may contain a password."""
     topic: str
     output: str
     """The place of the windows (`store.open_store`)."""
     change: int
-    """The change of the directory that the deltas are for."""
+    """The change of the directory that the deltas belong to."""
     late_before_s: int | None
-    """Records whose interval began before are late; None if none are."""
+    """Records whose interval began earlier are late; None if none are."""
 
 
 def read_pieces(job: ReadJob, pieces: Iterable[OffsetRange]) -> PieceResult:
@@ -74,7 +74,7 @@ class PieceSums:
     def __init__(self, job: ReadJob, store: Store) -> None:
         self._job = job
         self._store = store
-        # Other pieces of the change, and another attempt of this one, have other names.
+        # Other pieces of the change, and other attempts of this one, use other names.
         self._name = token_hex(8)
         self._deltas: list[DeltaFile] = []
         self._counts: Counter[str] = Counter()
@@ -93,8 +93,11 @@ class PieceSums:
         self._lost += count
 
     def add(self, partition: int, block: Block) -> None:
-        """Add a block's records. What cannot be added is rejected; the rest of the block is in the
-        windows. Raises UnusableDirectory."""
+        """Add a block's records.
+
+        Records that cannot be added are rejected; the rest of the block is added. Raises
+        UnusableDirectory.
+        """
         try:
             found = checked(
                 Values(block.values, block.keys, block.timestamps_ms), self._clock.wall_ms()
@@ -119,7 +122,7 @@ class PieceSums:
             self._gather()
 
     def _add_in_halves(self, partition: int, block: Block, problem: Exception) -> None:
-        """Find the records because of which a block cannot be added, and leave them out."""
+        """Find the records because of which a block cannot be added, and reject them."""
         count = len(block.values)
         if count == 1:
             why = str(problem).partition("\n")[0]
@@ -138,7 +141,7 @@ class PieceSums:
         self._rejected_left -= min(self._rejected_left, len(rejected))
 
     def done(self) -> PieceResult:
-        """What became of the records, once all blocks are added. Raises UnusableDirectory."""
+        """The result, once all blocks are added. Raises UnusableDirectory."""
         self._write(joined(self._waiting))
         return PieceResult(
             deltas=self._deltas,
@@ -150,7 +153,7 @@ class PieceSums:
         )
 
     def _gather(self) -> None:
-        """Add up what waits; write it if that has not made it much less."""
+        """Add up what waits, and write it if that has not made it much smaller."""
         sums = joined(self._waiting)
         self._waiting = [sums]
         self._waiting_rows, self._waiting_bytes = _rows(sums), _bytes(sums)
@@ -175,7 +178,7 @@ class PieceSums:
         self._late_left -= min(self._late_left, len(places))
 
     def _put_aside(self, partition: int, block: Block, at: int, reason: str) -> None:
-        """A line of JSON about a value: where it is, why it is put aside, its start."""
+        """A line of JSON about a value: its place, the reason, and its beginning."""
         value = (block.values[at] or b"")[:_SHOWN_BYTES]
         line = {
             "partition": partition,
@@ -195,7 +198,7 @@ def _bytes(sums: Sums) -> int:
 
 
 def together(results: Iterable[PieceResult]) -> PieceResult:
-    """The results of several pieces as one."""
+    """The combined result of several pieces."""
     deltas: list[DeltaFile] = []
     aside: list[str] = []
     counts: Counter[str] = Counter()

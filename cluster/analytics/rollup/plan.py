@@ -1,4 +1,4 @@
-"""Which offsets a run of the rollup reads, from what the output holds and what the topic holds.
+"""The offsets that a run of the rollup reads, given what the output has and what the topic has.
 
 Pure.
 """
@@ -12,24 +12,24 @@ from cluster.analytics.rollup.offset_ranges import OffsetRange, TopicRanges
 from cluster.analytics.windows.manifest import FormerTopic, Progress
 
 SLICE_RECORDS: Final = {LOCAL: 1_000_000, SPARK: 2_500_000}
-"""After so many records a run keeps what it has: it goes on from there if it is killed."""
+"""After this many records a run saves its position, from which it continues if it is killed."""
 
 
 class RunPlan(NamedTuple):
-    """What a run reads."""
+    """The input of a run."""
 
     start: Progress
-    """What the output holds before the first record of `ranges`."""
+    """The position of the output before the first record of `ranges`."""
     ranges: tuple[OffsetRange, ...]
     """Without empty ones."""
     lost: int
     """Records that retention removed after the last run, before this one could read them."""
     is_other_topic: bool
-    """Whether the topic was deleted and made again after the last run."""
+    """Whether the topic was recreated after the last run."""
 
 
 def plan(progress: Progress | None, topic: TopicRanges, *, whole: bool) -> RunPlan:
-    """What is new since `progress`; with `whole` all that the topic holds."""
+    """The new records since `progress`; with `whole` everything in the topic."""
     is_other = progress is not None and _is_other(progress, topic)
     known = {} if progress is None or is_other or whole else progress.offsets
     ranges = tuple(
@@ -55,8 +55,10 @@ def plan(progress: Progress | None, topic: TopicRanges, *, whole: bool) -> RunPl
 
 
 def stream_start(progress: Progress | None, chosen: RunPlan) -> Progress:
-    """Where a stream goes on: where the windows end, also where the topic begins later by now. So
-    its first batch counts what retention has removed in between."""
+    """The begin of a stream: the end of the windows, even if the topic begins later by now.
+
+    So its first batch counts what retention has removed in between.
+    """
     known = {} if progress is None or chosen.is_other_topic else progress.offsets
     offsets = chosen.start.offsets
     return replace(chosen.start, offsets={each: known.get(each, offsets[each]) for each in offsets})
@@ -65,7 +67,7 @@ def stream_start(progress: Progress | None, chosen: RunPlan) -> Progress:
 def slices(chosen: RunPlan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
     """Parts of the plan of some `most` records, each with the progress after it.
 
-    Every partition has its share of each part, so that they go through time together.
+    Every partition has its share of each part, so that they advance in time together.
     """
     total = sum(each.size for each in chosen.ranges)
     count = max(1, -(-total // most))
@@ -87,12 +89,12 @@ def slices(chosen: RunPlan, most: int) -> Iterator[tuple[tuple[OffsetRange, ...]
 
 
 def records_in(ranges: Sequence[OffsetRange]) -> int:
-    """How many records ranges hold at most."""
+    """The maximum number of records in ranges."""
     return sum(each.size for each in ranges)
 
 
 def is_other_cluster(progress: Progress | None, topic: TopicRanges) -> bool:
-    """Whether the topic is one of another cluster than the windows are of."""
+    """Whether the topic belongs to another cluster than the windows."""
     known = progress.cluster_id if progress else None
     return None not in (known, topic.cluster_id) and known != topic.cluster_id
 

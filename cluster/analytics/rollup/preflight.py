@@ -1,4 +1,4 @@
-"""What a rollup by Spark needs, looked for before it reads anything: one line for what is missing.
+"""Checks for what a rollup by Spark needs, with one line for what is missing.
 
 Its `report` runs in Spark's workers, which may lack this project's packages: only the standard
 library is imported at the top.
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from cluster.analytics.windows.store import Store
 
 TESTED: Final = ((4, 2), (4, 4))
-"""The versions of PySpark from which and before which the tests run. As in pyproject.toml."""
+"""The tested versions of PySpark: from the first, and before the second. The same as in
+pyproject.toml."""
 NEEDED: Final = {"pyarrow": "pyarrow", "confluent_kafka": "confluent-kafka"}
 """Modules that workers import, and the packages they come from."""
 _TOKENS: Final = "_meta/seen"
 _NO_PYTHON: Final = ("Cannot run program", "No such file or directory", "pyspark.daemon's stdout")
-"""What Spark says of a Python for workers that is not there, or is none."""
+"""Spark's messages about a missing or unusable Python for workers."""
 
 
 def check_pyspark() -> None:
-    """Raises UserError if PySpark is missing, or of a version that is not tested."""
+    """Raise UserError if PySpark is missing, or if its version is not tested."""
     least, below = (".".join(map(str, each)) for each in TESTED)
     wanted = f"pip install 'pyspark>={least},<{below}'"
     try:
@@ -65,8 +66,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_addresses(master: str, given: str, advertised: Iterable[str]) -> None:
-    """Raises UserError if workers of a master on other machines would look for brokers on their
-    own: `given` are the bootstrap servers, `advertised` the hosts that brokers name."""
+    """Raise UserError if workers on other machines would look for brokers on their own machine.
+
+    `given` are the bootstrap servers, `advertised` the hosts that brokers name.
+    """
     if not is_remote(master):
         return
     for server in given.split(","):
@@ -85,9 +88,9 @@ def check_addresses(master: str, given: str, advertised: Iterable[str]) -> None:
 
 
 def check_workers(spark: "SparkSession", store: "Store") -> None:
-    """Let Spark's workers look for what they need, and whether they see the output.
+    """Let Spark's workers check for what they need, and for access to the output.
 
-    Raises UserError for the first thing that one of them lacks.
+    Raises UserError for the first problem.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -117,7 +120,7 @@ def check_workers(spark: "SparkSession", store: "Store") -> None:
 
 
 def report(place: str, token: str | None) -> str:
-    """What a worker is, as JSON; run in it."""
+    """A worker's environment as JSON; run in the worker."""
     missing = [package for module, package in NEEDED.items() if find_spec(module) is None]
     found: dict[str, Any] = {
         "host": platform.node(),
@@ -138,7 +141,7 @@ def report(place: str, token: str | None) -> str:
 
 
 def check_report(found: dict[str, Any], output: str) -> None:
-    """Raises UserError for the first thing that a worker lacks, of which `report` told."""
+    """Raise UserError for the first thing that a worker lacks, according to `report`."""
     host, python = found["host"], found["python"]
     if found["missing"]:
         packages = " and ".join(found["missing"])
@@ -155,8 +158,9 @@ def check_report(found: dict[str, Any], output: str) -> None:
 
 
 def why_no_worker(text: str, executable: str) -> str | None:
-    """A line about what keeps workers' Python, this executable, from working, by the text of
-    Spark's error; None if it is something else."""
+    """Why workers cannot run this Python executable, from the text of Spark's error; None for other
+    errors.
+    """
     versions = re.search(r"Python in worker has different version:? \D*(\d+\.\d+)\D", text)
     if versions is not None or "PYTHON_VERSION_MISMATCH" in text:
         worker = f" is {versions[1]}" if versions is not None else " is of another version"
@@ -174,7 +178,7 @@ def why_no_worker(text: str, executable: str) -> str | None:
 
 
 def check_output(store: "Store") -> None:
-    """Raises UserError if nothing can be written to the output."""
+    """Raise UserError if nothing can be written to the output."""
     token = f"{_TOKENS}-{secrets.token_hex(8)}"
     with _writing(store):
         store.write_bytes(token, b"")
@@ -183,7 +187,7 @@ def check_output(store: "Store") -> None:
 
 @contextlib.contextmanager
 def _writing(store: "Store") -> Iterator[None]:
-    """Raise UserError for what a store refuses."""
+    """Raise UserError for errors of a store."""
     try:
         yield
     except OSError as problem:

@@ -1,7 +1,7 @@
 """Where the work of a rollup is done: in this process, or by Spark's executors.
 
-The work is the same: functions of plain values that read the topic and write files, and return
-little. So memory here does not depend on how many series there are.
+The work is the same: functions of plain values that read the topic, write files, and return little.
+So memory here does not depend on the number of series.
 """
 
 import contextlib
@@ -22,53 +22,50 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TASKS_PER_PROCESSOR: Final = 3
-"""So many tasks for each, so that none waits long for the last."""
+"""The number of tasks for each processor, so that none waits long for the last."""
 _SMALLEST_TASK: Final = 50_000
-"""A task has no fewer records than this, unless there are no more."""
+"""The smallest number of records in a task, unless there are no more."""
 
 
 class Runner(Protocol):
-    """Carries out the work of a rollup. Methods raise UserError."""
+    """Does the work of a rollup. Methods raise UserError."""
 
     def read(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> list[PieceResult]:
         """Read ranges of the topic, and write deltas of them."""
 
     def merge(self, output: str, tasks: Sequence[MergeTask]) -> list[MergeResult]:
-        """Carry out merges, which do not depend on one another; in the order of tasks."""
+        """Carry out independent merges; returns results in the order of tasks."""
 
 
 class LocalRunner:
     """Does everything in this process, one after the other."""
 
     def read(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> list[PieceResult]:
-        """See Runner."""
         try:
             return [read_pieces(job, ranges)]
         except ReadFailed as problem:
             raise UserError(f"cannot read topic {job.topic}: {problem}") from None
 
     def merge(self, output: str, tasks: Sequence[MergeTask]) -> list[MergeResult]:
-        """See Runner. Raises UnusableDirectory, too."""
+        """Raises UnusableDirectory, too."""
         return [run_merge(output, each) for each in tasks]
 
 
 class SparkRunner:
-    """Lets executors do it."""
+    """Lets executors do the work."""
 
     def __init__(self, spark: "SparkSession", log: Path | None) -> None:
-        """`log` is the file that Spark writes to, for messages; None if that is unknown."""
+        """`log` is Spark's log file, for messages; None if it is unknown."""
         self.spark = spark
         self.log = log
 
     def read(self, job: ReadJob, ranges: Sequence[OffsetRange]) -> list[PieceResult]:
-        """See Runner."""
         parallelism = self.spark.sparkContext.defaultParallelism
         tasks = grouped(ranges, _TASKS_PER_PROCESSOR * parallelism, _SMALLEST_TASK)
         work = functools.partial(read_to_json, job)
         return [PieceResult.from_json(each) for each in self._run(work, tasks)]
 
     def merge(self, output: str, tasks: Sequence[MergeTask]) -> list[MergeResult]:
-        """See Runner."""
         work = functools.partial(merge_to_json, output)
         return [MergeResult.from_json(each) for each in self._run(work, tasks)]
 
@@ -81,7 +78,7 @@ class SparkRunner:
 
 @contextlib.contextmanager
 def in_words(log: Path | None) -> Iterator[None]:
-    """Raise UserError, with the log's name, for what Spark raises within the block."""
+    """Raise UserError, with the log's name, for Spark's errors within the block."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 LOCAL_MASTER: Final = "local[*]"
 QUERY_MEMORY: Final = "1g"
-"""For questions that Spark's SQL answers, in the JVM."""
+"""For queries that Spark's SQL answers in the JVM."""
 TASK_MEMORY: Final = "512m"
-"""For a JVM that only hands out tasks to Python."""
+"""For a JVM that only distributes tasks to Python."""
 
 _PACKAGE: Final = Path(__file__).parents[2]
 _JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -54,12 +54,12 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 JVM_GONE: Final = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, EOFError)
-"""What calls of a JVM that was killed raise, beside Py4JError."""
+"""The exceptions of calls to a killed JVM, beside Py4JError."""
 _STOP_TIMEOUT_S: Final = 5.0
 _REASON_LENGTH: Final = 300
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _OURS: Final = re.compile(r"cluster(?:\.\w+)+: (.+)")
-"""The last line of a traceback of an exception that has a text for people."""
+"""The last line of a traceback of an exception with a text for people."""
 _PYTHONS: Final = re.compile(r"[A-Za-z_][\w.]*(?:: .+|$)")
 _JAVAS: Final = re.compile(
     r"^(?:: |Caused by: )?(?:[a-z]\w*\.)+\w+(?:Exception|Error): (.+)$", re.MULTILINE
@@ -73,12 +73,11 @@ def spark_session(
 ) -> Iterator["SparkSession"]:
     """A session that lives as long as the block.
 
-    Its JVM and workers end with this process at the latest, and no session outside the block may
-    be there: a second one of this process has the same JVM, which writes to the first one's log.
-    `memory` is the most that the JVM's heap takes. `packages` are Maven coordinates, joined by
-    commas, that Spark fetches where it has them not.
-    What the JVM, the workers and, within the block, other threads print is appended to `log`.
-    Raises UserError (NoJava among them).
+    Its JVM and workers end with this process at the latest. There must be no session outside the
+    block: a second one of this process has the same JVM, which writes to the first one's log.
+    `memory` is the maximum heap of the JVM. `packages` are Maven coordinates, joined by commas,
+    which Spark fetches if they are missing. Output of the JVM, the workers and, within the block,
+    of other threads is appended to `log`. Raises UserError (NoJava among them).
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     rotate_if_large(log)
@@ -90,7 +89,7 @@ def spark_session(
             try:
                 yield session
             finally:
-                with contextlib.suppress(Exception):  # a JVM that died cannot be stopped
+                with contextlib.suppress(Exception):  # a dead JVM cannot be stopped
                     session.stop()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -112,7 +111,7 @@ def submitted_session() -> Iterator["SparkSession"]:
         session.sparkContext.addPyFile(str(packed(scratch)))
         yield session
     finally:
-        with contextlib.suppress(Exception):  # a JVM that died cannot be stopped
+        with contextlib.suppress(Exception):  # a dead JVM cannot be stopped
             session.stop()
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -154,7 +153,7 @@ def _start(
     except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
         what = f"master {master}" + (f" and --packages {packages}" if packages else "")
         why = reason(problem)
-        if "stopped SparkContext" in why:  # what it gives up with after a minute
+        if "stopped SparkContext" in why:  # the exception after a minute of waiting
             why = "the master did not answer"
         raise UserError(f"Spark did not start with {what}: {why} (see {shown(log)})") from None
     if not is_local and not master.startswith("local-cluster"):
@@ -184,10 +183,10 @@ def _output_to(descriptor: int) -> Iterator[None]:
 def _logging_to(log: Path) -> Iterator[None]:
     """Send logging, and what other threads print on stderr, to a file.
 
-    PySpark tells of interrupted calls in the one and of broken connections in the other, although
+    PySpark reports interrupted calls in the former and broken connections in the latter, although
     it also raises an error.
     """
-    # Without rotation, because the JVM and its workers have the file open too.
+    # Without rotation, because the JVM and its workers have the file open, too.
     handler = logging.FileHandler(log)
     handler.setFormatter(LineFormatter())
     logging.getLogger().addHandler(handler)
@@ -203,7 +202,7 @@ def _logging_to(log: Path) -> Iterator[None]:
 
 
 class _ByThread(io.TextIOBase):
-    """A stream for the thread that made it, and another for all others."""
+    """One stream for the thread that created it, and another for all others."""
 
     def __init__(self, own: TextIO, of_others: TextIO) -> None:
         self._own = own
@@ -226,7 +225,7 @@ class _ByThread(io.TextIOBase):
 
 @contextlib.contextmanager
 def _kept_interrupts() -> Iterator[None]:
-    """Restore the SIGINT handler that PySpark replaces: its own calls a JVM that may be stuck."""
+    """Restore the SIGINT handler that PySpark replaces: its own calls a JVM that may hang."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -244,7 +243,7 @@ def reason(problem: BaseException) -> str:
     text = str(problem)
     java = getattr(problem, "java_exception", None)
     if java is not None:
-        with contextlib.suppress(Exception):  # asking needs a JVM that lives
+        with contextlib.suppress(Exception):  # this needs a live JVM
             text = f"{text}\n{java.toString()}"
     return reason_in(text) or type(problem).__name__
 
@@ -252,7 +251,7 @@ def reason(problem: BaseException) -> str:
 def reason_in(text: str) -> str:
     """One line from the text of an error of Spark; empty if it has none.
 
-    Of tracebacks the last line of the first tells the cause: those after it say what followed.
+    The last line of the first traceback is the cause: later tracebacks are consequences.
     """
     _, *tracebacks = text.split(_TRACEBACK)
     ends = [end for each in tracebacks if (end := _end_of(each))]
@@ -268,7 +267,7 @@ def reason_in(text: str) -> str:
 
 
 def _end_of(traceback: str) -> str:
-    """The line of a traceback that names the exception: the first that is not indented."""
+    """The line of a traceback that names the exception: the first one that is not indented."""
     for line in traceback.splitlines():
         if _PYTHONS.fullmatch(line):
             return line
@@ -286,10 +285,10 @@ def packed(scratch: Path) -> Path:
 
 @functools.cache
 def _end_children_at_exit() -> None:
-    """Let the JVM and all that it starts end before this process does.
+    """End the JVM and all its children before this process exits.
 
-    A JVM ends by itself once the process is gone that started it; but then nobody has waited for
-    it, and one that is stuck stays.
+    A JVM ends by itself once the process that started it is gone; but then nobody has waited for
+    it, and one that hangs stays.
     """
     before = _children()
     atexit.register(lambda: _end([child for child in _children() if child not in before]))
@@ -301,7 +300,7 @@ def _children() -> list[psutil.Process]:
 
 
 def _end(processes: list[psutil.Process]) -> None:
-    """Ask the processes to end, and kill those that have not after a few seconds."""
+    """Terminate the processes, and kill those that remain after a few seconds."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()

@@ -1,8 +1,8 @@
 """Runs functions of plain values in Spark's executors, through a Python data source.
 
-A data source's reader is pickled into its tasks, and its class is sent by value because it is made
-in a function: so what the tasks need, a password too, is in no option that a plan would show.
-Source: pyspark.sql.datasource (Spark 4.2).
+A data source's reader is pickled into its tasks, and its class is sent by value because it is
+created in a function: so what the tasks need, including a password, is in no option that a plan
+would show. Source: pyspark.sql.datasource (Spark 4.2).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHORT_NAME: Final = "milena-tasks"
 ROWS: Final = "number int, result string"
-"""What the data source gives: of each task its number, and a text."""
+"""The rows of the data source: the number of each task, and a text."""
 
 _Task = TypeVar("_Task")
 
@@ -22,10 +22,10 @@ _Task = TypeVar("_Task")
 def run_tasks(
     spark: "SparkSession", work: Callable[[_Task], str], tasks: Sequence[_Task]
 ) -> list[str]:
-    """The text that `work` makes of each task, in the order of tasks.
+    """The texts that `work` returns for each task, in the order of tasks.
 
     `work` is pickled: a function of a module, or `functools.partial` of one. Raises what Spark
-    does; `spark_session.reason` finds the worker's own words in it.
+    raises; `spark_session.reason` finds the worker's message in it.
     """
     if not tasks:
         return []

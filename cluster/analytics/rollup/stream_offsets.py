@@ -1,6 +1,7 @@
-"""How far a stream has read each partition, and how far its next batch goes.
+"""The position of a stream in each partition, and the end of its next batch.
 
-Pure. Spark keeps these offsets as JSON and compares them as text, so equal ones have equal text.
+Pure. Spark keeps these offsets as JSON and compares them as text, so equal offsets have equal
+texts.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any, Final
 from cluster.analytics.rollup.offset_ranges import OffsetRange
 
 Offsets = Mapping[int, int]
-"""By partition the first offset that has not been read. One that is missing has been read to 0."""
+"""The first unread offset by partition. A missing partition has been read up to 0."""
 
 _MAX: Final = 1 << 63
 
@@ -20,7 +21,7 @@ def to_json(offsets: Offsets) -> dict[str, int]:
 
 
 def from_json(found: Any) -> dict[int, int]:
-    """The offsets out of what `to_json` made. Raises ValueError for anything else."""
+    """Parse a text of `to_json`. Raises ValueError for anything else."""
     if not isinstance(found, dict):
         raise ValueError("no offsets by partition")  # noqa: TRY004  # as for any other text
     offsets = {int(number): offset for number, offset in found.items()}
@@ -32,23 +33,23 @@ def from_json(found: Any) -> dict[int, int]:
 
 
 def are_equal(one: Offsets, other: Offsets) -> bool:
-    """Whether both have read the same. A partition of which nothing was read may be missing."""
+    """Whether both positions are the same. A partition of which nothing was read may be missing."""
     return all(one.get(number, 0) == other.get(number, 0) for number in {*one, *other})
 
 
 def fallen(start: Offsets, ends: Offsets) -> int | None:
-    """The first partition that ends before the place that was read; None if there is none.
+    """The first partition that ends before the position; None if there is none.
 
-    No partition of a topic that still exists does: somebody deleted it and made it again.
+    This does not happen to an existing topic: somebody deleted and recreated it.
     """
     return min((number for number, at in start.items() if ends.get(number, 0) < at), default=None)
 
 
 def next_offsets(start: Offsets, ends: Offsets, most: int | None = None) -> dict[int, int]:
-    """Where a batch ends that begins at `start` and reads at most so many records; None for all.
+    """The end of a batch that begins at `start` and reads at most `most` records; None for all.
 
-    What there is to read of each partition gets the same share of it, so that a long backlog is
-    read from its oldest records to its newest, and not one partition after the other.
+    Each partition gets the same share of its backlog, so that a long backlog is read from its
+    oldest records to its newest, and not one partition after the other.
     """
     backlogs = {number: max(0, end - start.get(number, 0)) for number, end in ends.items()}
     total = sum(backlogs.values())
@@ -66,11 +67,11 @@ def next_offsets(start: Offsets, ends: Offsets, most: int | None = None) -> dict
 
 
 def ranges_between(start: Offsets, end: Offsets) -> tuple[OffsetRange, ...]:
-    """What a batch reads, without empty ranges."""
+    """The nonempty ranges of a batch."""
     ranges = (OffsetRange(number, start.get(number, 0), end[number]) for number in sorted(end))
     return tuple(each for each in ranges if each.size > 0)
 
 
 def records_between(start: Offsets, end: Offsets) -> int:
-    """How many offsets lie between the two: at least as many as there are records."""
+    """The number of offsets between both positions, which is at least the number of records."""
     return sum(each.size for each in ranges_between(start, end))

@@ -1,1 +1,1 @@
-"""What Spark's data source over the topic of metric records is made of (`metrics_source.py`)."""
+"""The parts of Spark's data source over the topic of metric records (`metrics_source.py`)."""

@@ -14,12 +14,12 @@ PERMISSIVE: Final = "PERMISSIVE"
 DROPMALFORMED: Final = "DROPMALFORMED"
 FAILFAST: Final = "FAILFAST"
 MODES: Final = (DROPMALFORMED, PERMISSIVE, FAILFAST)
-"""What becomes of values that are no metric records, as in Spark's JSON source."""
+"""The treatment of values that are not metric records, as in Spark's JSON source."""
 
 _EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"
 _AT: Final = {-1: _LATEST, -2: _EARLIEST}
-"""Offsets with a meaning of their own, in Spark's connector."""
+"""Offsets with a special meaning in Spark's connector."""
 _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
 _RESERVED: Final = ("auto.offset.reset", "enable.auto.commit", "enable.partition.eof")
@@ -39,7 +39,7 @@ Position = str | Mapping[int, int | str]
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What one reader was asked for. Pickled into its tasks."""
+    """The options of one reader. Pickled into its tasks."""
 
     topic: str
     kind: str | None
@@ -49,11 +49,11 @@ class SourceOptions:
     ending: Position
     fail_on_data_loss: bool
     min_partitions: int
-    """Into how many tasks a read is cut at least; 1 for a task for each partition."""
+    """The minimum number of tasks of a read; 1 for one task for each partition."""
     max_offsets: int | None
-    """A batch of a stream has at most so many records."""
+    """The maximum of records in a batch of a stream."""
     connection: Mapping[str, str] = field(repr=False)
-    """Settings of the Kafka client. They may hold a password."""
+    """Settings of the Kafka client. They may contain a password."""
 
 
 def parsed_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
@@ -80,14 +80,14 @@ def parsed_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOpti
 
 
 def columns_wanted(options: Mapping[str, str]) -> tuple[str | None, str]:
-    """The kind of records and the mode: what the schema depends on. Raises UserError."""
+    """The kind of records and the mode, on which the schema depends. Raises UserError."""
     given = {name.lower(): value for name, value in options.items()}
     kind = _chosen("kind", given["kind"], tuple(RECORDS)) if "kind" in given else None
     return kind, _chosen("mode", given.get("mode", DROPMALFORMED).upper(), MODES)
 
 
 def offsets_at(option: str, position: Position, present: tuple[OffsetRange, ...]) -> dict[int, int]:
-    """The offset of each partition that a position stands for. Raises UserError."""
+    """The offset of each partition at a position. Raises UserError."""
     if not isinstance(position, str) and set(position) != {each.partition for each in present}:
         raise UserError(
             f"{option} must name every partition of the topic:"

@@ -1,8 +1,8 @@
 """Spark's readers of the data source: a batch, and a stream with admission control.
 
 Spark asks a reader in a planner process for its tasks, and pickles another one into each of these.
-They keep no connection: each question and each task opens its own.
-Source: pyspark.sql.datasource, pyspark.sql.streaming.datasource (Spark 4.2).
+They keep no connection: each question and each task opens its own. Source: pyspark.sql.datasource,
+pyspark.sql.streaming.datasource (Spark 4.2).
 """
 
 import logging
@@ -39,11 +39,12 @@ from cluster.model.errors import UserError
 from cluster.runtime.clock import SystemClock
 
 ANSWER_MS: Final = 60_000
-"""A stream ends if no broker has told the topic's end for so long; an election is much shorter."""
+"""A stream ends if no broker has reported the topic's end for this long; an election is much
+shorter."""
 
 
 class MetricsReader(DataSourceReader):
-    """Reads the records that the topic holds, or those between given offsets."""
+    """Reads the records in the topic, or those between given offsets."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -65,7 +66,7 @@ class MetricsReader(DataSourceReader):
 
 
 class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the records that arrive. Spark stores how far it has come in its checkpoint."""
+    """Reads new records. Spark stores its position in its checkpoint."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -75,28 +76,28 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._answered_ms = SystemClock().monotonic_ms()
 
     def initialOffset(self) -> dict[str, int]:
-        """Where the first batch begins; Spark may ask twice. Raises UserError."""
+        """The begin of the first batch; Spark may ask twice. Raises UserError."""
         if self._initial is None:
             present = _present(self._options)
             self._initial = to_json(offsets_at("startingOffsets", self._options.starting, present))
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """How many records a batch has at most."""
+        """The maximum of records in a batch."""
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix where the stream ends. Raises UserError."""
+        """Fix the end of the stream. Raises UserError."""
         self._ends = _ends(_present(self._options))
         self._is_bounded = True
 
     def reportLatestOffset(self) -> dict[str, int]:
-        """Where the topic ended when it was last asked."""
+        """The end of the topic when it was last asked for."""
         return to_json(self._ends)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where the next batch ends: never before `start`, and there if nobody answers for now.
+        """The end of the next batch: never before `start`, and there if nobody answers for now.
 
         Raises UserError.
         """
@@ -148,7 +149,7 @@ def _tasks(ranges: Sequence[OffsetRange], options: SourceOptions) -> Sequence[In
 
 def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     wanted_range: OffsetRange | None = partition.value
-    if wanted_range is None:  # Spark's own task for a source that has none
+    if wanted_range is None:  # Spark's own task for an empty source
         return
     wanted = Wanted(options.kind, options.mode)
     clock = SystemClock()

@@ -1,4 +1,4 @@
-"""The columns of the data source, which follow from the schema of metric records, and its rows."""
+"""The columns of the data source, derived from the schema of metric records, and its rows."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from cluster.analytics.windows.record_schema import (
 from cluster.model.errors import UserError
 
 RENAMED: Final = {"partition": "topic_partition"}
-"""Fields of records that would have the name of a column of their place in the topic."""
+"""Fields of records whose names would clash with columns of their place in the topic."""
 REASON: Final = "_reason"
 VALUE: Final = "value"
 
@@ -31,7 +31,7 @@ _PLACE: Final = (
     pa.field("offset", pa.int64()),
     pa.field("timestamp", TIMESTAMP),
 )
-"""Where a record is in the topic, and the time that the log has for it."""
+"""The place of a record in the topic, and its time in the log."""
 _REJECTED: Final = (pa.field(REASON, pa.string()), pa.field(VALUE, pa.binary()))
 _START: Final = "interval_start"
 _LEFT_OUT: Final = frozenset({"v"})
@@ -45,12 +45,12 @@ _OF_NESTED: Final = {
 
 
 class Wanted(NamedTuple):
-    """Which rows are made of the values of a topic."""
+    """The selection of rows made from the values of a topic."""
 
     kind: str | None
     """None for records of all kinds, in rows with the columns of all."""
     mode: str
-    """What becomes of values that are no metric records (`options.MODES`)."""
+    """The treatment of values that are not metric records (`options.MODES`)."""
 
 
 def columns(wanted: Wanted) -> pa.Schema:
@@ -68,9 +68,9 @@ def columns(wanted: Wanted) -> pa.Schema:
 
 
 def rows_of(block: Block, partition: int, wanted: Wanted, now_ms: int) -> pa.RecordBatch:
-    """A row for each record of a block that is wanted, in the order of offsets.
+    """A row for each wanted record of a block, in the order of offsets.
 
-    `now_ms` is the reader's clock. Raises UserError for a bad value if these are to fail.
+    `now_ms` is the reader's clock. Raises UserError for a bad value if the mode is FAILFAST.
     """
     if wanted.kind is not None and wanted.mode == DROPMALFORMED:
         block = _without_others(block, wanted.kind)
@@ -99,8 +99,10 @@ def rows_of(block: Block, partition: int, wanted: Wanted, now_ms: int) -> pa.Rec
 
 
 def _without_others(block: Block, kind: str) -> Block:
-    """The block without values that are plainly of other kinds: parsing these is most of the work
-    where few are wanted."""
+    """The block without values that are clearly of other kinds.
+
+    Parsing these would be most of the work if few are wanted.
+    """
     others = tuple(START + other.encode() + b'"' for other in RECORDS if other != kind)
     kept = [at for at, value in enumerate(block.values) if not (value and value.startswith(others))]
     return Block(
@@ -115,7 +117,7 @@ _Columns = dict[str, pa.ChunkedArray | pa.Array]
 
 
 def _type(field: RecordField) -> pa.DataType:
-    """That of windows where they have such a column, so that both can be joined."""
+    """The type of the windows' column of that name, if there is one, so that both can be joined."""
     if field.name == "ts":
         return TIMESTAMP
     if field.name in WINDOW_SCHEMA.names:
@@ -155,8 +157,10 @@ def _present(part: dict[str, Any] | None) -> list[tuple[str, Any]] | None:
 
 
 def _all_numbers(value: bytes, known: dict[str, float | None]) -> list[tuple[str, float]] | None:
-    """The numbers in the values of a broker's record: more than those that the schema knows, of
-    which windows are made."""
+    """The numbers in the values of a broker's record.
+
+    There are more of them than the schema knows, from which windows are made.
+    """
     try:
         found = json.loads(value, parse_int=float)[_VALUES]
     except (ValueError, RecursionError):  # in a field that nobody reads

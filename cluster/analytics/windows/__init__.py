@@ -1,1 +1,1 @@
-"""Windows of metric records: what they are, how they are added up, the directory of files."""
+"""Windows of metric records: their definition, how they are added up, and their directory."""

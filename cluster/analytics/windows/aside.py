@@ -1,4 +1,4 @@
-"""Lines about records that were put aside: files of bounded size that come with a change."""
+"""Lines about records that were put aside: files of bounded size, each part of a change."""
 
 import bisect
 import itertools
@@ -13,7 +13,7 @@ from cluster.analytics.windows.parquet_files import MissingFile, in_words
 from cluster.analytics.windows.store import Store
 
 ASIDE_BYTES: Final = 64 << 20
-"""All files together never hold more; the oldest go."""
+"""The bound for all files together; the oldest are removed."""
 _SMALL_BYTES: Final = 256 << 10
 
 
@@ -28,8 +28,8 @@ def put_aside(
 ) -> None:
     """Let the change of this number write lines to a file, as many as fit in `most`.
 
-    A file of the same day of at most `small` bytes is taken into the new one: a rollup that follows
-    may put something aside every second. Raises UnusableDirectory.
+    A file of the same day with at most `small` bytes is merged into the new one, since a following
+    rollup may put something aside every second. Raises UnusableDirectory.
     """
     if not lines:
         return
@@ -55,7 +55,7 @@ def put_aside(
 
 
 def _content(store: Store, path: str) -> bytes:
-    """What a file holds; nothing if somebody has removed it, which nothing depends on."""
+    """The content of a file; empty if somebody has removed it, since nothing depends on it."""
     try:
         with in_words(store, path):
             return store.read_bytes(path)

@@ -1,9 +1,9 @@
-"""How a directory of windows changes: whole or not at all, whatever a crash comes between.
+"""Changes of a directory of windows, each atomic whatever crashes.
 
-New files are written where nobody looks: deltas in `_open`, drafts below `_meta`. Replacing the
+New files are written where nobody reads: deltas in `_open`, drafts below `_meta`. Replacing the
 manifest decides the change. Then files that it removes go, and drafts are moved into place, each
-replacing one file. All that can be repeated: whoever opens the directory next does so, and removes
-what no manifest names.
+replacing one file. All of that can be repeated: the next process that opens the directory does so,
+and removes what no manifest names.
 """
 
 import secrets
@@ -37,9 +37,9 @@ class Change:
     """A change that is being prepared."""
 
     manifest: Manifest
-    """What the directory is to hold; the fields that follow complete it."""
+    """The future content of the directory; the fields below complete it."""
     moves: list[tuple[str, str]] = field(default_factory=list)
-    """Drafts, and where they go."""
+    """Drafts, and their destinations."""
     removals: list[str] = field(default_factory=list)
     days: dict[str, list[VisibleFile]] = field(default_factory=dict)
     """All visible files of days in which any changes."""
@@ -50,8 +50,8 @@ class Change:
 class Commits:
     """The state of a directory, which changes by `commit`. Raises UnusableDirectory throughout.
 
-    Only one may be at work in a directory. A store that cannot lock shows another by the manifest:
-    it is read again before each change, and must be what was written last.
+    Only one process may work in a directory. With a store that cannot lock, the manifest reveals
+    another process: it is read again before each change, and must be what was written last.
     """
 
     def __init__(self, store: Store) -> None:
@@ -60,11 +60,10 @@ class Commits:
         self.manifest = Manifest()
         self._writer = secrets.token_hex(8)
         self._is_sure = False
-        """Whether `manifest` is what is stored, and carried out."""
+        """Whether `manifest` is stored and carried out."""
 
     def begin(self) -> None:
-        """Take over the directory from whoever wrote there last: finish what was decided, remove
-        what was not."""
+        """Take the directory over from its last writer: finish decided changes, remove others."""
         stored = read_manifest(self.store)
         if stored is None:
             self._look_for_windows()
@@ -76,7 +75,7 @@ class Commits:
         self._clean()
 
     def make_sure(self) -> None:
-        """Finish a change that failed on its way, so that the next one starts from what holds."""
+        """Finish a change that failed midway, so that the next one starts from a known state."""
         if self._is_sure:
             return
         stored = read_manifest(self.store) or Manifest()
@@ -86,11 +85,11 @@ class Commits:
         self._finish()
 
     def files_of(self, day: str) -> list[VisibleFile]:
-        """The visible files of a day; none if it has none."""
+        """The visible files of a day."""
         return read_day_list(self.store, self.manifest, day)
 
     def commit(self, change: Change) -> None:
-        """Make the change; after an exception it has been made, or has not."""
+        """Make the change; after an exception it has been made completely or not at all."""
         self.make_sure()
         before = self.manifest
         number = before.change + 1
@@ -140,7 +139,7 @@ class Commits:
         return UnusableDirectory(f"another rollup is at work in {self.store.shown()}")
 
     def _finish(self) -> None:
-        """Carry out the removals and moves of the manifest, as far as that has not been done."""
+        """Carry out the remaining removals and moves of the manifest."""
         # Removals first: a plain reader may miss a window for a moment, but never sees one twice.
         for path in self.manifest.removals:
             with in_words(self.store, path):
@@ -156,7 +155,7 @@ class Commits:
         self._is_sure = True
 
     def _look_for_windows(self) -> None:
-        """Windows are never there before the manifest: what it said is lost with it."""
+        """Windows never exist before the manifest; if they do, the manifest was lost."""
         with in_words(self.store):
             if any(self.store.list(f"kind={kind.name}") for kind in WINDOW_KINDS):
                 raise UnusableDirectory(
@@ -191,9 +190,9 @@ def read_manifest(store: Store) -> Manifest | None:
 
 
 def read_day_list(store: Store, manifest: Manifest, day: str) -> list[VisibleFile]:
-    """The visible files of a day that a manifest names; none if it has none.
+    """The visible files of a day according to a manifest.
 
-    Raises UnusableDirectory, of which MissingFile if the list is not there.
+    Raises UnusableDirectory, and MissingFile (one of those) if the list is missing.
     """
     if day not in manifest.days:
         return []

@@ -18,7 +18,7 @@ _MILLION: Final = 1_000_000
 
 
 class PieceResult(NamedTuple):
-    """What became of one range of records; small, to be passed on as JSON."""
+    """The result of one range of records; small, to be passed on as JSON."""
 
     deltas: list[DeltaFile]
     counts: dict[str, int]
@@ -26,7 +26,7 @@ class PieceResult(NamedTuple):
     rejected: dict[str, int]
     """Records that are in no window, by reason."""
     late: int = 0
-    """Records of windows that were closed."""
+    """Records of closed windows."""
     lost: int = 0
     """Records that retention removed before they were read."""
     aside: Sequence[str] = ()
@@ -44,7 +44,7 @@ class PieceResult(NamedTuple):
 
 
 def write_delta(store: Store, path: str, sums: Sums) -> DeltaFile | None:
-    """Write sums of the narrowest windows, hour by hour; None if there are none.
+    """Write sums of the narrowest windows, hour by hour; None without any.
 
     The file counts once `WindowDirectory.append` names it. Raises UnusableDirectory.
     """
@@ -82,7 +82,7 @@ def read_delta(
 ) -> dict[str, pa.Table]:
     """The sums of these kinds of windows that begin in [begin_s, end_s), not added up.
 
-    Raises UnusableDirectory, of which MissingFile if there is no such file.
+    Raises UnusableDirectory, and MissingFile (one of those) if the file is missing.
     """
     wanted = ["kind", *dict.fromkeys(name for kind in kinds for name in kind.sum_names)]
     with opened(store, path) as file:
@@ -100,7 +100,7 @@ def _seconds(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _hours(tables: Iterable[pa.Table]) -> list[int]:
-    """The hours that windows lie in, in order, by the second in which they begin."""
+    """The hours of windows in order, by the second in which they begin."""
     found: set[int] = set()
     for table in tables:
         found.update(pc.unique(pc.divide(_seconds(table), HOUR_S)).to_pylist())

@@ -1,8 +1,8 @@
-"""The directory of windows as its only writer sees it: what it holds, and how that changes.
+"""The directory of windows for its only writer: its content and its changes.
 
-Each method makes one change, whole or not at all (`commits.py`). What is read from a topic comes as
-deltas, which count with the progress that names them; merges turn them into files that any reader
-of Parquet understands.
+Each method makes one atomic change (`commits.py`). Records of a topic arrive as deltas, which count
+together with the progress that names them; merges turn them into files that any reader of Parquet
+understands.
 """
 
 import itertools
@@ -41,12 +41,12 @@ from cluster.analytics.windows.repair import repaired
 from cluster.analytics.windows.store import Store
 
 LATE_AFTER: Final = timedelta(minutes=1)
-"""A record is late if its window began so long before the newest window that is stored."""
+"""A record is late if its window began this long before the newest stored window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What one change added."""
+    """The result of adding."""
 
     counts: Mapping[str, int]
     """Records by kind."""
@@ -63,12 +63,12 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What one change merged."""
+    """The result of merging."""
 
     units: int
     """Hours, or slices of them."""
     windows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Windows in the files that were written, by kind of record and width."""
+    """Windows in the written files, by kind of record and width."""
 
 
 RunMerges = Callable[[Sequence[MergeTask]], Sequence[MergeResult]]
@@ -76,9 +76,9 @@ RunMerges = Callable[[Sequence[MergeTask]], Sequence[MergeResult]]
 
 
 class WindowDirectory:
-    """The windows in a store. `open` makes it; only one process may have it open until `close`.
+    """The windows in a store. `open` creates it; only one process may have it open until `close`.
 
-    Methods raise UnusableDirectory, and then leave the windows as before the change or after it.
+    Methods raise UnusableDirectory, and then leave the windows as before or after the change.
     """
 
     def __init__(self, commits: Commits, held: ExitStack) -> None:
@@ -90,8 +90,8 @@ class WindowDirectory:
     def open(cls, store: Store) -> Self:
         """Lock the directory, finish what a killed process began, and take over version 1.
 
-        Raises UnusableDirectory, and InUse if another process has it open; where the store has no
-        locks, that shows later (`Commits`).
+        Raises UnusableDirectory, and InUse if another process has it open; without locks in the
+        store that shows later (`Commits`).
         """
         with ExitStack() as held:
             with in_words(store):
@@ -121,21 +121,21 @@ class WindowDirectory:
 
     @property
     def store(self) -> Store:
-        """Where the windows are."""
+        """The place of the windows."""
         return self._commits.store
 
     @property
     def manifest(self) -> Manifest:
-        """What the directory holds."""
+        """The content of the directory."""
         return self._commits.manifest
 
     @property
     def next_change(self) -> int:
-        """The change that deltas are to be named by (`layout.delta_path`)."""
+        """The number of the change that deltas are named after (`layout.delta_path`)."""
         return self.manifest.change + 1
 
     def append(self, results: Sequence[PieceResult], progress: Progress) -> Added:
-        """Let deltas count, together with how far they reach. Without anything new, no change."""
+        """Let deltas count, together with their position. Changes nothing without new ones."""
         self._commits.make_sure()
         before = self.manifest
         deltas = [delta for result in results for delta in result.deltas]
@@ -170,10 +170,10 @@ class WindowDirectory:
         watermark: timedelta = LATE_AFTER,
         with_late: bool = True,
     ) -> list[HourTask]:
-        """What is to be done so that deltas become visible: of hours that the watermark closes, or
-        of all hours with `everything`.
+        """The tasks that make deltas visible: for hours that the watermark closes, or with
+        `everything` for all.
 
-        `with_late` is whether hours that have been merged before are due again.
+        `with_late` says whether hours that were merged before are due again.
         """
         self._commits.make_sure()
         rows = rows_by_hour(self.manifest.deltas)
@@ -188,8 +188,10 @@ class WindowDirectory:
         return tasks
 
     def merges_anew(self, results: Sequence[PieceResult]) -> list[HourTask]:
-        """What is to be done with deltas of all that the topic holds, which do not count yet: of
-        each window the version made of more records is kept. See `merged`."""
+        """The tasks for deltas of everything in the topic, which do not count yet.
+
+        Of each window the version made from more records is kept. See `merged`.
+        """
         self._commits.make_sure()
         anew = [delta for result in results for delta in result.deltas]
         rows = rows_by_hour([*self.manifest.deltas, *anew])
@@ -205,7 +207,7 @@ class WindowDirectory:
     def day_merges(
         self, tasks: Sequence[HourTask], results: Sequence[MergeResult]
     ) -> list[DayTask]:
-        """The second step of merges: what is to be done for the days of hours that are written."""
+        """The second step of merges: the tasks for the days of hours that are written."""
         by_day: dict[str, dict[str, list[str]]] = {}
         added = {task.unit.day for task in tasks if NARROWEST not in task.widths}
         for task, result in zip(tasks, results, strict=True):
@@ -226,14 +228,14 @@ class WindowDirectory:
     ) -> Merged:
         """Put in place what both steps of merges wrote.
 
-        After `merges_anew`, `read` is its argument, and `progress` how far the topic was read.
+        After `merges_anew`, `read` is its argument, and `progress` the position in the topic.
         """
         self._commits.make_sure()
         before = self.manifest
         units = [task for task in tasks if isinstance(task, HourTask)]
         taken = {(path, task.unit.hour) for task in units for path in task.deltas}
         made = [file for result in results for file in result.files]
-        # What was forgotten since the merge was planned stays so.
+        # Windows that were removed since the merge was planned stay removed.
         new = [file for file in made if _is_kept(file.final, before)]
         anew = [delta for result in read for delta in result.deltas]
         newest_s = max((delta.last_s for delta in anew), default=None)
@@ -283,10 +285,11 @@ class WindowDirectory:
         return found
 
     def forget(self, keep: Mapping[str, timedelta], today: date) -> int:
-        """Remove the windows of days that ended longer ago than they are to be kept, by width, and
-        files of records put aside as those of the narrowest. Returns how many files went.
+        """Remove windows of days beyond their age, by width, and files of records put aside like
+        the narrowest.
 
-        Raises ValueError if windows are to be kept for a shorter time than narrower ones.
+        Returns the number of files removed. Raises ValueError if windows are to be kept for a
+        shorter time than narrower ones.
         """
         self._commits.make_sure()
         spans = [keep.get(width, timedelta.max) for width in WIDTHS_S]
@@ -323,8 +326,10 @@ class WindowDirectory:
         return gone
 
     def repair(self, now: datetime) -> dict[str, int]:
-        """Remove the windows that cannot be: that begin later than 10 min from now, or before 2020.
-        Returns how many rows went, of all files, by kind of record."""
+        """Remove impossible windows, which begin later than 10 min from now, or before 2020.
+
+        Returns the number of removed rows of all files, by kind of record.
+        """
         self._commits.make_sure()
         change, gone = repaired(self._commits, now)
         if gone:
@@ -340,8 +345,10 @@ class WindowDirectory:
 
 
 def closed_until(newest_s: int | None, watermark: timedelta) -> datetime | None:
-    """Windows of the narrowest width that began before this are closed, because they began longer
-    than the watermark before the newest. None if there are no windows."""
+    """The time before which windows of the narrowest width are closed.
+
+    These began longer than the watermark before the newest. None without windows.
+    """
     if newest_s is None:
         return None
     width_s = WIDTHS_S[NARROWEST]
@@ -365,7 +372,7 @@ def _windows_in(files: Iterable[VisibleFile]) -> dict[str, dict[str, int]]:
 
 
 def _day_before(today: date, span: timedelta) -> str:
-    """The first day that has not ended for so long, at any time of today."""
+    """The first day that did not end that long ago, at any time of today."""
     try:
         return (today + -span // timedelta(days=1) * timedelta(days=1)).isoformat()
     except OverflowError:

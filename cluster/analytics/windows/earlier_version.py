@@ -1,7 +1,7 @@
 """Takes over a directory of version 1: a folder for each kind, `progress.json`, and floats.
 
 Its windows of 10 s become files of this version, hour by hour, as one change, which removes the
-earlier files. Interrupted before that is decided, it is begun again; after, it is finished.
+earlier files. If interrupted before that is decided, it is begun again; after, it is finished.
 """
 
 import json
@@ -55,7 +55,7 @@ _WHOLE_DAY: Final = "day.parquet"
 _FILE: Final = re.compile(r"(?:day=)?(\d{4}-\d\d-\d\d)(?:/(\d\d|day))?\.parquet")
 _DRAFTS: Final = ".drafts"
 _LEFT_OVER: Final = (_DRAFTS, ".anew", ".follow")
-"""What runs of that version kept for themselves."""
+"""Files that runs of that version kept for themselves."""
 _STORED: Final = {
     "limit": pa.float64(),
     **dict.fromkeys(("usage_sum", "throttle_ms_sum", "muted_ms_sum"), pa.float64()),
@@ -67,7 +67,7 @@ _STORED: Final = {
 
 
 def is_earlier(store: Store) -> bool:
-    """Whether files of version 1 are in a directory, which then has no manifest. Raises OSError."""
+    """Whether the directory has files of version 1, and hence no manifest. Raises OSError."""
     return store.is_local and (
         store.exists(_PROGRESS)
         or any(store.list(f"{folder}width={NARROWEST}") for folder in _FOLDERS.values())
@@ -75,9 +75,9 @@ def is_earlier(store: Store) -> bool:
 
 
 def take_over(commits: Commits) -> None:
-    """Let a directory of version 1 become one of this version.
+    """Convert a directory of version 1 to this version.
 
-    Raises UnusableDirectory, and InUse if software of that version is at work in it.
+    Raises UnusableDirectory, and InUse if software of that version works in it.
     """
     store = commits.store
     assert isinstance(store, LocalStore)
@@ -86,7 +86,7 @@ def take_over(commits: Commits) -> None:
         progress, number, newest_s = _progress(store)
         end_s = int((datetime.now(UTC) + AHEAD).timestamp())
         if newest_s is not None and newest_s > end_s:
-            newest_s = None  # of an impossible time, after which all that comes would be late
+            newest_s = None  # an impossible time, after which all records would be late
         commits.manifest = replace(commits.manifest, change=number)
         change = Change(replace(commits.manifest, progress=progress, newest_s=newest_s))
         for day, paths in sorted(_days(store).items()):
@@ -110,7 +110,7 @@ def take_over(commits: Commits) -> None:
 
 
 def _finish_earlier_change(store: LocalStore) -> None:
-    """Carry out a change that version 1 had decided: its drafts, and files to be removed."""
+    """Carry out a change that version 1 had decided: its drafts and removals."""
     drafts = store.root / _DRAFTS
     decided = drafts / "commit.json"
     if not decided.exists():
@@ -127,7 +127,7 @@ def _finish_earlier_change(store: LocalStore) -> None:
 
 
 def _progress(store: LocalStore) -> tuple[Progress | None, int, int | None]:
-    """How far the windows reach, the number of the last change, and the newest window."""
+    """The position of the windows, the number of the last change, and the newest window."""
     try:
         found = json.loads(store.read_bytes(_PROGRESS))
         if found["version"] != VERSION:
@@ -149,7 +149,7 @@ def _progress(store: LocalStore) -> tuple[Progress | None, int, int | None]:
 
 
 def _days(store: LocalStore) -> dict[str, dict[WindowKind, list[str]]]:
-    """By day and kind the files of the narrowest windows that count."""
+    """The valid files of the narrowest windows, by day and kind."""
     found: dict[str, dict[WindowKind, list[str]]] = {}
     for kind, folder in _FOLDERS.items():
         place = f"{folder}width={NARROWEST}/"
@@ -159,8 +159,8 @@ def _days(store: LocalStore) -> dict[str, dict[WindowKind, list[str]]]:
                 found.setdefault(name[1], {}).setdefault(kind, []).append(path)
     for kinds in found.values():
         for kind, paths in kinds.items():
-            # Hours beside the file of the day have been taken into it; of early versions there
-            # was one file, beside the folder.
+            # Hours beside the file of the day have been merged into it; early versions had one
+            # file, beside the folder.
             whole = [path for path in paths if path.endswith(f"/{_WHOLE_DAY}")]
             hours = [path for path in paths if "/day=" in path]
             kinds[kind] = whole or hours or paths
@@ -233,21 +233,21 @@ _NAMES: Final = {
         *("records", "lag_last_at"),
     ),
 }
-"""What is read of each kind, beside the keys."""
+"""The columns that are read of each kind, beside the keys."""
 
 
 def _sums(stored: pa.Table, kind: WindowKind) -> pa.Table:
-    """The sums that windows of version 1 were made of, as this version has them."""
+    """The sums behind windows of version 1, with the columns of this version."""
     columns = {name: stored[name] for name in stored.column_names if name in kind.sum_names}
     if kind is QUOTA:
-        # That version took any number, from any client, for a limit.
+        # That version accepted any number, from any client, as a limit.
         limit = stored["limit"]
         is_limit = pc.and_(pc.is_finite(limit), pc.greater_equal(limit, 0.0))
         columns["limit"] = pc.if_else(is_limit, limit, None)
         for name in ("usage", "throttle_ms", "muted_ms"):
             columns[f"{name}_exact"] = pc.cast(stored[f"{name}_sum"], MILLIONTHS)
         columns["seconds_throttled"] = pc.fill_null(stored["seconds_throttled"], 0)
-        columns["covered_ms"] = pc.multiply(stored["records"], 1000)  # its reports took it so
+        columns["covered_ms"] = pc.multiply(stored["records"], 1000)  # as its reports assumed
         columns["histogram"], missing = _histograms(stored)
         found = _table(columns, kind)
         return found if missing is None else added_up(_with_rates(found, missing), kind)
@@ -260,8 +260,9 @@ def _sums(stored: pa.Table, kind: WindowKind) -> pa.Table:
 
 
 def _histograms(stored: pa.Table) -> tuple[pa.Array, pa.Array | None]:
-    """The rates of each window as a histogram, and how many of its records have none there; None
-    if all have."""
+    """The rates of each window as a histogram, and the number of its records missing there; None if
+    none is.
+    """
     rates = histogram.one_array(stored["rates"])
     sizes = pc.fill_null(pc.list_value_length(rates), 0)
     ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), sizes]))
@@ -275,8 +276,10 @@ def _histograms(stored: pa.Table) -> tuple[pa.Array, pa.Array | None]:
 
 
 def _with_rates(sums: pa.Table, missing: pa.Array) -> pa.Table:
-    """The sums, and rows that add the highest rate of a window for each of its records without one:
-    percentiles of such windows are too high rather than too low."""
+    """The sums, with the highest rate of a window for each record without one.
+
+    So percentiles of such windows are too high rather than too low.
+    """
     codes = histogram.rate_codes(sums["rate_max"])
     ends = pa.array(range(sums.num_rows + 1), pa.int32())
     columns = {
@@ -309,7 +312,7 @@ def _newest_s(store: LocalStore, files: list[NewFile], end_s: int) -> int | None
 
 
 def _take_aside(store: LocalStore, change: Change) -> None:
-    """Let the records that were put aside be so still."""
+    """Keep the records that were put aside."""
     files = []
     for path in store.list(_ASIDE):
         if Path(path).suffix == ".jsonl":

@@ -1,8 +1,8 @@
-"""Histograms as columns of maps, bucket to count: made, added up, asked for quantiles, vectorised.
+"""Histograms as columns of maps, bucket to count: creation, sums, percentiles, all vectorized.
 
-Counts of buckets can be added in any order, so sums of sums are exact. Rates fall into buckets of
-the upper 16 bits of their 32-bit float: 7 bits of its mantissa, an error of at most 0.4 % at the
-middle of a bucket. Durations have buckets that double in width (`metrics/histogram.py`). Pure.
+Counts of buckets can be added in any order, so sums of sums are exact. The bucket of a rate is the
+upper 16 bits of its 32-bit float: 7 bits of its mantissa, an error of at most 0.4 % at the middle
+of a bucket. Durations have buckets that double in width (`metrics/histogram.py`). Pure.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from cluster.analytics.windows.kinds import HISTOGRAM
 from cluster.metrics.histogram import BUCKETS
 
 RATE_ERROR: Final = 1 / 256
-"""The relative error of `rates_of`, at most."""
+"""The maximum relative error of `rates_of`."""
 _LOWER_BITS: Final = 16
 _MIDDLE: Final = 1 << (_LOWER_BITS - 1)
 _PLACE_BITS: Final = 32
@@ -27,7 +27,7 @@ def rate_codes(rates: pa.ChunkedArray) -> pa.Array:
 
 
 def rates_of(codes: pa.Array) -> pa.Array:
-    """The rate in the middle of each bucket; 0 for the lowest, in which 0 is."""
+    """The rate in the middle of each bucket; 0 for the lowest, which contains 0."""
     whole = pc.shift_left(pc.cast(codes, pa.int64()), _LOWER_BITS)
     middles = pc.if_else(pc.equal(whole, 0), 0, pc.bit_wise_or(whole, _MIDDLE))
     return pc.cast(pc.cast(one_array(middles), pa.int32()).view(pa.float32()), pa.float64())
@@ -41,7 +41,7 @@ def singles(codes: pa.Array) -> pa.Array:
 
 
 def of_counts(lists: pa.ChunkedArray) -> pa.Array:
-    """Histograms of lists of counts, the bucket of each being its place in its list."""
+    """Histograms of lists of counts, in which the index is the bucket."""
     lists = one_array(lists)
     flat = lists.flatten()
     parents = pc.list_parent_indices(lists)
@@ -55,7 +55,7 @@ def of_counts(lists: pa.ChunkedArray) -> pa.Array:
 
 
 def added_up(histograms: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.Array:
-    """The sum of the histograms of each group; `rows` has for each group the list of its rows."""
+    """The sum of the histograms of each group; `rows` has the list of rows of each group."""
     rows = one_array(rows)
     histograms = one_array(histograms)
     ordered = histograms.take(rows.flatten())
@@ -116,8 +116,9 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _at_rank(histograms: pa.Array, percent: int) -> pa.Table:
-    """For each histogram that is not empty: its row, the bucket with the nearest rank of the
-    percentile, and how many observations are in that, in those before, and in all."""
+    """For each nonempty histogram: its row, the bucket with the nearest rank of the percentile, and
+    the number of observations in it, before it, and in all.
+    """
     counts = _items(histograms)
     row = _entry_parents(histograms)
     upto = pc.cumulative_sum(counts)
@@ -144,7 +145,7 @@ def _at_rank(histograms: pa.Array, percent: int) -> pa.Table:
 
 
 def _maps(parents: pa.Array, buckets: pa.Array, counts: pa.Array, rows: int) -> pa.Array:
-    """Histograms of entries, given in order of the row they belong to."""
+    """Histograms of entries, which are ordered by row."""
     sizes = (
         pa.table({"parent": pc.cast(parents, pa.int64())})
         .group_by("parent", use_threads=False)
@@ -164,7 +165,7 @@ def _spread(rows: pa.Array, values: pa.Array, count: int) -> pa.Array:
 
 
 def _ends_before(sizes: pa.Array) -> pa.Array:
-    """Where each of successive parts begins, from their sizes."""
+    """The begin of each of successive parts, given their sizes."""
     sizes = pc.fill_null(pc.cast(sizes, pa.int64()), 0)
     return pc.subtract(pc.cumulative_sum(sizes), sizes)
 

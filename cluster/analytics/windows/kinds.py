@@ -1,8 +1,8 @@
-"""Which windows are made of which metric records: keys, columns, and how each column is added up.
+"""The windows made from each kind of metric record: keys, columns, and how columns are added up.
 
-This is the one statement of it: tables of sums, files, merges and readers follow from it. All kinds
+This is the only statement of it: tables of sums, files, merges and readers are derived. All kinds
 share one schema, in which the columns of other kinds are null, so that any reader of Parquet can
-take the whole directory as one table.
+read the whole directory as one table.
 """
 
 import enum
@@ -16,14 +16,15 @@ from cluster.analytics.windows.widths import WIDTHS_S as WIDTHS_S
 from cluster.model.quota_usage import CLIENT_KEYS, USAGE_FIELDS, Adding
 
 SCHEMA_VERSION: Final = 2
-"""Of the columns and their meaning; noted in each file. 1 had a folder per kind, and floats."""
+"""The version of the columns and their meaning, noted in each file. 1 had a folder per kind, and
+floats."""
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _COUNT: Final = pa.int64()
 MILLIONTHS: Final = pa.decimal128(38, 6)
 WHOLE: Final = pa.decimal128(38, 0)
 HISTOGRAM: Final = pa.map_(pa.int32(), pa.int64())
-"""How often each bucket was met (`histogram.py`)."""
+"""The count of each bucket (`histogram.py`)."""
 
 STATES: Final = {
     "Empty": "empty_ms",
@@ -58,20 +59,20 @@ class Column(NamedTuple):
 
 
 class WindowKind(NamedTuple):
-    """What the windows of one kind of metric record are like."""
+    """The windows of one kind of metric record."""
 
     name: str
-    """That of the records (docs/metrics.md), and of the folder."""
+    """The kind of the records (docs/metrics.md), which also names the folder."""
     keys: tuple[str, ...]
-    """Beside `window_start`, which is the first: what identifies a window."""
+    """Beside `window_start`, which comes first: the key of a window."""
     columns: tuple[Column, ...]
-    """What is added up."""
+    """The columns that are added up."""
     derived: tuple[str, ...]
-    """What follows from the sums (`window_sums.windows_of`); floats."""
+    """Columns computed from the sums (`window_sums.windows_of`); floats."""
 
     @property
     def key_names(self) -> list[str]:
-        """All columns that identify a window; files are sorted by them."""
+        """The columns of a window's key, by which files are sorted."""
         return ["window_start", *self.keys]
 
     @property
@@ -81,12 +82,12 @@ class WindowKind(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The columns of a window that are not null for being of another kind."""
+        """The columns of a window, without those of other kinds."""
         return [*self.sum_names, *self.derived]
 
     @property
     def schema(self) -> pa.Schema:
-        """Of a table of its windows alone, without the columns of other kinds."""
+        """The schema of a table of its windows, without the columns of other kinds."""
         return pa.schema([WINDOW_SCHEMA.field(name) for name in self.names])
 
 
@@ -251,4 +252,4 @@ WINDOW_SCHEMA: Final = pa.schema(
         ),
     ]
 )
-"""Of every file of windows: sums and what follows from them. Kind and width are in the path."""
+"""The schema of every file of windows: sums and derived columns. Kind and width are in the path."""

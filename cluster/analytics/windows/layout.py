@@ -32,7 +32,7 @@ _VISIBLE: Final = re.compile(
 
 
 class FileUnit(NamedTuple):
-    """An hour, or one of the equal parts of one, whose windows of a kind and width are a file."""
+    """An hour, or one of its equal parts, whose windows of a kind and width are in one file."""
 
     hour: str
     """Such as `2026-11-26T13`, in UTC."""
@@ -41,22 +41,21 @@ class FileUnit(NamedTuple):
 
     @property
     def day(self) -> str:
-        """The day it lies in."""
         return self.hour[:10]
 
     @property
     def name(self) -> str:
-        """Of its files, without folder and suffix."""
+        """The name of its files, without folder and suffix."""
         return self.hour[11:] if self.minutes == 60 else f"{self.hour[11:]}-{self.minute:02}"
 
     @property
     def begin_s(self) -> int:
-        """Where it begins, in seconds since 1970."""
+        """Its begin in seconds since 1970."""
         return start_of(self.hour) + self.minute * 60
 
     @property
     def end_s(self) -> int:
-        """Where it ends."""
+        """Its end."""
         return self.begin_s + self.minutes * 60
 
 
@@ -73,29 +72,29 @@ class VisiblePath(NamedTuple):
 
 
 def parsed(path: str) -> VisiblePath | None:
-    """The parts of the path of a visible file; None if it is none."""
+    """The parts of the path of a visible file; None for other paths."""
     found = _VISIBLE.fullmatch(path)
     return VisiblePath(*found.groups()) if found else None
 
 
 def units_of(hour: str, slices: int) -> list[FileUnit]:
-    """The hour in so many equal parts."""
+    """The hour in this many equal parts."""
     minutes = 60 // slices
     return [FileUnit(hour, number * minutes, minutes) for number in range(slices)]
 
 
 def hour_of(seconds: int) -> str:
-    """The hour in which a time lies."""
+    """The hour of a time."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H")
 
 
 def day_of(seconds: int) -> str:
-    """The day in which a time lies."""
+    """The day of a time."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def start_of(hour: str) -> int:
-    """When an hour begins, in seconds since 1970. Raises ValueError for other text."""
+    """The begin of an hour, in seconds since 1970. Raises ValueError for other texts."""
     if len(hour) != len("2026-11-26T13"):
         raise ValueError(f"not an hour: {hour}")
     return int(datetime.strptime(f"{hour}+0000", "%Y-%m-%dT%H%z").timestamp())
@@ -107,19 +106,19 @@ def hours_of_day(day: str) -> list[str]:
 
 
 def day_span(day: str) -> tuple[int, int]:
-    """When a day begins and ends, in seconds since 1970."""
+    """The begin and end of a day, in seconds since 1970."""
     found = date.fromisoformat(day)
     begin_s = int(datetime(found.year, found.month, found.day, tzinfo=UTC).timestamp())
     return begin_s, begin_s + _DAY_S
 
 
 def delta_path(change: int, name: str) -> str:
-    """Where a delta of a change goes; `name` differs among those of one change."""
+    """The path of a delta of a change; `name` differs among those of one change."""
     return f"{OPEN}/{change}-{name}.parquet"
 
 
 def draft_path(change: int, final: str) -> str:
-    """Where a file waits for its change to be decided."""
+    """The path of a file until its change is decided."""
     return f"{DRAFTS}/{change}/{final}"
 
 
@@ -129,5 +128,5 @@ def day_list_path(day: str, change: int) -> str:
 
 
 def aside_path(change: int) -> str:
-    """Where lines about records that a change put aside go."""
+    """The path of the lines about records that a change put aside."""
     return f"{ASIDE}/{change:08}.jsonl"

@@ -1,7 +1,7 @@
-"""What a directory of windows holds: its manifest, and the lists of the files of a day. Pure.
+"""The content of a directory of windows: its manifest, and the lists of the files of a day. Pure.
 
-The manifest is the truth: a file that it does not name, directly or through the list of a day,
-counts for nothing. Replacing it decides a change (`directory.py`).
+The manifest is authoritative: a file that it does not name, directly or through the list of a day,
+does not count. Replacing it decides a change (`directory.py`).
 """
 
 import json
@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 
 
 class UnusableDirectory(Exception):
-    """A directory of windows cannot be read or written; the message is one line that says why."""
+    """A directory of windows cannot be read or written; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerTopic:
-    """A topic of the same name that was deleted, and up to where the windows hold it."""
+    """A deleted topic of the same name, and the position of the windows in it."""
 
     topic_id: str | None
     offsets: Mapping[int, int]
@@ -32,20 +32,20 @@ class FormerTopic:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which records the windows of a directory hold: of each partition all below its offset."""
+    """The records in the windows of a directory: in each partition all below its offset."""
 
     topic: str
     topic_id: str | None
-    """Differs once a topic was deleted and made again; None if the cluster does not tell."""
+    """Differs once a topic was recreated; None if the cluster has no ids."""
     offsets: Mapping[int, int] = field(default_factory=dict)
     """By partition the first offset that is not in the windows."""
     cluster_id: str | None = None
-    """None if it is not known: until the next run, in a directory of an earlier version."""
+    """None if unknown: until the next run, in a directory of an earlier version."""
     former_topics: tuple[FormerTopic, ...] = ()
 
 
 class DeltaFile(NamedTuple):
-    """A file of sums of the narrowest windows, of hours that are not merged yet."""
+    """A file of sums of the narrowest windows, for hours that are not merged yet."""
 
     path: str
     rows: int
@@ -55,9 +55,9 @@ class DeltaFile(NamedTuple):
     last_s: int
     """The start of its last window."""
     hours: Mapping[str, int]
-    """The hours whose rows count, with how many it has of each: the others are merged."""
+    """The hours whose rows count, with the number of rows of each; the others are merged."""
     kinds: tuple[str, ...]
-    """Of which there are rows."""
+    """The kinds of its rows."""
 
 
 class VisibleFile(NamedTuple):
@@ -81,23 +81,23 @@ class Manifest:
     """The state of a directory after a change."""
 
     progress: Progress | None = None
-    """None if nobody knows up to where the windows hold their topic."""
+    """None if the position of the windows in their topic is unknown."""
     change: int = 0
     writer: str = ""
-    """Which run made this change; a random text."""
+    """The run that made this change, as a random text."""
     newest_s: int | None = None
     """The start of the newest window, in seconds since 1970."""
     deltas: tuple[DeltaFile, ...] = ()
     days: Mapping[str, int] = field(default_factory=dict)
     """By day the change that wrote the list of its visible files."""
     hours: Mapping[str, int] = field(default_factory=dict)
-    """In how many slices hours are; those that are not here are in one."""
+    """The number of slices of each hour; hours that are missing here have one."""
     forgotten: Mapping[str, str] = field(default_factory=dict)
-    """By width the first day that was not removed for its age."""
+    """The first day that was not removed for its age, by width."""
     aside: tuple[AsideFile, ...] = ()
     """Oldest first."""
     moves: tuple[tuple[str, str], ...] = ()
-    """Drafts of this change, and where each goes; they may have gone there."""
+    """Drafts of this change and their destinations; they may have been moved."""
     removals: tuple[str, ...] = ()
     """Files that this change removes; they may be gone."""
 
@@ -107,7 +107,7 @@ class Manifest:
 
 
 def manifest_as_bytes(manifest: Manifest) -> bytes:
-    """The document that is stored."""
+    """The stored document."""
     progress = manifest.progress
     document = {
         "version": VERSION,
@@ -134,9 +134,9 @@ def manifest_as_bytes(manifest: Manifest) -> bytes:
 
 
 def manifest_from_bytes(content: bytes, shown: str) -> Manifest:
-    """The manifest in a document; `shown` is what messages call the file.
+    """The manifest in a document; `shown` is the file's name in messages.
 
-    Raises UnusableDirectory for a damaged one, or one of another version.
+    Raises UnusableDirectory for a damaged one, or for another version.
     """
     return _read(content, shown, _manifest)
 
@@ -153,7 +153,7 @@ def day_list_from_bytes(content: bytes, shown: str) -> list[VisibleFile]:
 
 
 def delta_from_json(document: Any) -> DeltaFile:
-    """A delta as its `_asdict` went through JSON. Raises ValueError, TypeError, KeyError."""
+    """A delta whose `_asdict` went through JSON. Raises ValueError, TypeError, KeyError."""
     hours = {_hour(hour): _whole(rows) for hour, rows in document["hours"].items()}
     return DeltaFile(
         _path(document["path"]),

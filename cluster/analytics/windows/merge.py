@@ -1,7 +1,8 @@
-"""Merges deltas into visible files: plain functions of plain values, which any process may run.
+"""Merges deltas into visible files: functions of plain values, which any process may run.
 
-First hours, then the days they lie in: an hour's windows of 10 s and 1 min are made of the stored
-ones and the deltas, those of 1 h and 1 d of what the hours pass on. All that is written is a draft.
+First hours, then their days: an hour's windows of 10 s and 1 min are made from the stored ones and
+the deltas, those of 1 h and 1 d from the sums that the hours pass on. Everything written is a
+draft.
 """
 
 import json
@@ -41,46 +42,46 @@ from cluster.analytics.windows.window_sums import (
 )
 
 PART_ROWS: Final = 200_000
-"""So many rows of a kind are added up at a time, if they are of several minutes."""
+"""Rows of a kind that are added up at a time, if they span several minutes."""
 _HOUR: Final = "1h"
 _DAY: Final = "1d"
 
 
 class HourTask(NamedTuple):
-    """To write the windows of one unit anew."""
+    """The task to rewrite the windows of one unit."""
 
     change: int
-    """In whose folder the drafts go."""
+    """The change in whose folder the drafts are written."""
     cluster_id: str | None
     unit: FileUnit
     widths: tuple[str, ...]
-    """Of HOUR_WIDTHS those to write, which have not been removed for their age."""
+    """The widths of HOUR_WIDTHS to write, which have not been removed for their age."""
     visible: tuple[str, ...]
-    """The files of the unit of the first of these widths."""
+    """The files of the unit with the first of these widths."""
     deltas: tuple[str, ...]
-    """Those that have rows of the hour."""
+    """The deltas with rows of the hour."""
     anew: tuple[str, ...] = ()
-    """Deltas of all that the topic holds: of a window in these and in the files, the one made of
-    more records is kept."""
+    """Deltas of everything in the topic: of a window in these and in the files, the version made
+    from more records is kept."""
     until_s: int | None = None
     """Windows that begin there or later are left out."""
 
 
 class DayTask(NamedTuple):
-    """To write the windows of 1 h and 1 d of a day, once its hours are written."""
+    """The task to rewrite the windows of 1 h and 1 d of a day, once its hours are written."""
 
     change: int
     cluster_id: str | None
     day: str
     hours: tuple[str, ...]
-    """Those that were written."""
+    """The hours that were written."""
     is_added: bool
-    """Whether `sums` are to be added to the windows that are there, and do not replace them: the
-    narrowest have been removed for their age, so `sums` hold what is new alone."""
+    """Whether `sums` are added to the existing windows rather than replacing them: the narrowest
+    have been removed for their age, so `sums` contain only new records."""
     sums: Mapping[str, tuple[str, ...]]
-    """By hour, files of the sums of its units."""
+    """Files of the sums of its units, by hour."""
     widths: tuple[str, ...]
-    """Of DAY_WIDTHS those to write."""
+    """The widths of DAY_WIDTHS to write."""
     visible: tuple[str, ...]
     """The files of the first of these widths."""
 
@@ -98,11 +99,12 @@ class NewFile(NamedTuple):
 
 
 class MergeResult(NamedTuple):
-    """What a task wrote; small, to be passed on as JSON."""
+    """The files that a task wrote; small, to be passed on as JSON."""
 
     files: tuple[NewFile, ...]
     sums: str | None = None
-    """A file of what an hour passes on to its day: sums of windows of 1 h; None without any."""
+    """A file with the sums that an hour passes on to its day, of windows of 1 h; None without
+    any."""
 
     def as_json(self) -> str:
         """The result as text."""
@@ -128,7 +130,7 @@ def merge_in(store: Store, task: MergeTask) -> MergeResult:
 
 
 def fuller(stored: pa.Table, computed: pa.Table, kind: WindowKind) -> pa.Table:
-    """For each window the sums made of more metric records; if they have as many, the computed.
+    """For each window the sums made from more metric records; if equal, the computed ones.
 
     Both are added up. Retention can only remove records from a window, so the version with more
     records is right.
@@ -145,7 +147,7 @@ def fuller(stored: pa.Table, computed: pa.Table, kind: WindowKind) -> pa.Table:
 
 
 class UnitDrafts:
-    """Writes the windows of one unit, and what it passes on to its day."""
+    """Writes the windows of one unit, and the sums that it passes on to its day."""
 
     def __init__(self, store: Store, change: int, cluster_id: str | None, unit: FileUnit) -> None:
         self._store = store
@@ -158,8 +160,11 @@ class UnitDrafts:
     def write(
         self, kind: WindowKind, parts: Iterable[pa.Table], widths: tuple[str, ...]
     ) -> Iterator[pa.Table]:
-        """Write windows of a kind, part by part: of sums that are added up for the first of the
-        widths, in order of time, each of whole minutes. Gives those of the last width of each."""
+        """Write windows of a kind in parts: sums added up for the first of the widths, in order of
+        time, each of whole minutes.
+
+        Yields those of the last width of each part.
+        """
         with ExitStack() as open_files:
             files: dict[str, FileWriter] = {}
             for sums in parts:
@@ -208,12 +213,12 @@ def _merge_hour(store: Store, task: HourTask) -> MergeResult:
 
 
 class _KindOfUnit(NamedTuple):
-    """What the windows of one kind of a unit are made of."""
+    """The input of one kind of a unit's windows."""
 
     kind: WindowKind
     task: HourTask
     stored: pa.Table | None
-    """Added up for the first of the widths of the task."""
+    """Added up for the first width of the task."""
     new: list[pa.Table]
     anew: list[pa.Table]
 
@@ -231,8 +236,10 @@ class _KindOfUnit(NamedTuple):
             drafts.pass_on(self.kind, sums)
 
     def _parts(self) -> Iterator[pa.Table]:
-        """The sums for the first of the widths, minutes by minutes: adding up few of them at a time
-        needs less memory, and less time."""
+        """The sums for the first of the widths, some minutes at a time.
+
+        Adding up few of them at once needs less memory, and less time.
+        """
         widths = self.task.widths
         if not widths:
             return
@@ -270,7 +277,7 @@ def _merge_day(store: Store, task: DayTask) -> MergeResult:
 
 
 def _write_hours(store: Store, task: DayTask, kind: WindowKind, files: list[NewFile]) -> None:
-    """Write a day's windows of 1 h, one hour after the other, and of 1 d, to which they add up."""
+    """Write a day's windows of 1 h, one hour after the other, and of 1 d, their sum."""
     final = VisiblePath(kind.name, _HOUR, task.day, WHOLE_DAY)
     days: pa.Table | None = None
     with ExitStack() as open_files:
@@ -310,7 +317,7 @@ def _write_days(
 def _hourly(
     store: Store, task: DayTask, kind: WindowKind, hour: str | None = None
 ) -> dict[str, pa.Table]:
-    """What hours, or one, pass on of a kind, added up."""
+    """The sums of a kind that hours pass on, added up."""
     found = {}
     for each in task.sums if hour is None else (hour,):
         parts: list[Sums] = [
@@ -367,7 +374,7 @@ def _stored(
     begin_s: int | None = None,
     end_s: int | None = None,
 ) -> pa.Table | None:
-    """The sums of the file of a kind; None if there is none."""
+    """The sums in the file of a kind; None if there is none."""
     path = next((each for each in paths if _is_of(each, kind)), None)
     return None if path is None else _read(store, path, kind, begin_s, end_s)
 

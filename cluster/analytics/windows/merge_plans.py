@@ -1,4 +1,4 @@
-"""Which tasks merge what a directory holds, and what a change of it drops. Pure."""
+"""The tasks that merge what a directory holds, and the files that a change removes. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,9 +19,10 @@ _SLICES: Final = [count for count in range(1, 61) if 60 % count == 0]
 def hour_tasks(
     manifest: Manifest, hour: str, rows: int, visible: Sequence[VisibleFile]
 ) -> list[HourTask]:
-    """What merges an hour, of which deltas have so many rows; `visible` are the files of its day.
+    """The tasks that merge an hour with this many rows in deltas; `visible` are the files of its
+    day.
 
-    An hour that has files stays in as many slices as it is in, or each of them is cut.
+    The slices of an hour with files stay the same, or each of them is cut.
     """
     widths = _widths(manifest, hour[:10], HOUR_WIDTHS)
     former = manifest.hours.get(hour, 1) if has_hour(visible, hour) else 1
@@ -56,8 +57,11 @@ def day_task(
     *,
     is_added: bool = False,
 ) -> DayTask:
-    """What writes the wider windows of a day; `sums` has by hour that was written the files of what
-    it passes on, `visible` are the files of the day; for `is_added` see `DayTask`."""
+    """The task that writes the wider windows of a day.
+
+    `sums` has the files that each written hour passes on, `visible` are the files of the day; for
+    `is_added` see `DayTask`.
+    """
     widths = _widths(manifest, day, DAY_WIDTHS)
     return DayTask(
         manifest.change + 1,
@@ -78,7 +82,7 @@ def put_in_place(
     tasks: Iterable[MergeTask],
     written: Iterable[VisibleFile],
 ) -> None:
-    """Let the files of a day be those of tasks, beside those that no task wrote anew."""
+    """Replace the files of a day by those of tasks, and keep the others."""
     of_day = [task for task in tasks if day_of(task) == day]
     change.days[day] = [
         *(file for file in visible if not _is_replaced(file, of_day)),
@@ -87,7 +91,7 @@ def put_in_place(
 
 
 def drop_hours(change: Change, is_dropped: Callable[[str, str], bool]) -> None:
-    """Let hours of deltas, by path and hour, count no more; deltas without hours go."""
+    """Drop hours of deltas, by path and hour; deltas without hours are removed."""
     kept = []
     for delta in change.manifest.deltas:
         hours = {
@@ -101,7 +105,7 @@ def drop_hours(change: Change, is_dropped: Callable[[str, str], bool]) -> None:
 
 
 def rows_by_hour(deltas: Iterable[DeltaFile]) -> Counter[str]:
-    """How many rows of each hour deltas have."""
+    """The number of rows of each hour in deltas."""
     rows: Counter[str] = Counter()
     for delta in deltas:
         rows.update(delta.hours)
@@ -129,7 +133,7 @@ def _cluster_id(manifest: Manifest) -> str | None:
 def _paths(
     files: Iterable[VisibleFile], widths: Sequence[str], unit: str | None = None
 ) -> tuple[str, ...]:
-    """The paths of those of these widths, and of this unit."""
+    """The paths of the files with these widths and of this unit."""
     found = []
     for file in files:
         place = parsed(file.path)
@@ -139,14 +143,15 @@ def _paths(
 
 
 def _is_in(file: VisibleFile, widths: Sequence[str], hour: str) -> bool:
-    """Whether a file of the day has windows of one of these widths, of which there are files for
-    each hour, and of the hour."""
+    """Whether a file of the day has windows of the hour, with one of these widths, which have files
+    for each hour.
+    """
     place = parsed(file.path)
     return place is not None and place.width in widths and place.unit[:2] == hour[11:]
 
 
 def _is_replaced(file: VisibleFile, tasks: Iterable[MergeTask]) -> bool:
-    """Whether these tasks of its day, which are those of whole hours, wrote its windows anew."""
+    """Whether these tasks of its day, which cover whole hours, rewrote its windows."""
     place = parsed(file.path)
     return place is not None and any(
         place.width in task.widths

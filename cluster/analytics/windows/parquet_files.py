@@ -1,4 +1,4 @@
-"""The Parquet files of a directory of windows: how they are written, and read with clear errors."""
+"""The Parquet files of a directory of windows: written, and read with clear errors."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from cluster.analytics.windows.store import Store
 from cluster.analytics.windows.window_sums import wide
 
 GROUP_ROWS: Final = 250_000
-"""A row group has at most so many rows: this bounds the memory of readers."""
+"""The maximum of rows in a row group: this bounds the memory of readers."""
 _START: Final = "window_start"
 _MILLION: Final = 1_000_000
 # Columns of other kinds are null throughout. With dictionaries for texts only, and statistics for
@@ -33,10 +33,10 @@ _STATISTICS: Final = [
 
 
 class FileWriter:
-    """Writes one file of windows or sums. The same rows give the same bytes, in whatever parts."""
+    """Writes one file of windows or sums. Equal rows give equal bytes, in whatever parts."""
 
     def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
-        """See `written_file`, which makes and closes it."""
+        """`written_file` creates and closes it."""
         self.rows = 0
         self._schema = schema
         self._writer = writer
@@ -44,7 +44,7 @@ class FileWriter:
         self._waiting_rows = 0
 
     def write(self, table: pa.Table, **constants: str) -> None:
-        """Add rows, of which columns that they lack are null, or one of `constants` throughout."""
+        """Add rows; missing columns are null, or one of `constants` throughout."""
         self.rows += table.num_rows
         for begin in range(0, table.num_rows, GROUP_ROWS):  # null columns need memory, too
             part = wide(table.slice(begin, GROUP_ROWS), self._schema, **constants)
@@ -54,12 +54,13 @@ class FileWriter:
                 self._write_group(GROUP_ROWS)
 
     def finish(self) -> None:
-        """Write what waits for more."""
+        """Write the remaining rows."""
         if self._waiting_rows:
             self._write_group(self._waiting_rows)
 
     def _write_group(self, rows: int) -> None:
-        # What a group holds must not depend on how rows came, nor may its chunks.
+        # The content of a group must not depend on the parts in which rows came, nor may its
+        # chunks.
         table = pa.concat_tables(self._waiting)
         self._writer.write_table(table.slice(0, rows).combine_chunks(), row_group_size=rows)
         self._waiting = [table.slice(rows)] if table.num_rows > rows else []
@@ -70,7 +71,7 @@ class FileWriter:
 def written_file(
     store: Store, path: str, schema: pa.Schema, notes: Mapping[str, Any]
 ) -> Iterator[tuple[FileWriter, "FileSize"]]:
-    """A file that is there at the end of the block, with notes in its footer.
+    """A file that exists at the end of the block, with notes in its footer.
 
     The size is known after the block. Raises UnusableDirectory.
     """
@@ -97,7 +98,7 @@ def written_file(
 
 
 class FileSize:
-    """How large a file became."""
+    """The size of a written file."""
 
     bytes = 0
 
@@ -119,8 +120,10 @@ class ParquetInput:
         self._schema = self._parquet.schema_arrow
 
     def read(self, names: Sequence[str], begin_s: int | None, end_s: int | None) -> pa.Table:
-        """The rows of windows that begin in [begin_s, end_s). Raises UnusableDirectory for a file
-        that lacks such columns, pa.ArrowException."""
+        """The rows of windows that begin in [begin_s, end_s).
+
+        Raises UnusableDirectory for a file without these columns, and pa.ArrowException.
+        """
         expected = [WINDOW_FIELDS[name] for name in names]
         fields = {field.name: _value_type(field.type) for field in self._schema}
         for field in expected:
@@ -155,8 +158,10 @@ WINDOW_FIELDS: Final = {
 
 @contextlib.contextmanager
 def opened(store: Store, path: str, *, with_dictionaries: bool = False) -> Iterator[ParquetInput]:
-    """A file to read: texts as they are, or as dictionaries and columns in parallel. Raises
-    MissingFile, UnusableDirectory for what goes wrong within the block, too."""
+    """Open a file for reading, with plain texts, or with dictionaries and columns in parallel.
+
+    Raises MissingFile, and UnusableDirectory also for errors within the block.
+    """
     with in_words(store, path), store.open_input(path) as file:
         yield ParquetInput(file, store.shown(path), with_dictionaries)
 
@@ -179,12 +184,12 @@ def between(table: pa.Table, begin_s: int | None, end_s: int | None) -> pa.Table
 
 
 class MissingFile(UnusableDirectory):
-    """A file that the manifest names is not there."""
+    """A file that the manifest names is missing."""
 
 
 @contextlib.contextmanager
 def in_words(store: Store, path: str = "") -> Iterator[None]:
-    """Raise UnusableDirectory, with the path, for what goes wrong with a file in the block."""
+    """Raise UnusableDirectory, with the path, for errors of a file in the block."""
     shown = store.shown(path)
     try:
         yield

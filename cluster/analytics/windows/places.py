@@ -1,6 +1,6 @@
-"""What people call the place of windows: a folder, a `file` URI, or one of an object store. Pure.
+"""Names for the place of windows: a folder, a `file` URI, or one of an object store. Pure.
 
-It needs no package, so commands look at their options with it before PyArrow is there.
+It needs no package, so commands check their options with it before PyArrow is loaded.
 """
 
 import re
@@ -18,9 +18,9 @@ def scheme_of(place: str) -> str:
 
 
 def local_path(place: str) -> Path | None:
-    """The folder of this machine that a place is, as it is given; None for an object store.
+    """The local folder of a place, as it is given; None for an object store.
 
-    Raises ValueError, with a text for people, for a URI of a file that names none.
+    Raises ValueError, with a text for people, for a `file` URI without a folder.
     """
     scheme = scheme_of(place)
     if not scheme:

@@ -1,7 +1,7 @@
-"""Reads windows for reports: visible files and deltas together, as one change left them.
+"""Reads windows for reports: visible files and deltas together, in one consistent state.
 
-A writer may be at work meanwhile. The manifest says which files belong together; if it has changed
-once they are read, reading starts again. Every function raises UnusableDirectory.
+A writer may work meanwhile. The manifest says which files belong together; if it has changed once
+they are read, reading starts again. Every function raises UnusableDirectory.
 """
 
 import os
@@ -64,11 +64,12 @@ def read_windows(
     *,
     with_dictionaries: bool = False,
 ) -> pa.Table:
-    """The windows that begin in [since, until) and of which `where` holds, in the order of
-    `kind.key_names`; `columns` of `kind.schema`, or all.
+    """The windows that begin in [since, until) and satisfy `where`, in the order of
+    `kind.key_names`.
 
-    `with_dictionaries` gives texts as dictionaries and reads columns in parallel: a third of the
-    processor time, and of the time."""
+    `columns` are some of `kind.schema`, by default all. `with_dictionaries` gives texts as
+    dictionaries and reads columns in parallel: a third of the CPU time, and of the time.
+    """
     names = list(columns) if columns is not None else kind.names
     begin_s, end_s = _seconds(since), _seconds(until)
     schema = _schema(kind, names, with_dictionaries)
@@ -83,12 +84,12 @@ def read_windows(
 
 
 class Split(NamedTuple):
-    """Windows for a reader of files: the others are not in visible files, or not whole."""
+    """Windows for a reader of files: the others are not, or not completely, in visible files."""
 
     paths: list[str]
-    """Visible files, in order, all of whose windows count, also those of other times."""
+    """Visible files, in order, all of whose windows count, including those of other times."""
     others: list[pa.Table]
-    """The windows of hours that wait in deltas, or whose files are not in place yet."""
+    """The windows of hours in deltas, or of files that are not in place yet."""
 
 
 def split_windows(
@@ -108,7 +109,7 @@ def split_windows(
 
 
 def days_by_width(place: Place, kind: WindowKind) -> dict[str, list[date]]:
-    """By width the days of which there are windows, in order; each list of a day is read once."""
+    """The days with windows by width, in order; each list of a day is read once."""
 
     def read(store: Store, manifest: Manifest) -> dict[str, list[date]]:
         readers = {width: _Reader(store, manifest, kind, width) for width in WIDTHS_S}
@@ -127,7 +128,7 @@ def days_by_width(place: Place, kind: WindowKind) -> dict[str, list[date]]:
 
 
 def _consistent(place: Place, read: Callable[[Store, Manifest], _T]) -> _T | None:
-    """What `read` makes of one state of the directory; None if nothing is there."""
+    """The result of `read` for one state of the directory; None for an empty directory."""
     try:
         store = open_store(place) if isinstance(place, str | os.PathLike) else place
     except UnknownStore as problem:
@@ -158,7 +159,7 @@ def _state(store: Store) -> Manifest | None:
                     f"{store.shown()} was written by an earlier version: run `rollup` once"
                 )
         return None
-    return replace(manifest, writer="")  # who has it open changes nothing
+    return replace(manifest, writer="")  # the current writer does not matter
 
 
 class _Reader:
@@ -216,7 +217,9 @@ class _Reader:
         return found
 
     def _pieces(self) -> Iterator[tuple[list[str], list[str]]]:
-        """In order of time: visible files, and the hours of deltas that their windows may be in."""
+        """In order of time: visible files, and the hours of deltas that may belong to their
+        windows.
+        """
         days = {*self._manifest.days, *(hour[:10] for hour in self.waiting)}
         for day in sorted(days):
             if not self._is_wanted(*day_span(day)):
@@ -279,7 +282,7 @@ class _Reader:
         return between(windows, self._begin_s, self._end_s)
 
     def _read(self, path: str, names: Sequence[str], where: pc.Expression | None) -> pa.Table:
-        """The wanted windows in a file, from its draft if it has not been moved yet."""
+        """The wanted windows in a file, or in its draft if it has not been moved yet."""
         if path in self._drafts:
             try:
                 return self._read_file(self._drafts[path], names, where)
@@ -299,7 +302,7 @@ class _Reader:
         )
 
     def _span_of(self, hour: str) -> tuple[int, int]:
-        """Where windows begin to which records of an hour belong."""
+        """The span of the starts of windows with records of an hour."""
         begin_s = start_of(hour)
         if self._width in HOUR_WIDTHS:
             return begin_s, begin_s + HOUR_S
@@ -313,7 +316,7 @@ def _hour_of(place: VisiblePath) -> str:
 
 
 def _with_fields(names: Sequence[str], where: pc.Expression | None) -> list[str]:
-    """The names, and those of all columns that a condition is about."""
+    """The names, and the columns of a condition."""
     text = str(where)
     return list(dict.fromkeys([*names, *(name for name in WINDOW_SCHEMA.names if name in text)]))
 

@@ -1,8 +1,9 @@
-"""What a metric record is: the fields of each kind and their bounds, stated once, checked once.
+"""The definition of metric records: the fields of each kind and their bounds, stated and checked
+once.
 
-The values of a block are parsed by pyarrow.json, kind by kind, with the fields that are declared
-here, and checked by column. What the parser refuses is looked at one by one. Every value is in a
-table, counted as of another kind, or rejected with a reason. Pure.
+pyarrow.json parses the values of a block, kind by kind, with the fields declared here; they are
+checked by column. Values that the parser refuses are parsed one by one. Every value ends in a
+table, is counted as of another kind, or is rejected with a reason. Pure.
 """
 
 import io
@@ -24,16 +25,16 @@ from cluster.model.quota_usage import CLIENT_KEYS, USAGE_FIELDS, UsageField
 from cluster.model.quotas import CLIENT_KINDS, RULES
 
 VALUE_BYTES_MAX: Final = 256 << 10
-"""A longer value is rejected unread."""
+"""Longer values are rejected unread."""
 CLOCK_SKEW_MS: Final = 5 * 60_000
-"""So far a record's `ts` may be from its timestamp in the log, and ahead of the reader's clock."""
+"""How far a record's `ts` may be from its timestamp in the log, and ahead of the reader's clock."""
 EARLIEST_MS: Final = 1_577_836_800_000
 """2020-01-01: no record is older."""
 TEXT_BYTES_MAX: Final = 32_767
-"""Kafka has no longer client id."""
+"""The longest client id in Kafka."""
 LIMIT_MAX: Final = 1e300
-"""The highest number of 64 bits stands for no limit in Kafka, and brokers take higher ones. With
-more than this, what a limit allows in a year would not be finite."""
+"""Kafka uses the highest 64-bit number for no limit, and brokers accept higher ones. Above this, a
+limit's total of a year would not be finite."""
 
 _COUNT_MAX: Final = 10**9
 _AMOUNT_MAX: Final = 10**12
@@ -51,7 +52,7 @@ class RecordField(NamedTuple):
     type: pa.DataType
     most: float = 0
     choices: tuple[str, ...] = ()
-    """Of texts; any if there are none."""
+    """For texts; empty for any text."""
     is_needed: bool = True
 
 
@@ -167,28 +168,28 @@ RECORDS: Final[Mapping[str, tuple[RecordField, ...]]] = {
         *_whole(_COUNT_MAX, "count"),
     ),
 }
-"""By kind: the fields that are looked at; a record may have others (docs/metrics.md)."""
+"""The fields that are checked, by kind; a record may have others (docs/metrics.md)."""
 
 _SCHEMAS: Final = {
     kind: pa.schema([(each.name, each.type) for each in fields]) for kind, fields in RECORDS.items()
 }
 _OTHER_SCHEMA: Final = pa.schema([("kind", pa.string()), ("v", pa.int64())])
-"""What is looked at in records of other kinds."""
+"""The fields that are read in records of other kinds."""
 _TYPES: Final = {
     kind: [(each.name, each.type) for each in fields] for kind, fields in RECORDS.items()
 }
 _OTHER_TYPES: Final = [(each.name, each.type) for each in _OTHER_SCHEMA]
-"""As the schemas; to go through a schema makes an object of each field."""
+"""The same as the schemas: iterating a schema creates an object for each field."""
 _ALL: Final = pa.unify_schemas([*_SCHEMAS.values()])
 _AT: Final = "@"
-"""A field put into values to be parsed, so that rows can be told to belong to them."""
+"""A field inserted into values before parsing, which relates rows to values."""
 _ONE_BY_ONE: Final = 50
-"""So few values, one of which the parser refuses, are looked at one by one."""
+"""Up to this many values, one of which the parser refuses, are parsed one by one."""
 _PARTS: Final = 8
-"""More are parsed in so many parts: one such value must not make the others slow."""
+"""More are parsed in this many parts: one bad value must not make the others slow."""
 _QUOTA_START: Final = b'{"v":1,"kind":"quota",'
 START: Final = b'{"v":1,"kind":"'
-"""How records begin as brokers write them (`brokers/metrics/records.py`)."""
+"""The beginning of records that brokers write (`brokers/metrics/records.py`)."""
 
 
 class Values(NamedTuple):
@@ -201,18 +202,18 @@ class Values(NamedTuple):
 
 @dataclass(slots=True)
 class CheckedValues:
-    """What became of the values of a block."""
+    """The result of checking the values of a block."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
-    """By kind the records that windows can be made of: their fields, `interval_start`, and `at`,
-    the place of each in the block."""
+    """By kind the records from which windows can be made: their fields, `interval_start`, and `at`,
+    the index of each in the block."""
     others: int = 0
     """Metric records of other kinds."""
     rejected: list[tuple[int, str]] = field(default_factory=list)
-    """The place and the reason of each value that is no metric record."""
+    """The index and the reason of each value that is not a metric record."""
 
     def late(self, before_us: int) -> list[int]:
-        """The places of records whose interval began before a time, in us since 1970; in order."""
+        """The indices of records whose interval began before a time, in us since 1970; in order."""
         limit = pa.scalar(before_us, pa.int64())
         found = [
             at
@@ -261,7 +262,7 @@ def checked(found: Values, now_ms: int) -> CheckedValues:
 
 
 def _by_kind(table: pa.Table, result: CheckedValues) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each kind, with the fields of that; others are counted."""
+    """The rows of each kind with its fields; other kinds are counted."""
     named = pc.and_(
         pc.is_valid(table["kind"]), pc.fill_null(pc.equal(table["v"], _VERSION), fill_value=False)
     )
@@ -281,11 +282,13 @@ def _by_kind(table: pa.Table, result: CheckedValues) -> Iterator[tuple[str, pa.T
 def _parse(
     values: Sequence[bytes | None], places: Sequence[int], schema: pa.Schema, result: CheckedValues
 ) -> pa.Table:
-    """The values at these places as a table of the schema with `at`; those that are no objects of
-    such fields are rejected."""
+    """The values at these indices as a table of the schema with `at`.
+
+    Values that are not objects with such fields are rejected.
+    """
     present = [value for at in places if (value := values[at])]
     text = b"\n".join(present)
-    # Flat objects, one brace each: then as many braces as values mean one object in each.
+    # Flat objects have one brace each: as many braces as values mean one object in each.
     if schema is _SCHEMAS["quota"] and text.count(b"{") == len(present) == text.count(b"}"):
         table = _read(text, schema)
         if table is not None and table.num_rows == len(present):
@@ -317,7 +320,7 @@ def _read(text: bytes, schema: pa.Schema) -> pa.Table | None:
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),
         )
-        table.validate(full=True)  # the parser takes bytes that are not UTF-8
+        table.validate(full=True)  # the parser accepts bytes that are not UTF-8
     except pa.ArrowInvalid:
         return None
     return table.select(schema.names)
@@ -337,7 +340,7 @@ def _one_by_one(
 
 
 def _row(value: bytes) -> dict[str, Any] | str:
-    """The fields of one value that its kind has, or the reason why it has them not."""
+    """The fields of its kind in one value, or the reason why they are missing."""
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
@@ -381,8 +384,10 @@ def _has_utf8(text: str) -> bool:
 def _kept(
     table: pa.Table, kind: str, found: Values, now_ms: int, result: CheckedValues
 ) -> pa.Table:
-    """The rows of one kind that meet all bounds, with `interval_start`; others are rejected for
-    the first that they do not."""
+    """The rows of one kind within all bounds, with `interval_start`.
+
+    The others are rejected for the first bound that they violate.
+    """
     is_kept = pa.repeat(pa.scalar(value=True), table.num_rows)
     failures = []
     for reason, condition in _conditions(table, kind, found, now_ms):
@@ -415,7 +420,7 @@ _Condition = tuple[str, pa.ChunkedArray | pa.Array]
 
 
 def _conditions(table: pa.Table, kind: str, found: Values, now_ms: int) -> Iterator[_Condition]:
-    """What rows must meet: a reason for those that do not, and where it is met."""
+    """The conditions on rows: a reason for rejection, and the rows that satisfy the condition."""
     yield f"v: not version {_VERSION}", pc.equal(table["v"], _VERSION)
     for each in RECORDS[kind]:
         yield from _of_field(each, table[each.name])
@@ -446,7 +451,7 @@ def _of_field(each: RecordField, column: pa.ChunkedArray) -> Iterator[_Condition
 
 
 def _are_buckets(lists: pa.Array, most: float) -> pa.Array:
-    """Where lists are no longer than there are buckets, of counts up to `most`."""
+    """Whether lists are no longer than the number of buckets, with counts up to `most`."""
     short = pc.less_equal(pc.list_value_length(lists), BUCKETS)
     flat = lists.flatten()
     bad = pc.invert(pc.fill_null(_between(flat, most), fill_value=False))
@@ -470,7 +475,7 @@ def _of_place(table: pa.Table, found: Values, now_ms: int) -> Iterator[_Conditio
 
 
 def _between(numbers: pa.ChunkedArray | pa.Array, most: float) -> pa.ChunkedArray | pa.Array:
-    """Where numbers are from 0 to `most`; NaN is not."""
+    """Whether numbers are from 0 to `most`; NaN is not."""
     limit = pa.scalar(most, numbers.type)
     return pc.and_(
         pc.greater_equal(numbers, pa.scalar(0, numbers.type)), pc.less_equal(numbers, limit)
@@ -478,6 +483,6 @@ def _between(numbers: pa.ChunkedArray | pa.Array, most: float) -> pa.ChunkedArra
 
 
 def reasons(rejected: Sequence[tuple[int, str]]) -> dict[str, int]:
-    """How many values were rejected for each reason."""
+    """The number of values rejected for each reason."""
     ordered = sorted(reason for _, reason in rejected)
     return {reason: len(list(found)) for reason, found in itertools.groupby(ordered)}

@@ -1,4 +1,4 @@
-"""Takes windows of impossible times out of a directory, whatever put them there."""
+"""Removes windows of impossible times from a directory, whatever put them there."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ from cluster.analytics.windows.record_schema import EARLIEST_MS
 from cluster.analytics.windows.store import Store
 
 AHEAD: Final = timedelta(minutes=10)
-"""Windows may begin so much later than now: clocks differ."""
+"""How much later than now windows may begin, since clocks differ."""
 EARLIEST_S: Final = EARLIEST_MS // 1000
 _MILLION: Final = 1_000_000
 
@@ -58,7 +58,7 @@ class _Possible(NamedTuple):
 
 
 def repaired(commits: Commits, now: datetime) -> tuple[Change, dict[str, int]]:
-    """The change that removes windows of impossible times, prepared, and by kind the rows that go.
+    """The prepared change that removes windows of impossible times, and the removed rows by kind.
 
     Raises UnusableDirectory.
     """
@@ -94,7 +94,7 @@ def repaired(commits: Commits, now: datetime) -> tuple[Change, dict[str, int]]:
 def _cut_last_day(
     commits: Commits, possible: _Possible, change: Change, gone: Counter[str]
 ) -> None:
-    """Take the rest of the last possible day away: its wider windows are written anew."""
+    """Remove the rest of the last possible day: its wider windows are rewritten."""
     manifest, store = commits.manifest, commits.store
     day, hour = day_of(possible.end_s - 1), hour_of(possible.end_s - 1)
     files = commits.files_of(day)
@@ -171,7 +171,7 @@ def _rows_in(store: Store, paths: Iterable[str], begin_s: int, end_s: int | None
 def _newest_s(
     store: Store, change: Change, files: Mapping[str, Sequence[VisibleFile]]
 ) -> int | None:
-    """The start of the newest window that is left."""
+    """The start of the newest remaining window."""
     starts: list[pa.ChunkedArray] = []
     hours = rows_by_hour(change.manifest.deltas)
     if hours:

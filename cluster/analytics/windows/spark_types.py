@@ -1,4 +1,4 @@
-"""Spark's names of the types of stored columns, for the schemas that are given to Spark."""
+"""Spark's names for the types of stored columns, for schemas passed to Spark."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,7 +1,7 @@
-"""Where windows are kept: a folder of this machine, or one of an object store.
+"""The place of windows: a folder of this machine, or of an object store.
 
-Paths are relative to it, with `/`. Files are written as a whole: whoever reads one sees it as it
-was before or after, never a part. Errors are OSErrors.
+Paths are relative to it, with `/`. Files are written atomically: a reader sees the state before or
+after, never a part. Errors are OSErrors.
 """
 
 import contextlib
@@ -21,10 +21,11 @@ from cluster.analytics.windows.layout import META
 from cluster.analytics.windows.places import local_path, scheme_of
 
 _ATOMIC: Final = ("s3", "s3a", "gs", "gcs", "abfs", "abfss")
-"""Where a file appears, or replaces another, when it is closed."""
+"""Schemes of stores where a file appears, or replaces another, when it is closed."""
 _GCS: Final = ("gs", "gcs")
 _RETRY_S: Final = 30
-"""How long Google's library tries to reach a store, unless the URI says it: its own is 15 min."""
+"""How long Google's library tries to reach a store, unless the URI says so: its own default is 15
+min."""
 
 
 class InUse(Exception):
@@ -39,20 +40,20 @@ class Store(Protocol):
     """Files below one place."""
 
     place: str
-    """What `open_store` makes the same store of."""
+    """The argument with which `open_store` creates the same store."""
     is_local: bool
 
     def shown(self, path: str = "") -> str:
-        """A path as people are told it: without credentials."""
+        """A path for people, without credentials."""
 
     def read_bytes(self, path: str) -> bytes:
         """Raises FileNotFoundError, OSError."""
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Write or replace a file in one step, which lasts once this returns."""
+        """Write or replace a file atomically and durably."""
 
     def open_output(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        """A file that is there, replacing another, at the end of the block unless that raises."""
+        """A file that exists, replacing another, at the end of the block unless that raises."""
 
     def open_input(self, path: str) -> AbstractContextManager[Any]:
         """A file for PyArrow to read. Raises FileNotFoundError, OSError."""
@@ -61,21 +62,24 @@ class Store(Protocol):
         """Whether there is a file."""
 
     def list(self, prefix: str = "") -> list[str]:
-        """The files in a folder and in those below, sorted; none if there is no such folder."""
+        """The files in a folder and below, sorted; none if there is no such folder."""
 
     def move(self, source: str, target: str) -> None:
         """Rename a file, replacing another. Raises FileNotFoundError."""
 
     def remove(self, path: str) -> None:
-        """Remove a file if it is there, and folders that are empty then."""
+        """Remove a file if it exists, and folders that are empty then."""
 
     def lock(self) -> AbstractContextManager[None]:
         """Keep other writers out within the block, if the store can. Raises InUse."""
 
 
 def open_store(place: str | os.PathLike[str]) -> Store:
-    """The store at a local path or a URI (`s3://BUCKET/PREFIX?region=...`, as
-    `pyarrow.fs.FileSystem.from_uri` takes them). Raises UnknownStore, OSError."""
+    """The store at a local path or a URI.
+
+    A URI is like `s3://BUCKET/PREFIX?region=...`, as `pyarrow.fs.FileSystem.from_uri` takes it.
+    Raises UnknownStore, OSError.
+    """
     text = os.fspath(place)
     try:
         folder = Path(place) if isinstance(place, os.PathLike) else local_path(text)
@@ -117,7 +121,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 class LocalStore:
-    """A folder of this machine. What a method has written lasts through a crash of the machine."""
+    """A folder of this machine. What a method has written survives a crash of the machine."""
 
     is_local = True
 
@@ -126,21 +130,18 @@ class LocalStore:
         self.place = str(root)
 
     def shown(self, path: str = "") -> str:
-        """See Store."""
         return str(self.root / path)
 
     def read_bytes(self, path: str) -> bytes:
-        """See Store."""
         return (self.root / path).read_bytes()
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """See Store."""
         with self.open_output(path) as file:
             file.write(content)
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[IO[bytes]]:
-        """See Store. Several processes may write the same file: the last one wins."""
+        """Several processes may write the same file: the last one wins."""
         final = self.root / path
         _make_folder(final.parent)
         draft = final.with_name(f".{final.name}.{secrets.token_hex(4)}")
@@ -158,16 +159,13 @@ class LocalStore:
 
     @contextlib.contextmanager
     def open_input(self, path: str) -> Iterator[IO[bytes]]:
-        """See Store."""
         with (self.root / path).open("rb") as file:
             yield file
 
     def exists(self, path: str) -> bool:
-        """See Store."""
         return (self.root / path).is_file()
 
     def list(self, prefix: str = "") -> list[str]:
-        """See Store."""
         found = []
         for folder, _, names in os.walk(self.root / prefix):
             place = Path(folder).relative_to(self.root)
@@ -175,7 +173,6 @@ class LocalStore:
         return sorted(found)
 
     def move(self, source: str, target: str) -> None:
-        """See Store."""
         final = self.root / target
         _make_folder(final.parent)
         (self.root / source).replace(final)
@@ -183,7 +180,6 @@ class LocalStore:
         self._prune((self.root / source).parent)
 
     def remove(self, path: str) -> None:
-        """See Store."""
         file = self.root / path
         try:
             file.unlink()
@@ -194,7 +190,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """See Store. The lock is on a folder, so it leaves no file, and ends with the process."""
+        """The lock is on a folder, so it leaves no file, and ends with the process."""
         folder = self.root / META
         _make_folder(folder)
         with locked_folder(folder):
@@ -219,45 +215,40 @@ class RemoteStore:
         self._base = base.rstrip("/")
 
     def shown(self, path: str = "") -> str:
-        """See Store."""
         known = without_secrets(self.place).rstrip("/")
         return f"{known}/{path}" if path else known
 
     def read_bytes(self, path: str) -> bytes:
-        """See Store."""
         with _os_errors(), self._files.open_input_stream(self._full(path)) as stream:
             content: bytes = stream.read()
             return content
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """See Store."""
         with _os_errors(), self._files.open_output_stream(self._full(path)) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[IO[bytes]]:
-        """See Store. The file is kept in memory until then: closing a stream of an object store
-        puts in place whatever was written."""
+        """The file is kept in memory until then: closing a stream of an object store puts in place
+        whatever was written.
+        """
         content = io.BytesIO()
         yield content
         self.write_bytes(path, content.getvalue())
 
     @contextlib.contextmanager
     def open_input(self, path: str) -> Iterator[Any]:
-        """See Store."""
         with _os_errors():
             file = self._files.open_input_file(self._full(path))
         with file:
             yield file
 
     def exists(self, path: str) -> bool:
-        """See Store."""
         with _os_errors():
             found = self._files.get_file_info(self._full(path))
         return bool(found.type == pyarrow.fs.FileType.File)
 
     def list(self, prefix: str = "") -> list[str]:
-        """See Store."""
         place = self._full(prefix).rstrip("/")
         chosen = pyarrow.fs.FileSelector(place, allow_not_found=True, recursive=True)
         with _os_errors():
@@ -269,7 +260,7 @@ class RemoteStore:
         )
 
     def move(self, source: str, target: str) -> None:
-        """See Store. A crash may leave both, with the same content."""
+        """A crash may leave both, with the same content."""
         if not self.exists(source):
             raise FileNotFoundError(2, "No such file", self.shown(source))
         with _os_errors():
@@ -277,13 +268,12 @@ class RemoteStore:
         self.remove(source)
 
     def remove(self, path: str) -> None:
-        """See Store."""
         with contextlib.suppress(FileNotFoundError), _os_errors():
             self._files.delete_file(self._full(path))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """See Store. `WindowDirectory` notices another writer by the manifest."""
+        """`WindowDirectory` detects another writer by the manifest."""
         yield
 
     def _full(self, path: str) -> str:
@@ -292,7 +282,7 @@ class RemoteStore:
 
 @contextlib.contextmanager
 def _os_errors() -> Iterator[None]:
-    """Raise an OSError for what else PyArrow raises about an object store in the block."""
+    """Raise an OSError for PyArrow's other errors of an object store in the block."""
     try:
         yield
     except pa.ArrowException as problem:
@@ -302,7 +292,7 @@ def _os_errors() -> Iterator[None]:
 
 
 def without_secrets(place: str) -> str:
-    """A URI without its user and its query, in which there may be keys."""
+    """A URI without its user and its query, which may contain keys."""
     scheme, separator, rest = place.partition("://")
     if not separator:
         return place
@@ -313,7 +303,7 @@ def without_secrets(place: str) -> str:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above that are missing, each to last."""
+    """Make a folder and its missing parents durably."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)

@@ -1,4 +1,4 @@
-"""The widths of windows. Tools name them in their options, without PyArrow."""
+"""The widths of windows. Commands use them in their options, without PyArrow."""
 
 from typing import Final
 

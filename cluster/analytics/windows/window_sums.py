@@ -1,8 +1,8 @@
-"""Sums of metric records by window, which can be added up in any order, and the windows of them.
+"""Sums of metric records by window, which can be added up in any order, and their windows.
 
-Pure, in PyArrow. A table of sums of one kind has the columns `kind.sum_names`, a row for a window
-or a part of one: of each record one is made, which are added up block by block, file by file. Only
-files have the columns of all kinds (`wide`).
+Pure, in PyArrow. A table of sums of one kind has the columns `kind.sum_names`, and a row for a
+window or a part of one: each record gives one row; these are added up block by block, file by file.
+Only files have the columns of all kinds (`wide`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ _BROKER_COUNTERS: Final = {
     "isr_shrinks": "IsrShrinksPerSec",
     "isr_expands": "IsrExpandsPerSec",
 }
-"""Columns of brokers, and the rates per second from which they are counted."""
+"""Columns of brokers, and the rates per second from which they are computed."""
 _BROKER_GAUGES: Final = {
     "connections_max": "ConnectionCount",
     "partitions_max": "PartitionCount",
@@ -73,7 +73,7 @@ _IDLE: Final = "RequestHandlerAvgIdlePercent"
 BROKER_VALUES: Final = tuple(
     dict.fromkeys((*_BROKER_COUNTERS.values(), *_BROKER_GAUGES.values(), _IDLE))
 )
-"""What is read of the values of a broker's record."""
+"""The values that are read in a broker's record."""
 
 
 def first_sums(records: pa.Table, kind: WindowKind) -> pa.Table:
@@ -240,7 +240,7 @@ def coarser(sums: pa.Table, kind: WindowKind, width: str) -> pa.Table:
 
 
 def windows_of(sums: pa.Table, kind: WindowKind, width: str) -> pa.Table:
-    """The windows (`kind.schema`) of sums that are added up for this width, in files' order."""
+    """The windows (`kind.schema`) of sums added up for this width, in the order of files."""
     columns = {name: sums[name] for name in kind.sum_names}
     for name in kind.sum_names:
         if name.endswith("_exact"):
@@ -294,13 +294,15 @@ def _of_latency(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedA
 
 
 def sums_of(windows: pa.Table, kind: WindowKind) -> pa.Table:
-    """The sums that windows were made of."""
+    """The sums behind windows."""
     return windows.select(kind.sum_names)
 
 
 def wide(table: pa.Table, schema: pa.Schema, **constants: str) -> pa.Table:
-    """A table with all columns of a schema of files, null where it has none; `constants` are the
-    values of columns that have one value."""
+    """A table with all columns of a schema of files, null if missing.
+
+    `constants` are the values of columns with a single value.
+    """
     count = table.num_rows
     columns = []
     for field in schema:

@@ -73,7 +73,7 @@ function throughput(place, { series, events }) {
   ], (value) => `${size(value)}/s`, true, marks);
 }
 
-/** The hours of the week; what a colour says stands in each cell, too, for who does not see it. */
+/** The hours of the week; what a color says stands in each cell, too, for who does not see it. */
 function heatMap({ days, bytes_per_s: rates }) {
   const highest = Math.max(...rates.flat().filter((rate) => rate !== null), 0) || 1;
   const cell = (rate, day, hour) => {

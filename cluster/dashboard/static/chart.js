@@ -1,19 +1,19 @@
-// Charts: small ones drawn by hand, large ones by uPlot. The limit is a dashed line, not only a colour.
+// Charts: small ones drawn by hand, large ones by uPlot. The limit is a dashed line, not only a color.
 
 /* global uPlot */
 
 const KEPT_MS = 1000;
-let colours = new Map();
+let colors = new Map();
 let keptUntil = 0;
 
-/** A colour of the page, which may change with the theme; asked for once for all charts of a reading. */
+/** A color of the page, which may change with the theme; asked for once for all charts of a reading. */
 function style(name) {
   if (performance.now() > keptUntil) {
-    colours = new Map();
+    colors = new Map();
     keptUntil = performance.now() + KEPT_MS;
   }
-  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
-  return colours.get(name);
+  if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colors.get(name);
 }
 
 const isFinite = (value) => value !== null && Number.isFinite(value);

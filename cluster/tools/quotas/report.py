@@ -205,7 +205,7 @@ def _write(path: Path, parts: "Iterable[str]") -> None:
 
 
 def _print(report: "UsageReport") -> None:
-    """Print table and plots, with colours on terminals only."""
+    """Print table and plots, with colors on terminals only."""
     from rich.text import Text
 
     from cluster.analytics.reports import terminal_plot

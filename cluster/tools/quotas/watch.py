@@ -206,11 +206,11 @@ def _health(brokers: Sequence[BrokerStats]) -> str:
 
 def _live_cells(group: Sequence[ClientState]) -> "list[Text]":
     worst = group[0]
-    style = "dim" if worst.source.is_dead else _colour(worst)
+    style = "dim" if worst.source.is_dead else _color(worst)
     return [styled(cell, style) for cell in (*_cells(group), _bar(worst.row.utilization))]
 
 
-def _colour(state: ClientState) -> str:
+def _color(state: ClientState) -> str:
     utilization = state.row.utilization
     if state.muted_left_ms or (utilization is not None and utilization >= 1):
         return "red"

@@ -65,7 +65,7 @@ def test_a_table_on_a_terminal_has_styles_and_is_whole(monkeypatch):
 
 
 @pytest.mark.parametrize("forced", ["FORCE_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE"])
-def test_a_table_into_a_pipe_has_no_colours_whatever_the_environment_says(
+def test_a_table_into_a_pipe_has_no_colors_whatever_the_environment_says(
     forced, monkeypatch, capsys
 ):
     monkeypatch.setenv(forced, "1")

@@ -349,7 +349,7 @@ def test_table_and_plots_for_every_client(output, capsys):
     assert all(f"client-{number}" in text for number in range(4))
     assert "THROTTLE TIME" in text
     assert "busiest broker" in text
-    assert "\x1b" not in text, "no colours into a pipe"
+    assert "\x1b" not in text, "no colors into a pipe"
 
 
 def test_a_client_id_is_text_in_table_and_plot_and_no_line_is_cut(tmp_path, monkeypatch, capsys):
@@ -438,7 +438,7 @@ def test_a_picture_of_the_page(output, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("lines", "columns"), [(24, 80), (10, 50)])
-def test_on_a_terminal_it_has_colours_and_plots_fit(output, lines, columns):
+def test_on_a_terminal_it_has_colors_and_plots_fit(output, lines, columns):
     text, status = in_terminal(["quotas", "report", "--rollup", str(output)], lines, columns)
     assert status == 0
     assert "\x1b[" in text
