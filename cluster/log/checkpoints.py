@@ -3,12 +3,12 @@
 Every file is replaced as a whole (written aside, then renamed), never changed in place.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from cluster.config.properties_file import parse_properties, render_properties
+from cluster.log.files import files_of
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.ids import Offset, TopicPartition
 
@@ -26,31 +26,20 @@ class DamagedCheckpoint(Exception):
     """A checkpoint file does not follow its format; the caller can do without it."""
 
 
-def sync_path(path: Path) -> None:
-    """fsync a file or directory by name; a missing one is skipped. Raises OSError."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
     """Make `content` the whole file; after a crash of the process it is the old or the new one.
 
     With `sync` that holds after a crash of the machine as well. Raises StorageFailed.
     """
     aside = path.with_name(path.name + ".tmp")
+    files = files_of(path)
     try:
-        aside.write_bytes(content)
+        files.write_file(aside, content)
         if sync:
-            sync_path(aside)
-        aside.replace(path)
+            files.sync_path(aside)
+        files.rename(aside, path)
         if sync:
-            sync_path(path.parent)
+            files.sync_path(path.parent)
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
 
@@ -82,7 +71,7 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
 def read_offsets(path: Path) -> dict[TopicPartition, Offset]:
     """Offsets of a per-directory checkpoint, empty when absent. Raises DamagedCheckpoint."""
     try:
-        content = path.read_bytes()
+        content = files_of(path).read_file(path)
     except FileNotFoundError:
         return {}
     try:
@@ -106,7 +95,7 @@ def create_topic_id(directory: Path, topic_id: str) -> None:
     """
     path = directory / PARTITION_METADATA
     try:
-        path.write_bytes(_topic_id_file(topic_id))
+        files_of(path).write_file(path, _topic_id_file(topic_id))
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
 
@@ -118,10 +107,10 @@ def _topic_id_file(topic_id: str) -> bytes:
 def read_topic_id(directory: Path) -> str | None:
     """The topic id a partition directory belongs to; None when it does not say."""
     try:
-        text = (directory / PARTITION_METADATA).read_text("utf-8", "replace")
+        text = files_of(directory).read_file(directory / PARTITION_METADATA)
     except FileNotFoundError:
         return None
-    for line in text.splitlines():
+    for line in text.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "topic_id":
             return value.strip() or None
@@ -136,7 +125,7 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
 def read_properties(path: Path) -> Mapping[str, str] | None:
     """Keys and values of a properties file; None when it is absent. Raises StorageFailed."""
     try:
-        return parse_properties(path.read_text("utf-8", "replace")).texts
+        return parse_properties(files_of(path).read_file(path).decode("utf-8", "replace")).texts
     except FileNotFoundError:
         return None
     except UserError as problem:

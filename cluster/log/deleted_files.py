@@ -7,12 +7,12 @@ file open goes on reading it.
 """
 
 import logging
-import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.log.files import files_of
 from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
 from cluster.log.segment import Segment
 from cluster.log.segment_paths import SEGMENT_SUFFIXES, segment_path
@@ -59,7 +59,7 @@ class _Removals:
         self.is_withdrawn = True
         self.renames.cancel()
 
-    def unlink(self, names: list[_Names]) -> None:
+    def remove(self, names: list[_Names]) -> None:
         """Unlink what was renamed, and take it off the list. Raises StorageFailed."""
         while names and not self.is_withdrawn:
             for suffix in names[-1].suffixes:
@@ -67,7 +67,7 @@ class _Removals:
                     f"{segment_path(self.directory, names[-1].base_offset, suffix)}{DELETED_SUFFIX}"
                 )
                 try:
-                    os.unlink(path)  # noqa: PTH108 - five times for each segment
+                    files_of(path).unlink(path)
                 except FileNotFoundError:
                     continue
                 except OSError as error:
@@ -78,7 +78,7 @@ class _Removals:
         for suffix in doomed.suffixes:
             path = segment_path(self.directory, doomed.segment.base_offset, suffix)
             try:
-                os.rename(path, f"{path}{DELETED_SUFFIX}")  # noqa: PTH104 - five times for each
+                files_of(path).rename(path, f"{path}{DELETED_SUFFIX}")
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -191,7 +191,7 @@ class DeletedFiles:
     def _unlink(self, removals: _Removals, names: list[_Names]) -> None:
         try:
             removals.renames.run()
-            removals.unlink(names)
+            removals.remove(names)
         except StorageFailed as failure:
             self._note_failure(removals, failure)
             if self._later is not None:

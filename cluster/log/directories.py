@@ -3,11 +3,11 @@
 As in Kafka, a renamed directory is unlinked later: that takes time, and nobody waits for it.
 """
 
-import shutil
 import uuid
 from pathlib import Path
 from typing import Final
 
+from cluster.log.files import files_of
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 
@@ -62,7 +62,7 @@ def set_stray_aside(directory: Path) -> Path:
     """Rename a partition directory that is there twice; nobody removes it. Raises StorageFailed."""
     aside = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
     try:
-        directory.rename(aside)
+        files_of(directory).rename(directory, aside)
     except OSError as error:
         raise StorageFailed(f"cannot rename {directory}: {error.strerror}") from error
     return aside
@@ -76,7 +76,7 @@ def set_aside(directory: Path) -> Path:
     """
     doomed = directory.with_name(deleted_name(directory.name))
     try:
-        directory.rename(doomed)
+        files_of(directory).rename(directory, doomed)
     except FileNotFoundError:
         return doomed
     except OSError as error:
@@ -87,7 +87,7 @@ def set_aside(directory: Path) -> Path:
 def remove_directory(doomed: Path) -> None:
     """Unlink a directory that was set aside, with all its files. Raises StorageFailed."""
     try:
-        shutil.rmtree(doomed)
+        files_of(doomed).remove_tree(doomed)
     except FileNotFoundError:
         return
     except OSError as error:

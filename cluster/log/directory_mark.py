@@ -6,13 +6,13 @@ machine that it was written in (after another boot, what was not synced may be l
 inode (a copy of the directory has another one).
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cluster.config.properties_file import render_properties
-from cluster.log.checkpoints import read_properties, sync_path
+from cluster.log.checkpoints import read_properties
+from cluster.log.files import files_of
 from cluster.model.errors import StorageFailed
 
 MARK_FILE: Final = "milena.properties"
@@ -51,15 +51,15 @@ def write_mark(directory: Path, generation: int, boot_id: str) -> None:
     """Replace the mark, durably. Raises StorageFailed."""
     path = directory / MARK_FILE
     aside = directory / f"{MARK_FILE}.tmp"
+    files = files_of(directory)
     try:
-        aside.unlink(missing_ok=True)  # a new inode, or an older file would seem to be the original
-        with aside.open("xb") as file:
-            inode = os.fstat(file.fileno()).st_ino
-            fields = {"generation": str(generation), "boot.id": boot_id, "inode": str(inode)}
-            file.write(f"#\n{render_properties(fields)}".encode())
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        sync_path(directory)
+        files.unlink_if_there(aside)  # a new inode, or an older file would seem to be the original
+        files.write_file(aside, b"")
+        inode = aside.stat().st_ino
+        fields = {"generation": str(generation), "boot.id": boot_id, "inode": str(inode)}
+        files.write_file(aside, f"#\n{render_properties(fields)}".encode())
+        files.sync_path(aside)
+        files.rename(aside, path)
+        files.sync_path(directory)
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}") from error

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.log.files import files_of
 from cluster.model.errors import StorageFailed
 from cluster.model.sizes import size_text
 
@@ -32,9 +33,11 @@ class DiskSpace(NamedTuple):
     total_bytes: int
 
 
-def disk_space(path: Path | int) -> DiskSpace:
-    """The space of the file system that holds a path or an open file. Raises OSError."""
-    disk = os.statvfs(path)
+def disk_space(path: Path, descriptor: int | None = None) -> DiskSpace:
+    """The space of the file system that holds a path, asked by an open file of it where there is
+    one. Raises OSError.
+    """
+    disk = files_of(path).space(path if descriptor is None else descriptor)
     return DiskSpace(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
 
@@ -107,7 +110,7 @@ class DirectoryRoom:
         What is taken ahead of the records (`is_ahead`) has to leave the whole reserve.
         """
         try:
-            self._space = disk_space(descriptor)
+            self._space = disk_space(self.path, descriptor)
         except OSError:
             return True
         free = self._space.free_bytes - size_bytes
@@ -159,14 +162,14 @@ class DirectoryRoom:
         if self._looks_since_refusal < _LOOKS_BEFORE_PROBE:
             return False
         self._looks_since_refusal = 0
-        probe = self.path / _PROBE_NAME
+        files, probe = files_of(self.path), self.path / _PROBE_NAME
         try:
-            descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = files.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                written = os.write(descriptor, bytes(_PROBE_BYTES))
+                written = files.write(descriptor, bytes(_PROBE_BYTES))
             finally:
                 os.close(descriptor)
-                probe.unlink(missing_ok=True)
+                files.unlink_if_there(probe)
         except OSError:
             return False
         if written == _PROBE_BYTES:

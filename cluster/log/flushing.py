@@ -1,10 +1,9 @@
 """What must reach the disk for a log to be durable up to an offset; may be synced on any thread."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.log.checkpoints import sync_path
+from cluster.log.files import files_of
 from cluster.log.mmap_segment import MmapSegment
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
@@ -24,12 +23,12 @@ class FlushTarget:
 
     def sync(self) -> None:
         """Wait until all of it is on disk. Touches no state of the log. Raises StorageFailed."""
-        sync_data = getattr(os, "fdatasync", os.fsync)
+        files = files_of(self.segments[-1].path)
         try:
             for segment in self.segments:
-                sync_data(segment.fileno())
+                files.sync_data(segment.fileno())
             for path in self.paths:
-                sync_path(path)
+                files.sync_path(path)
         except OSError as error:
             raise StorageFailed(
                 f"cannot flush {self.segments[-1].path}: {error.strerror}"

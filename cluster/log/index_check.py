@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from struct import iter_unpack
 
+from cluster.log.files import files_of
 from cluster.log.offset_index import ENTRY_BYTES
 from cluster.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from cluster.records.batch import MAGIC_V2, NO_TIMESTAMP, BatchHeader
@@ -59,7 +60,7 @@ def _entries_of(
 ) -> tuple[list[tuple[int, int]], str | None]:
     """The entries, without zeros that were allocated ahead, and what is wrong with them."""
     try:
-        content = path.read_bytes()
+        content = files_of(path).read_file(path)
     except FileNotFoundError:
         return [], "it is missing"
     if len(content) % entry_bytes:

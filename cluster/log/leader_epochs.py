@@ -11,6 +11,7 @@ from cluster.log.checkpoints import (
     encode_rows,
     replace_file,
 )
+from cluster.log.files import files_of
 from cluster.model.ids import NO_EPOCH, LeaderEpoch, Offset
 
 UNKNOWN_END_OFFSET: Final = Offset(-1)
@@ -39,7 +40,7 @@ class LeaderEpochs:
         """Read the file; absent means no epoch yet. Raises DamagedCheckpoint."""
         epochs = cls(directory)
         try:
-            rows = decode_rows(epochs.path.read_bytes())
+            rows = decode_rows(files_of(directory).read_file(epochs.path))
             for epoch, start_offset in rows:
                 epochs._add(LeaderEpoch(int(epoch)), Offset(int(start_offset)))
             epochs.written = epochs.latest

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.log.batch_walk import base_offset_at
-from cluster.log.checkpoints import PARTITION_METADATA, sync_path
+from cluster.log.checkpoints import PARTITION_METADATA
 from cluster.log.deleted_files import DeletedFiles
+from cluster.log.files import files_of
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path
 from cluster.log.recovery import FilesState, RecoveredLog
@@ -172,7 +173,7 @@ class LogCopy:
 def make_directory(directory: Path, source: Path) -> None:
     """Make the directory of a copy, with the topic id. On any thread. Raises StorageFailed."""
     try:
-        directory.mkdir()
+        files_of(directory).mkdir(directory)
         with suppress(FileNotFoundError):
             _copy_small(source / PARTITION_METADATA, directory / PARTITION_METADATA)
     except OSError as error:
@@ -183,7 +184,7 @@ def remove_files(files: Iterable[Path]) -> None:
     """Unlink what `take_changes` has returned. On any thread. Raises StorageFailed."""
     for path in files:
         try:
-            path.unlink(missing_ok=True)
+            files_of(path).unlink_if_there(path)
         except OSError as error:
             raise StorageFailed(f"cannot delete {path}: {error.strerror}") from error
 
@@ -194,26 +195,27 @@ def copy_piece(piece: Piece) -> bool:
     Raises StorageFailed.
     """
     try:
-        source = os.open(piece.source, os.O_RDONLY | os.O_CLOEXEC)
+        source = files_of(piece.source).open(piece.source, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise StorageFailed(f"cannot open {piece.source}: {error.strerror}") from error
     try:
-        target = os.open(piece.target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        files = files_of(piece.target)
+        target = files.open(piece.target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if piece.position == 0:
-                os.ftruncate(target, 0)  # left by what was forgotten
-            if not _copy_bytes(source, target, piece.position, piece.size_bytes):
+                files.truncate(target, 0)  # left by what was forgotten
+            if not _copy_bytes(source, target, piece):
                 return False
-            os.fsync(target)
+            files.sync(target)
         finally:
             os.close(target)
         for path in piece.beside:
             beside = piece.target.with_name(path.name)
             with suppress(FileNotFoundError):
                 _copy_small(path, beside)
-                sync_path(beside)
+                files_of(beside).sync_path(beside)
     except OSError as error:
         raise StorageFailed(f"cannot copy to {piece.target}: {error.strerror}") from error
     finally:
@@ -229,13 +231,13 @@ def settle(source: Path, directory: Path) -> None:
     wanted = snapshot_offsets(source)
     try:
         for offset in set(snapshot_offsets(directory)).difference(wanted):
-            snapshot_path(directory, offset).unlink()
+            files_of(directory).unlink(snapshot_path(directory, offset))
         for offset in wanted:
             target = snapshot_path(directory, offset)
             with suppress(FileNotFoundError):
                 _copy_small(snapshot_path(source, offset), target)
-                sync_path(target)
-        sync_path(directory)
+                files_of(target).sync_path(target)
+        files_of(directory).sync_path(directory)
     except OSError as error:
         raise StorageFailed(f"cannot write {directory}: {error.strerror}") from error
 
@@ -248,7 +250,7 @@ def sync_moved(log: PartitionLog) -> None:
     directory = log.directory
     try:
         for path in (*_paths(log.segments[-1]), directory, directory.parent):
-            sync_path(path)
+            files_of(path).sync_path(path)
     except OSError as error:
         raise StorageFailed(f"cannot sync {directory}: {error.strerror}") from error
 
@@ -278,7 +280,7 @@ def relocate(
         _complete(copy, active)
         if epochs.entries:
             epochs.write()
-        copy.directory.rename(directory)
+        files_of(directory).rename(copy.directory, directory)
         segments = tuple(_relocated(segment, directory) for segment in old.segments)
     except OSError as error:
         raise StorageFailed(f"cannot complete {copy.directory}: {error.strerror}") from error
@@ -309,33 +311,35 @@ def _complete(copy: LogCopy, active: Segment) -> None:
     piece = copy.active_piece(active.file.size_bytes)
     if piece is None:
         return
-    target = os.open(piece.target, os.O_WRONLY | os.O_CLOEXEC)
+    files = files_of(piece.target)
+    target = files.open(piece.target, os.O_WRONLY | os.O_CLOEXEC)
     try:
         missing = active.file.view(piece.position, piece.size_bytes)
         written = 0
         while written < len(missing):
-            written += os.pwrite(target, missing[written:], piece.position + written)
-        os.ftruncate(target, active.file.size_bytes)
+            written += files.pwrite(target, missing[written:], piece.position + written)
+        files.truncate(target, active.file.size_bytes)
     finally:
         os.close(target)
 
 
-def _copy_bytes(source: int, target: int, position: int, size_bytes: int) -> bool:
+def _copy_bytes(source: int, target: int, piece: Piece) -> bool:
     """Whether the source has that many bytes. Raises OSError."""
-    end = position + size_bytes
-    in_kernel = hasattr(os, "copy_file_range")
+    position, end = piece.position, piece.position + piece.size_bytes
+    reads, writes = files_of(piece.source), files_of(piece.target)
+    copy_range = writes.copy_range
     while position < end:
         size = min(_BYTES_AT_ONCE, end - position)
-        if in_kernel:
+        if copy_range is not None:
             try:
-                copied = os.copy_file_range(source, target, size, position, position)
+                copied = copy_range(source, target, size, position, position)
             except OSError as error:
                 if error.errno not in _NO_KERNEL_COPY:
                     raise
-                in_kernel = False
+                copy_range = None
                 continue
         else:
-            copied = os.pwrite(target, os.pread(source, size, position), position)
+            copied = writes.pwrite(target, reads.pread(source, size, position), position)
         if copied == 0:
             return False
         position += copied
@@ -343,4 +347,4 @@ def _copy_bytes(source: int, target: int, position: int, size_bytes: int) -> boo
 
 
 def _copy_small(source: Path, target: Path) -> None:
-    target.write_bytes(source.read_bytes())
+    files_of(target).write_file(target, files_of(source).read_file(source))

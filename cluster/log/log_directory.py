@@ -19,6 +19,7 @@ from cluster.log.directories import (
 from cluster.log.directory_mark import DirectoryMark, read_mark
 from cluster.log.directory_room import DirectoryRoom
 from cluster.log.directory_state import concerns_a_name, has_failed
+from cluster.log.files import LogFiles, files_of, place_files
 from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -45,10 +46,18 @@ class LogDirectory:
     """
 
     def __init__(
-        self, path: Path, lock_descriptor: int, leftovers: list[Path], *, was_clean_shutdown: bool
+        self,
+        path: Path,
+        lock_descriptor: int,
+        leftovers: list[Path],
+        files: LogFiles,
+        *,
+        was_clean_shutdown: bool,
     ) -> None:
-        """For `open`."""
+        """Use `open`."""
         self.path = path
+        self.files = files
+        """Reaches all files of the directory, and of the logs in it."""
         self.leftovers = leftovers
         """Renamed directories of deleted partitions that were not removed before the last stop."""
         self.was_clean_shutdown = was_clean_shutdown
@@ -65,12 +74,18 @@ class LogDirectory:
         self._cleaner_offsets: Offsets = {}
 
     @classmethod
-    def open(cls, path: Path, cluster_id: str, broker_id: int) -> "LogDirectory":
+    def open(
+        cls, path: Path, cluster_id: str, broker_id: int, files: LogFiles | None = None
+    ) -> "LogDirectory":
         """Lock a directory (created when absent) and claim it for this broker.
+
+        `files` reaches its files, by default by the system's calls.
 
         The clean-shutdown marker is consumed: from here on a crash means recovery.
         Raises StorageFailed when it is locked, or belongs to another cluster or broker.
         """
+        files = LogFiles() if files is None else files
+        place_files(path, files)
         try:
             path.mkdir(parents=True, exist_ok=True)
             descriptor = _lock(path)
@@ -81,7 +96,7 @@ class LogDirectory:
             mark = read_mark(path)
             marker = path / _CLEAN_SHUTDOWN
             was_clean = marker.exists()
-            marker.unlink(missing_ok=True)
+            files.unlink_if_there(marker)
             leftovers = list(path.glob(f"*{DELETE_SUFFIX}"))
         except OSError as error:
             os.close(descriptor)
@@ -89,14 +104,14 @@ class LogDirectory:
         except StorageFailed:
             os.close(descriptor)
             raise
-        directory = cls(path, descriptor, leftovers, was_clean_shutdown=was_clean)
+        directory = cls(path, descriptor, leftovers, files, was_clean_shutdown=was_clean)
         directory.directory_id, directory.mark = directory_id, mark
         return directory
 
     @classmethod
     def failed(cls, path: Path, reason: str) -> "LogDirectory":
         """A directory that could not be opened."""
-        directory = cls(path, -1, [], was_clean_shutdown=False)
+        directory = cls(path, -1, [], LogFiles(), was_clean_shutdown=False)
         directory.failure = reason
         return directory
 
@@ -139,7 +154,7 @@ class LogDirectory:
         """
         path = self.partition_path(partition)
         try:
-            path.mkdir()
+            self.files.mkdir(path)
         except OSError as error:
             if not path.is_dir():
                 raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
@@ -233,7 +248,7 @@ def check_any_works(directories: Iterable[LogDirectory]) -> None:
 
 
 def _lock(path: Path) -> int:
-    descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = files_of(path).open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         # flock also excludes other openers in this process; lockf is the lock that Kafka takes.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,6 +18,7 @@ from typing import Final
 
 from cluster.log.directory_room import DirectoryRoom
 from cluster.log.file_systems import gains_from_zeros
+from cluster.log.files import LogFiles, files_of
 from cluster.model.errors import StorageFailed, ensure
 
 _PAGE: Final = mmap.PAGESIZE
@@ -33,11 +34,11 @@ MAX_POSITION: Final = 2**31 - 1
 """Positions are int32 in Kafka's index."""
 
 
-def allocate_blocks(descriptor: int, position: int, size_bytes: int) -> None:
+def allocate_blocks(files: LogFiles, descriptor: int, position: int, size_bytes: int) -> None:
     """Give a file real blocks for a range at its end, filled with zeros. Raises OSError."""
-    if hasattr(os, "posix_fallocate"):
+    if files.allocate is not None:
         try:
-            os.posix_fallocate(descriptor, position, size_bytes)
+            files.allocate(descriptor, position, size_bytes)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
                 raise
@@ -45,7 +46,7 @@ def allocate_blocks(descriptor: int, position: int, size_bytes: int) -> None:
             return
     end = position + size_bytes
     while position < end:
-        position += os.pwrite(descriptor, memoryview(_ZEROS)[: end - position], position)
+        position += files.pwrite(descriptor, memoryview(_ZEROS)[: end - position], position)
 
 
 class MmapSegment:
@@ -59,6 +60,7 @@ class MmapSegment:
         "__weakref__",
         "_capacity",
         "_descriptor",
+        "_files",
         "_mapping",
         "_step_bytes",
         "_whole_bytes",
@@ -87,12 +89,13 @@ class MmapSegment:
         """
         self.room = room
         self.path = path
+        self._files = files_of(path)
         self._step_bytes = step_bytes
         self._whole_bytes = whole_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # up to where bytes can be copied into the mapping
-        self._write_from = _WRITE_FROM_BYTES
+        self._write_from = 0 if self._files.sees_each_access else _WRITE_FROM_BYTES
         self._zeroes_ahead: bool | None = None  # not known before the file is open
         self.on_open: Callable[[], None] | None = None
         """Called when the file is opened or mapped, if somebody counts that."""
@@ -108,7 +111,7 @@ class MmapSegment:
         if self._descriptor < 0:
             try:
                 flags = os.O_RDWR | os.O_CLOEXEC | (0 if self._capacity else os.O_CREAT)
-                self._descriptor = os.open(self.path, flags, 0o644)
+                self._descriptor = self._files.open(self.path, flags, 0o644)
             except OSError as error:
                 raise StorageFailed(f"cannot open {self.path}: {error.strerror}") from error
             if self.on_open is not None:
@@ -180,7 +183,7 @@ class MmapSegment:
         """Cut the file to its real size; later reads map exactly that. Raises StorageFailed."""
         if self._capacity != self.size_bytes:
             try:
-                os.ftruncate(self.fileno(), self.size_bytes)
+                self._files.truncate(self.fileno(), self.size_bytes)
             except OSError as error:
                 raise StorageFailed(f"cannot truncate {self.path}: {error.strerror}") from error
             self._capacity = self.size_bytes
@@ -215,7 +218,9 @@ class MmapSegment:
                 return end
             until = min(self._capacity, max(end, start + _ZEROED_BYTES))
             while start < until:
-                start += os.pwrite(self.fileno(), memoryview(_ZEROS)[: until - start], start)
+                start += self._files.pwrite(
+                    self.fileno(), memoryview(_ZEROS)[: until - start], start
+                )
         except OSError as error:
             raise StorageFailed(f"cannot write {self.path}: {error.strerror}") from error
         return until
@@ -224,7 +229,7 @@ class MmapSegment:
         gains = self._zeroes_ahead
         if gains is None:
             gains = self._zeroes_ahead = gains_from_zeros(self.fileno())
-            if gains:
+            if gains and not self._files.sees_each_access:
                 self._write_from = _WRITE_ZEROED_FROM_BYTES
         return gains
 
@@ -233,12 +238,12 @@ class MmapSegment:
         rest = memoryview(data)[len(head) :]
         descriptor = self.fileno()
         try:
-            done = os.pwritev(descriptor, (head, rest), start)
+            done = self._files.pwritev(descriptor, (head, rest), start)
             end = start + len(data)
             while start + done < end:  # a signal, or less space than was allocated
                 written = max(0, done - len(head))
                 part = (head[done:], rest[written:])
-                done += os.pwritev(descriptor, part, start + done)
+                done += self._files.pwritev(descriptor, part, start + done)
         except OSError as error:
             self.erase(start, start + len(data))
             raise StorageFailed(f"cannot write {self.path}: {error.strerror}") from error
@@ -265,9 +270,9 @@ class MmapSegment:
                 room.note_refused(None)
                 raise room.failure()
             try:
-                allocate_blocks(descriptor, self._capacity, capacity - self._capacity)
+                allocate_blocks(self._files, descriptor, self._capacity, capacity - self._capacity)
             except OSError as error:
-                os.ftruncate(descriptor, self._capacity)
+                self._files.truncate(descriptor, self._capacity)
                 if error.errno == errno.ENOSPC and is_ahead:
                     continue  # a whole step does not fit, the batch itself may
                 if room is not None:
@@ -284,8 +289,9 @@ class MmapSegment:
             self.on_open()
         # A new mapping each time: the old one lives on under the views handed out of it.
         try:
-            mapping = mmap.mmap(self.fileno(), size_bytes, access=access)
+            mapping = self._files.map(self.fileno(), size_bytes, access=access)
         except (OSError, ValueError) as error:
             raise StorageFailed(f"cannot map {self.path}: {error}") from error
-        self._mapping = mapping
+        if not self._files.sees_each_access:
+            self._mapping = mapping
         return mapping

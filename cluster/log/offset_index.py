@@ -13,6 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
+from cluster.log.files import files_of
 from cluster.model.errors import StorageFailed
 
 ENTRY_BYTES: Final = 8
@@ -71,12 +72,12 @@ class ActiveOffsetIndex:
         entries[1::2] = self._positions
         if sys.byteorder == "little":
             entries.byteswap()
-        path.write_bytes(entries)
+        files_of(path).write_file(path, entries.tobytes())
 
     @classmethod
     def load(cls, path: Path, index_bytes: int) -> "ActiveOffsetIndex":
         """Entries of a file that passed `is_sound`. Raises OSError."""
-        entries = array("I", path.read_bytes())
+        entries = array("I", files_of(path).read_file(path))
         if sys.byteorder == "little":
             entries.byteswap()
         index = cls(index_bytes)
@@ -123,13 +124,14 @@ class ClosedOffsetIndex:
 
 def map_file(path: Path) -> mmap.mmap | None:
     """A read-only mapping of a whole file; None when it is empty or missing. Raises OSError."""
+    files = files_of(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
         size = os.fstat(descriptor).st_size
-        return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else None
+        return files.map(descriptor, size, access=mmap.ACCESS_READ) if size else None
     finally:
         os.close(descriptor)
 
@@ -139,9 +141,7 @@ def last_position(path: Path) -> int:
     size = path.stat().st_size // ENTRY_BYTES * ENTRY_BYTES
     if not size:
         return -1
-    with path.open("rb") as file:
-        file.seek(size - 4)
-        return int(_INT32.unpack(file.read(4))[0])
+    return int(_INT32.unpack(files_of(path).read_part(path, size - 4, 4))[0])
 
 
 def is_sound(path: Path, entry_bytes: int) -> bool:

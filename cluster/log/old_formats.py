@@ -5,14 +5,14 @@ the one or the other. Its indexes are removed first, so that recovery builds new
 """
 
 import logging
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
-from typing import IO, Final
+from typing import Final
 
-from cluster.log.checkpoints import sync_path
+from cluster.log.files import NewFile, files_of
+from cluster.log.offset_index import map_file
 from cluster.log.segment_paths import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_path
 from cluster.log.segment_swap import CLEANED_SUFFIX
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
@@ -57,15 +57,16 @@ def convert_old_segments(directory: Path, base_offsets: Sequence[int]) -> None:
 
 
 def _begins_with_old_message(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    files = files_of(path)
+    descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        head = os.pread(descriptor, MAGIC_POSITION + 1, 0)
+        head = files.pread(descriptor, MAGIC_POSITION + 1, 0)
         if len(head) <= MAGIC_POSITION or not is_old_format(head[MAGIC_POSITION]):
             return False
         size = int(_LENGTH.unpack_from(head, _LENGTH_POSITION)[0])
         if size < SIZE_MIN:
             return False  # space that was allocated ahead
-        first = os.pread(descriptor, min(size, _SEGMENT_MAX_BYTES) + LENGTH_OVERHEAD_BYTES, 0)
+        first = files.pread(descriptor, min(size, _SEGMENT_MAX_BYTES) + LENGTH_OVERHEAD_BYTES, 0)
     finally:
         os.close(descriptor)
     return not _is_batch_with_damaged_magic(first)
@@ -83,28 +84,28 @@ def _is_batch_with_damaged_magic(content: bytes) -> bool:
 
 def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool) -> None:
     aside = path.with_name(path.name + CLEANED_SUFFIX)  # removed at every start, by Kafka as well
+    files = files_of(path)
     try:
-        with path.open("rb") as file, aside.open("wb") as out:
-            # Closed by the collector: the messages that were read are views of it.
-            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        # Unmapped by the collector: the messages that were read are views of it.
+        content = memoryview(map_file(path) or b"")
+        with NewFile(aside) as out:
             before = len(content)
             _write_batches(content, out, path, may_be_cut=may_be_cut)
-            after = out.tell()
+            after = out.size_bytes
             if after > _SEGMENT_MAX_BYTES:
                 raise Refused(ErrorCode.corrupt_message, f"it would become {after} bytes")
-            out.flush()
-            os.fsync(out.fileno())
+            out.sync()
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            segment_path(directory, base_offset, suffix).unlink(missing_ok=True)
-        aside.replace(path)
-        sync_path(directory)
+            files.unlink_if_there(segment_path(directory, base_offset, suffix))
+        files.rename(aside, path)
+        files_of(directory).sync_path(directory)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        files.unlink_if_there(aside)
         raise
     _log.info("%s converted from an old message format, from %d to %d bytes", path, before, after)
 
 
-def _write_batches(content: memoryview, out: IO[bytes], path: Path, *, may_be_cut: bool) -> None:
+def _write_batches(content: memoryview, out: NewFile, path: Path, *, may_be_cut: bool) -> None:
     """Write what a segment holds as batches. Raises Refused at damage, unless it may be cut."""
     stored = _Stored(content)
     try:

@@ -14,6 +14,7 @@ from typing import Final
 from crc32c import crc32c
 
 from cluster.log.checkpoints import replace_file
+from cluster.log.files import files_of
 from cluster.log.producer_state import AppendedBatch, ProducerEntry
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import NO_SEQUENCE
@@ -122,7 +123,7 @@ def remove_snapshot(directory: Path, offset: int) -> None:
     """Delete the snapshot at an offset, if there is one. Raises StorageFailed."""
     path = snapshot_path(directory, offset)
     try:
-        path.unlink(missing_ok=True)
+        files_of(path).unlink_if_there(path)
     except OSError as problem:
         raise StorageFailed(f"cannot delete {path}: {problem.strerror}") from problem
 
@@ -130,6 +131,6 @@ def remove_snapshot(directory: Path, offset: int) -> None:
 def read_snapshot(directory: Path, offset: int) -> dict[int, ProducerEntry]:
     """The state at an offset. Raises DamagedSnapshot, also when the file is missing."""
     try:
-        return decode_snapshot(snapshot_path(directory, offset).read_bytes())
+        return decode_snapshot(files_of(directory).read_file(snapshot_path(directory, offset)))
     except OSError as problem:
         raise DamagedSnapshot(str(problem)) from problem

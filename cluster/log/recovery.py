@@ -19,6 +19,7 @@ from crc32c import crc32c
 
 from cluster.log.checkpoints import DamagedCheckpoint
 from cluster.log.deleted_files import DELETED_SUFFIX
+from cluster.log.files import files_of
 from cluster.log.leader_epochs import LeaderEpochs
 from cluster.log.log_reads import segment_slot
 from cluster.log.offset_index import last_position
@@ -210,7 +211,7 @@ def _find_segments(
         stem, dot, ending = name.rpartition(".")
         suffix = dot + ending
         if suffix in _LEFTOVERS:
-            (directory / name).unlink()
+            files_of(directory).unlink(directory / name)
         elif suffix == LOG_SUFFIX and stem.isdigit():
             offsets.append(int(stem))
     convert_old_segments(directory, sorted(offsets))

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from cluster.log.files import files_of
 from cluster.log.index_check import IndexChecks
 from cluster.records.batch import (
     ATTRIBUTES_POSITION,
@@ -89,7 +90,8 @@ class SegmentCheck:
 
         From a batch in the middle on, indexes are not looked at.
         """
-        self._descriptor = os.open(self.file.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._files = files_of(self.file.path)
+        self._descriptor = self._files.open(self.file.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             facts = os.fstat(self._descriptor)
             yield from self._check(facts.st_size, first_position)
@@ -216,7 +218,7 @@ class SegmentCheck:
                 return after
         start = position + 1
         while start < size - HEADER_BYTES:
-            piece = os.pread(self._descriptor, PIECE_BYTES + HEADER_BYTES, start)
+            piece = self._files.pread(self._descriptor, PIECE_BYTES + HEADER_BYTES, start)
             for place in _places_of_batches(piece, self.next_offset, self.file.offset_limit):
                 if self._batch_at(start + place, self.next_offset, size)[1] is None:
                     return start + place
@@ -229,7 +231,7 @@ class SegmentCheck:
     def _read(self, position: int, size: int) -> memoryview:
         start = position - self._window_at
         if start < 0 or start + size > len(self._window):
-            self._window = os.pread(self._descriptor, max(size, PIECE_BYTES), position)
+            self._window = self._files.pread(self._descriptor, max(size, PIECE_BYTES), position)
             self._window_at, start = position, 0
             if len(self._window) < size:
                 # Whoever reads it next finds what is missing; the disk has not failed.

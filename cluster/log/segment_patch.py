@@ -4,12 +4,13 @@ In place: the bytes are refused before, and a kill in the middle leaves bytes th
 checksum, which the next check finds. Nothing outside the hole is written.
 """
 
-import os
 from typing import Final
 
 from crc32c import crc32c
 
+from cluster.log.files import files_of
 from cluster.log.leader_epochs import LeaderEpochs
+from cluster.log.mmap_segment import MmapSegment
 from cluster.log.partition_log import PartitionLog
 from cluster.log.replicated import check_replicated
 from cluster.log.segment import Segment
@@ -62,7 +63,7 @@ class SegmentPatch:
                 check_epoch(header, self._epochs)
                 start = position - self._position
                 batch = content[start : start + header.size_bytes]
-                if may_differ and not _was_there(descriptor, position, header, batch):
+                if may_differ and not _was_there(self.segment.file, position, header, batch):
                     raise _foreign(f"the batch at offset {header.base_offset} may be another")
                 position, offset = position + header.size_bytes, header.last_offset + 1
             is_end = offset >= self.hole.next_offset
@@ -91,9 +92,10 @@ class SegmentPatch:
 
     def _write(self, descriptor: int, content: memoryview) -> None:
         done = 0
+        write = files_of(self.segment.file.path).pwrite
         try:
             while done < len(content):
-                done += os.pwrite(descriptor, content[done:], self._position + done)
+                done += write(descriptor, content[done:], self._position + done)
         except OSError as error:
             path = self.segment.file.path
             raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
@@ -111,9 +113,9 @@ def check_epoch(header: BatchHeader, epochs: LeaderEpochs) -> None:
         )
 
 
-def _was_there(descriptor: int, position: int, header: BatchHeader, batch: memoryview) -> bool:
+def _was_there(file: MmapSegment, position: int, header: BatchHeader, batch: memoryview) -> bool:
     """Whether damaged bytes once were this batch: its checksum or its content is what is there."""
-    found = os.pread(descriptor, len(batch), position)
+    found = files_of(file.path).pread(file.fileno(), len(batch), position)
     if len(found) < len(batch):
         return False
     return found[_CRC] == bytes(batch[_CRC]) or crc32c(found[ATTRIBUTES_POSITION:]) == header.crc

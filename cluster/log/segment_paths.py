@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.log import transaction_index
+from cluster.log.files import files_of
 from cluster.model.errors import StorageFailed
 
 LOG_SUFFIX: Final = ".log"
@@ -32,7 +33,8 @@ def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUF
     """
     path = segment_path(directory, base_offset, suffix)
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        os.close(files_of(path).open(path, flags, 0o644))
     except OSError as error:
         raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
 
@@ -41,6 +43,6 @@ def remove_segment_files(directory: Path, base_offset: int) -> None:
     """Unlink the files; slices handed out stay readable. Raises StorageFailed."""
     try:
         for path in segment_paths(directory, base_offset):
-            path.unlink(missing_ok=True)
+            files_of(path).unlink_if_there(path)
     except OSError as error:
         raise StorageFailed(f"cannot delete {error.filename}: {error.strerror}") from error

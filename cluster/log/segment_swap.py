@@ -12,6 +12,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from cluster.log.files import files_of
 from cluster.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
 from cluster.log.segment_paths import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
 from cluster.model.errors import StorageFailed
@@ -52,7 +53,7 @@ def remove_cleaned(directory: Path) -> None:
     with os.scandir(directory) as entries:
         paths = [entry.path for entry in entries if entry.name.endswith(CLEANED_SUFFIX)]
     for path in paths:
-        Path(path).unlink(missing_ok=True)
+        files_of(path).unlink_if_there(Path(path))
 
 
 def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
@@ -68,7 +69,7 @@ def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
     # Renamed in part only: the segments to be replaced are all there.
     for name, at in list(swaps.items()):
         if cleaned and at >= min(cleaned):
-            (directory / name).unlink()
+            files_of(directory).unlink(directory / name)
             left.discard(name)
             del swaps[name]
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
@@ -77,12 +78,12 @@ def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
         end = max(_next_offset(directory / name, swaps[name]) for name in logs)
         for name in _replaced(left, first, end):
             log.info("%s deleted: compaction has replaced it", directory / name)
-            (directory / name).unlink()
+            files_of(directory).unlink(directory / name)
             left.discard(name)
     for name in sorted(swaps, key=_batches_first):
         final = name.removesuffix(SWAP_SUFFIX)
         log.info("%s takes its place: a swap was interrupted", directory / name)
-        (directory / name).rename(directory / final)
+        files_of(directory).rename(directory / name, directory / final)
         left.discard(name)
         left.add(final)
     return list(left)
@@ -93,7 +94,8 @@ def _rename(directory: Path, base_offset: int, ending: str, new_ending: str) -> 
     for suffix in SEGMENT_SUFFIXES:
         path = segment_path(directory, base_offset, suffix + ending)
         try:
-            path.rename(segment_path(directory, base_offset, suffix + new_ending))
+            target = segment_path(directory, base_offset, suffix + new_ending)
+            files_of(path).rename(path, target)
         except FileNotFoundError:
             if suffix == LOG_SUFFIX:
                 raise
@@ -101,7 +103,7 @@ def _rename(directory: Path, base_offset: int, ending: str, new_ending: str) -> 
 
 def _forget(path: Path) -> None:
     try:
-        path.unlink(missing_ok=True)
+        files_of(path).unlink_if_there(path)
     except OSError as error:
         log.error(  # noqa: TRY400 - one line; the next start removes it
             "cannot delete %s: %s", path, error.strerror
@@ -134,13 +136,15 @@ def _batches_first(name: str) -> tuple[bool, str]:
 
 def _next_offset(path: Path, base_offset: int) -> int:
     """The offset after the last record of a segment's file; its base offset when it is empty."""
-    with path.open("rb") as file:
-        position, next_offset = 0, base_offset
-        while len(head := file.read(_WALK.size)) == _WALK.size:
+    files, next_offset, position = files_of(path), base_offset, 0
+    descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while len(head := files.pread(descriptor, _WALK.size, position)) == _WALK.size:
             base, length, last_delta = _WALK.unpack(head)
             if length <= 0:
                 break
             next_offset = base + last_delta + 1
             position += length + LENGTH_OVERHEAD_BYTES
-            file.seek(position)
+    finally:
+        os.close(descriptor)
     return next_offset

@@ -10,6 +10,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from cluster.log.files import files_of
+
 ENTRY_BYTES: Final = 12
 _ENTRY: Final = Struct(">qI")
 
@@ -51,13 +53,14 @@ class TimeIndex:
 
     def write(self, path: Path) -> None:
         """Replace the file. Raises OSError."""
-        path.write_bytes(b"".join(map(_ENTRY.pack, self._timestamps, self._relative_offsets)))
+        content = b"".join(map(_ENTRY.pack, self._timestamps, self._relative_offsets))
+        files_of(path).write_file(path, content)
 
     @classmethod
     def load(cls, path: Path, index_bytes: int) -> "TimeIndex":
         """Entries of a file that passed `is_sound`. Raises OSError."""
         index = cls(index_bytes)
-        for timestamp, relative_offset in _ENTRY.iter_unpack(path.read_bytes()):
+        for timestamp, relative_offset in _ENTRY.iter_unpack(files_of(path).read_file(path)):
             index._timestamps.append(timestamp)
             index._relative_offsets.append(relative_offset)
         return index
@@ -66,12 +69,11 @@ class TimeIndex:
 def last_entry(path: Path) -> tuple[int, int] | None:
     """(timestamp, relative offset) of a file's last entry; None when there is none."""
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            if size < ENTRY_BYTES:
-                return None
-            file.seek(size // ENTRY_BYTES * ENTRY_BYTES - ENTRY_BYTES)
-            timestamp, relative_offset = _ENTRY.unpack(file.read(ENTRY_BYTES))
-            return timestamp, relative_offset
+        size = path.stat().st_size // ENTRY_BYTES * ENTRY_BYTES
+        if not size:
+            return None
+        entry = files_of(path).read_part(path, size - ENTRY_BYTES, ENTRY_BYTES)
     except FileNotFoundError:
         return None
+    timestamp, relative_offset = _ENTRY.unpack(entry)
+    return timestamp, relative_offset

@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from cluster.log.checkpoints import replace_file
+from cluster.log.files import files_of
 
 SUFFIX: Final = ".txnindex"
 ENTRY_BYTES: Final = 34
@@ -62,7 +63,7 @@ def read_transactions(path: Path) -> list[AbortedTransaction]:
     Raises DamagedTransactionIndex, also when it cannot be read.
     """
     try:
-        content = path.read_bytes()
+        content = files_of(path).read_file(path)
     except FileNotFoundError:
         return []
     except OSError as problem:

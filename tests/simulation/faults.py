@@ -1,12 +1,12 @@
 """Random histories: producers write while all kinds of faults happen."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
-from cluster.log import directory_room
-from cluster.log.directory_room import DiskSpace
+from cluster.log.files import LogFiles
 from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
@@ -14,6 +14,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.committer import PARTITIONS, OffsetCommitter
 from tests.simulation.consumers import Consumers
 from tests.simulation.producer import IdempotentProducer
+from tests.support.small_disk import space_of
 
 STEPS = 250
 _DISK_BYTES = 1_000 << 20
@@ -251,17 +252,17 @@ class FullDisks(RandomHistory):
 
     def run(self, steps: int = STEPS) -> None:
         """As above; file systems are as the history says."""
-        with patch.object(directory_room, "disk_space", self._space):
+        with patch.object(LogFiles, "space", staticmethod(self._space)):
             super().run(steps)
 
     def _heal(self) -> None:
         self._free.clear()
         super()._heal()
 
-    def _space(self, place: Path | int) -> DiskSpace:
+    def _space(self, place: Path | int) -> os.statvfs_result:
         path = Path(f"/proc/self/fd/{place}").readlink() if isinstance(place, int) else place
         free = next((f for full, f in self._free.items() if path.is_relative_to(full)), _DISK_BYTES)
-        return DiskSpace(free, _DISK_BYTES)
+        return space_of(free, _DISK_BYTES)
 
     def _fill(self) -> None:
         """One broker's directories, or those of all: they may share a disk."""

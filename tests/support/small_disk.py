@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.log import directory_room
-from cluster.log.directory_room import DiskSpace
+from cluster.log.files import LogFiles
 
 MIB = 1 << 20
 
@@ -55,13 +55,18 @@ def mounted(path: Path, size_bytes: int) -> Iterator[SmallDisk]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
+def space_of(free_bytes: int, total_bytes: int) -> os.statvfs_result:
+    """What `os.statvfs` says of a file system of this size."""
+    return os.statvfs_result((1, 1, total_bytes, free_bytes, free_bytes, 0, 0, 0, 0, 255))
+
+
 class MeasuredDisk:
     """In place of what the system says of a file system."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, total_bytes: int) -> None:
-        self.space = DiskSpace(total_bytes, total_bytes)
-        monkeypatch.setattr(directory_room, "disk_space", lambda _path: self.space)
+        self.space = space_of(total_bytes, total_bytes)
+        monkeypatch.setattr(LogFiles, "space", staticmethod(lambda _path: self.space))
 
     def leave(self, free_bytes: int) -> None:
         """So much is free now."""
-        self.space = DiskSpace(free_bytes, self.space.total_bytes)
+        self.space = space_of(free_bytes, self.space.f_blocks)

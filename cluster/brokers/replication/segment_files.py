@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.log.files import files_of
 from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
@@ -59,7 +60,9 @@ class SegmentFiles:
             if source.position + source.size_bytes <= os.fstat(descriptor).st_size:
                 target = self._space(source.size_bytes)
                 while filled < source.size_bytes:
-                    count = os.preadv(descriptor, [target[filled:]], source.position + filled)
+                    count = files_of(source.path).preadv(
+                        descriptor, [target[filled:]], source.position + filled
+                    )
                     if count == 0:
                         break
                     filled += count
@@ -99,7 +102,9 @@ class SegmentFiles:
             return known.descriptor
         self._forget(path)
         # The path comes from a peer: it may be anything, even a FIFO that blocks when it is opened.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = files_of(path).open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        )
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             os.close(descriptor)

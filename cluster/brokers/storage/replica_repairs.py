@@ -6,7 +6,6 @@ replica keeps its role meanwhile; it refuses what is damaged.
 """
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
@@ -17,6 +16,7 @@ from cluster.brokers.storage.log_scrubber import ScrubCounts, file_of, take_find
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.log.closed_rebuild import ClosedRebuild
 from cluster.log.damage import Damage
+from cluster.log.files import files_of
 from cluster.log.log_reads import segment_slot
 from cluster.log.segment import Segment
 from cluster.log.segment_check import SegmentCheck
@@ -210,7 +210,7 @@ class ReplicaRepairs:
             problem: OSError | None = None
             try:
                 if was_written:
-                    os.fsync(file.fileno())
+                    files_of(file.path).sync(file.fileno())
                 check.run()
             except OSError as error:
                 problem = error.with_traceback(None)  # which would keep this frame, and the log

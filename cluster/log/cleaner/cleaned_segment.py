@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster.log.checkpoints import sync_path
+from cluster.log.files import files_of
 from cluster.log.mmap_segment import MAX_POSITION
 from cluster.log.offset_index import ActiveOffsetIndex
 from cluster.log.segment_paths import (
@@ -54,7 +54,8 @@ class CleanedSegment:
         self._unwritten = 0
         self.size_bytes = 0
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._descriptor = os.open(self._path(LOG_SUFFIX), flags, 0o644)
+        self._files = files_of(directory)
+        self._descriptor = self._files.open(self._path(LOG_SUFFIX), flags, 0o644)
 
     def append(self, batch: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
         """Add a batch after all others."""
@@ -86,7 +87,7 @@ class CleanedSegment:
             raise StorageFailed(f"{self._path(LOG_SUFFIX)} would pass 2 GiB")
         unwritten = memoryview(b"".join(self._pieces))
         while unwritten:
-            unwritten = unwritten[os.write(self._descriptor, unwritten) :]
+            unwritten = unwritten[self._files.write(self._descriptor, unwritten) :]
         self._pieces.clear()
         self._unwritten = 0
 
@@ -101,19 +102,19 @@ class CleanedSegment:
         self._times.write(self._path(TIME_INDEX_SUFFIX))
         transactions = encode_transactions(aborted)
         if transactions:
-            self._path(TRANSACTION_INDEX_SUFFIX).write_bytes(transactions)
-        os.fsync(self._descriptor)
+            self._files.write_file(self._path(TRANSACTION_INDEX_SUFFIX), transactions)
+        self._files.sync(self._descriptor)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-            sync_path(self._path(suffix))
+            self._files.sync_path(self._path(suffix))
         os.utime(self._path(LOG_SUFFIX), ns=(modified_ns, modified_ns))
-        sync_path(self._directory)
+        self._files.sync_path(self._directory)
         self._close()
 
     def abandon(self) -> None:
         """Remove what was written."""
         self._close()
         for suffix in SEGMENT_SUFFIXES:
-            self._path(suffix).unlink(missing_ok=True)
+            self._files.unlink_if_there(self._path(suffix))
 
     def _close(self) -> None:
         if self._descriptor >= 0:

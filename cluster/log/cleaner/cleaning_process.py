@@ -27,6 +27,7 @@ from cluster.log.cleaner.order import (
 )
 from cluster.log.cleaner.segment_groups import group_segments
 from cluster.log.cleaner.transactions import OpenTransactions
+from cluster.log.files import files_of
 from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -213,14 +214,15 @@ class Cleaning:
         if not segment.size_bytes:
             return
         path = self._path(segment)
-        with path.open("rb", buffering=0) as file:
-            descriptor, size = file.fileno(), segment.size_bytes
+        files, size = files_of(path), segment.size_bytes
+        descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             if os.fstat(descriptor).st_size != size:
                 raise CannotClean(f"{path} changed while the log was cleaned")
             # Read rather than mapped: a file that is cut meanwhile then ends, and kills nobody.
             position, wanted = 0, self._order.io_buffer_bytes
             while position < size:
-                chunk = os.pread(descriptor, wanted, position)
+                chunk = files.pread(descriptor, wanted, position)
                 at, end = 0, len(chunk)
                 while at + HEADER_BYTES <= end:
                     header = read_header(chunk, at)
@@ -240,6 +242,8 @@ class Cleaning:
                     if position + end >= size:
                         raise CannotClean(f"{path} ends inside the batch at position {position}")
                     wanted *= 2
+        finally:
+            os.close(descriptor)
 
     def _moved(self, size_bytes: int) -> None:
         """Rest if input and output are faster than they may be."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.log.deleted_files import TRY_AGAIN_MS
+from cluster.log.deleted_files import DELETED_SUFFIX, TRY_AGAIN_MS
 from cluster.log.directory_work import DirectoryWork
+from cluster.log.files import LogFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
@@ -123,7 +124,7 @@ def test_a_crash_between_two_renames_leaves_no_hole(
             raise OSError(errno.EIO, "Input/output error")
         rename(source, target)
 
-    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(LogFiles, "rename", staticmethod(refuse))
     stage.log.drop_segments(3)
     stage.rename()
     monkeypatch.undo()
@@ -145,11 +146,16 @@ def test_what_fails_is_logged_once_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def refuse(*_: object) -> None:
+    rename = os.rename
+
+    def refuse(*names: str) -> None:
+        if len(names) == 2 and not str(names[1]).endswith(DELETED_SUFFIX):
+            rename(*names)
+            return
         raise OSError(errno.EROFS, "Read-only file system")
 
     with monkeypatch.context() as patched, caplog.at_level(logging.INFO):
-        patched.setattr(os, failing, refuse)
+        patched.setattr(LogFiles, failing, staticmethod(refuse))
         stage.log.drop_segments(1)
         stage.rename()
         stage.let_time_pass()
@@ -208,7 +214,7 @@ def test_a_name_that_cannot_be_freed_is_an_error(
         raise OSError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "rename", refuse)
+        patched.setattr(LogFiles, "rename", staticmethod(refuse))
         with pytest.raises(StorageFailed, match=r"cannot rename .*Permission denied"):
             stage.work.deleted_files.delete_now(stage.directory, stage.log.segments[:1], DELAY_MS)
     stage.work.deleted_files.settle(stage.directory)

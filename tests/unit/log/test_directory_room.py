@@ -1,7 +1,6 @@
 """When a log directory is full, and what still goes into it."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from cluster.log.directory_room import (
     common_space,
     reserve_of,
 )
+from cluster.log.files import LogFiles
 from cluster.log.mmap_segment import MmapSegment
 from cluster.model.errors import StorageFailed
 from cluster.model.sizes import size_text
@@ -115,8 +115,8 @@ def test_a_directory_that_the_system_refuses_is_tried_again(
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
     with monkeypatch.context() as refusing:
-        refusing.setattr(os, "posix_fallocate", refuse)
-        refusing.setattr(os, "write", refuse)
+        refusing.setattr(LogFiles, "allocate", staticmethod(refuse))
+        refusing.setattr(LogFiles, "write", staticmethod(refuse))
         with pytest.raises(StorageFailed, match="Disk quota exceeded"):
             MmapSegment(tmp_path / "0.log", 4 * MIB, room=room).append(memoryview(bytes(100)))
         for _ in range(30):

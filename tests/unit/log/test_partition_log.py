@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.log.batch_search import TimestampOffset
+from cluster.log.files import LogFiles
 from cluster.log.options import LOG_APPEND_TIME, NO_LIMIT, LogOptions
 from cluster.log.segment_paths import segment_paths
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -591,7 +592,7 @@ def refuse_above(limit_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError(28, "No space left on device")
         allocate(descriptor, position, size_bytes)
 
-    monkeypatch.setattr(os, "posix_fallocate", full_disk)
+    monkeypatch.setattr(LogFiles, "allocate", staticmethod(full_disk))
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="what the test makes fail")
@@ -635,7 +636,8 @@ def test_a_large_batch_may_be_written_in_pieces(
 ) -> None:
     log = open_log(tmp_path, LogOptions())
     batches = [a_batch(3, value=bytes([size % 251]) * size) for size in (10, 4_000, 9_000)]
-    monkeypatch.setattr(os, "pwritev", write_in_pieces(os.pwritev, piece_bytes, [10_000]))
+    short_write = write_in_pieces(os.pwritev, piece_bytes, [10_000])
+    monkeypatch.setattr(LogFiles, "pwritev", staticmethod(short_write))
     for batch in batches:
         append(log, batch, epoch=3)
     assert [record.offset for record in read_all(log)] == list(range(9))
@@ -651,7 +653,8 @@ def test_what_a_failed_write_has_left_is_erased(
     file = log.segments[0].file
     end = file.size_bytes
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pwritev", write_in_pieces(os.pwritev, 6_000, [1]))
+        short_write = write_in_pieces(os.pwritev, 6_000, [1])
+        patched.setattr(LogFiles, "pwritev", staticmethod(short_write))
         with pytest.raises(StorageFailed, match="cannot write"):
             append(log, a_batch(1, value=b"x" * 10_000))
     assert not any(file.path.read_bytes()[end:])

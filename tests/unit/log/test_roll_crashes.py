@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from cluster.log.files import LogFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.model.errors import StorageFailed
 from cluster.records.builder import ProducerIdentity
@@ -20,7 +21,7 @@ from tests.unit.log.log_builder import (
     read_all,
 )
 
-CALLS: Final = [(os, "ftruncate"), (os, "open"), (Path, "write_bytes"), (Path, "replace")]
+CALLS: Final = ["truncate", "open", "write", "rename"]
 """All by which a roll changes files."""
 
 
@@ -36,8 +37,9 @@ class Steps:
     ) -> None:
         self._failure = failure
         self.left = -1
-        for owner, name in CALLS:
-            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name), name))
+        for name in CALLS:
+            counted = self._counted(getattr(LogFiles, name), name)
+            monkeypatch.setattr(LogFiles, name, staticmethod(counted))
 
     def _counted(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         def counted(*arguments: Any, **named: Any) -> Any:
@@ -45,9 +47,9 @@ class Steps:
             if self.left >= 0 and not is_read:
                 if self.left == 0:
                     self.left = -1
-                    if name == "write_bytes":  # half of it is there
-                        path, content = arguments
-                        call(path, bytes(content)[: len(content) // 2])
+                    if name == "write":  # half of it is there
+                        descriptor, content = arguments
+                        call(descriptor, content[: len(content) // 2])
                     raise self._failure()
                 self.left -= 1
             return call(*arguments, **named)

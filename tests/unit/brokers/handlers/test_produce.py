@@ -1,7 +1,6 @@
 """Produce over real logs: what is appended, when it is answered, and with which code."""
 
 import errno
-import os
 import shutil
 import uuid
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
 from cluster.config.dynamic import CLUSTER_WIDE, applied
+from cluster.log.files import LogFiles
 from cluster.model.errors import ErrorCode
 from cluster.model.topics import METRICS_TOPIC
 from cluster.records.batch import Compression
@@ -197,8 +197,7 @@ def test_records_that_cannot_be_synced_are_not_acknowledged(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fdatasync", refuse, raising=False)
-        patched.setattr(os, "fsync", refuse)
+        patched.setattr(LogFiles, "sync_data", staticmethod(refuse))
         answer = client.call(produce_to(("t", 0, a_batch())))
     assert codes(answer) == [ErrorCode.kafka_storage_error]
     assert stage.partition("t").log.durability.recovery_point == 0

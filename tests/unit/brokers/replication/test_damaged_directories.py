@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.log.files import LogFiles
 from cluster.log.log_directory import LogDirectory
 from cluster.log.options import LogOptions
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -151,12 +152,12 @@ def test_a_disk_that_is_full_when_checkpoints_are_written_leaves_the_old_ones(
     table.write_checkpoints()
     before = {name: (home.path / name).read_bytes() for name in CHECKPOINTS[:3]}
 
-    def refuse(path: Path, content: bytes) -> int:
+    def refuse(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
     for partition in table:
         append(partition.log, a_batch(), 1)
-    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(LogFiles, "write", staticmethod(refuse))
     with pytest.raises(StorageFailed, match="No space left"):
         table.write_checkpoints()
     monkeypatch.undo()

@@ -1,13 +1,13 @@
 """Internal topics: callbacks when an append is committed, and when leadership begins or ends."""
 
 import errno
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.brokers.replication.internal_topics import AppendOutcome
+from cluster.log.files import LogFiles
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from tests.support.cluster_states import a_partition, a_topic
@@ -61,8 +61,7 @@ def test_a_batch_whose_sync_fails_is_in_the_log_and_sent_to_followers(stage, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fdatasync", refuse, raising=False)
-        patched.setattr(os, "fsync", refuse)
+        patched.setattr(LogFiles, "sync_data", staticmethod(refuse))
         (outcome,) = append(stage)
     stage.turn()
     assert (outcome.code, outcome.is_appended) == (ErrorCode.kafka_storage_error, True)

@@ -88,6 +88,36 @@ def test_only_its_own_partitions_are_offline(stage: HandlerStage) -> None:
     assert stage.storage_failures == []
 
 
+def refuse(*_: object) -> int:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("call", ["pwritev", "sync_data"])
+def test_disk_that_fails_an_append_or_a_sync_takes_only_its_directory_offline(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    for directory in stage.directories:
+        directory.files.sees_each_access = True
+    alone = a_partition([BROKER])
+    stage.update(a_topic("t", alone, alone, configs={"flush.messages": "1"}))
+    failing, working = directory_of(stage, T0), directory_of(stage, T1)
+    client = stage.connect()
+    both = (("t", 0, a_batch()), ("t", 1, a_batch()))
+    assert [p.error_code for p in produced_in(client.call(produce_to(*both, acks=1)))] == [0, 0]
+
+    monkeypatch.setattr(failing.files, call, refuse)
+    answer = produced_in(client.call(produce_to(*both, acks=1)))
+
+    assert [p.error_code for p in answer] == [ErrorCode.kafka_storage_error, 0]
+    stage.turn()
+    assert "Input/output error" in str(failing.failure)
+    assert working.failure is None
+    assert stage.table.find(T0) is None
+    assert stage.table.find(T1) is not None
+    again = produced_in(client.call(produce_to(*both, acks=1)))
+    assert [p.error_code for p in again] == [ErrorCode.kafka_storage_error, 0]
+
+
 def test_a_produce_request_that_waits_for_replicas_is_answered(stage: HandlerStage) -> None:
     stage.update(TOPIC)
     client = stage.connect()

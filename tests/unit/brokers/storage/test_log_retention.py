@@ -16,6 +16,7 @@ from cluster.brokers.replication.partition import Partition
 from cluster.brokers.storage.log_retention import LogRetention
 from cluster.config.broker import LOG_RETENTION_CHECK_INTERVAL_MS
 from cluster.log.checkpoints import LOG_START_OFFSETS, read_offsets
+from cluster.log.files import LogFiles
 from cluster.model.ids import Offset, TopicPartition
 from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.api import ApiKey
@@ -279,8 +280,7 @@ def a_disk_that_refuses(number: int, reason: str) -> Iterator[None]:
         raise OSError(number, reason)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(os, "open", refuse)
-        patched.setattr(Path, "write_bytes", refuse)
+        patched.setattr(LogFiles, "open", staticmethod(refuse))
         yield
 
 

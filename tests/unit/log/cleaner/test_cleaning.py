@@ -4,13 +4,14 @@ import errno
 import os
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
 from cluster.log.cleaner.cleaning_process import work
 from cluster.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.log.cleaner.order import CLEANED, DAMAGED, FAILED
+from cluster.log.files import LogFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import read_transactions
@@ -178,7 +179,8 @@ def test_a_file_that_changed_its_size_leaves_the_log_as_it_is(log):
 def test_a_full_disk_leaves_the_log_as_it_is_and_can_be_tried_again(log):
     a_dirty_log(log)
     before = content(log)
-    with patch("os.write", side_effect=OSError(errno.ENOSPC, "No space left on device")):
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    with patch.object(LogFiles, "write", full):
         (message,) = messages_of(log)
     assert message == {"kind": FAILED, "reason": "No space left on device"}
     assert leftovers(log) == []

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.log.cleaner.log_work import CleanerLimits
+from cluster.log.files import LogFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset
 from cluster.records.batch import Compression
@@ -198,7 +199,7 @@ def _producers(log: PartitionLog) -> dict[int, tuple[int, int]]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    with patch("os.fsync", lambda _: None):
+    with patch.object(LogFiles, "sync", staticmethod(lambda _: None)):
         yield
 
 

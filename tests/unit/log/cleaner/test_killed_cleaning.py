@@ -6,7 +6,7 @@ Whatever is left, the next start makes a log of it that holds the newest record 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from cluster.log.deleted_files import DeletedFiles
+from cluster.log.files import LogFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
@@ -51,27 +52,28 @@ class Mortal:
 
         return acted
 
-    def half_write(self, path: Path, content: bytes) -> int:
+    def write(self, descriptor: int, content: bytes | memoryview) -> int:
+        """The last one writes a half."""
         if self.done >= self.lives:
             raise Killed
         self.done += 1
         is_last = self.done == self.lives
-        with path.open("wb") as file:
-            return file.write(content[: len(content) // 2] if is_last else content)
+        return os.write(descriptor, content[: len(content) // 2] if is_last else content)
 
 
 @contextmanager
 def killed_after(lives: int) -> Iterator[None]:
     """Whatever is done within has so many lives."""
     mortal = Mortal(lives)
-    with (
-        patch("os.rename", mortal.guard(os.rename)),
-        patch("os.replace", mortal.guard(os.replace)),
-        patch("os.unlink", mortal.guard(os.unlink)),
-        patch("os.write", mortal.guard(os.write)),
-        patch("os.fsync", mortal.guard(lambda _: None)),
-        patch("pathlib.Path.write_bytes", lambda path, content: mortal.half_write(path, content)),
-    ):
+    calls = {
+        "rename": mortal.guard(os.rename),
+        "unlink": mortal.guard(os.unlink),
+        "write": mortal.write,
+        "sync": mortal.guard(lambda _: None),
+    }
+    with ExitStack() as patched:
+        for name, call in calls.items():
+            patched.enter_context(patch.object(LogFiles, name, staticmethod(call)))
         yield
 
 
@@ -122,7 +124,7 @@ def facts(log: PartitionLog) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    with patch("os.fsync", lambda _: None):
+    with patch.object(LogFiles, "sync", staticmethod(lambda _: None)):
         yield
 
 
@@ -207,7 +209,8 @@ def test_a_rename_that_fails_leaves_the_log_as_it_was(prepared, suffix):
             raise PermissionError(1, "Operation not permitted", str(source))
         rename(source, target)
 
-    with patch("os.rename", refuse), pytest.raises(StorageFailed, match="cannot rename"):
+    refusing = patch.object(LogFiles, "rename", staticmethod(refuse))
+    with refusing, pytest.raises(StorageFailed, match="cannot rename"):
         clean(log, wall_ms=NOW_MS + 2 * RETENTION_MS)
     assert records(log) == before
     left = [path.name for path in log.directory.iterdir()]
