@@ -1,4 +1,4 @@
-"""One shard of the group coordinator with the part of its driver: time, appends, answers."""
+"""One shard of the group coordinator; the stage does the runtime's part: time, appends, answers."""
 
 import struct
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ DELAY_MS = GroupOptions().initial_rebalance_delay_ms
 
 
 def subscription(*topics: str, version: int = 0) -> bytes:
-    """A consumer's metadata: these topics, and no bytes of its own."""
+    """The metadata of a consumer: these topics, and no user data."""
     names = b"".join(struct.pack(">h", len(name.encode())) + name.encode() for name in topics)
     return struct.pack(">hi", version, len(topics)) + names + struct.pack(">i", -1)
 
@@ -60,7 +60,7 @@ def reply_type(request: Request[Any]) -> type:
 
 
 class GroupStage:
-    """Appends succeed at once, unless `holds_appends`: then `settle` says how they went.
+    """Appends succeed at once, unless `holds_appends` is set: then `settle` decides.
 
     Answers are by token; a request's token is a number. A token that is answered twice fails.
     """
@@ -85,7 +85,7 @@ class GroupStage:
     def now(self) -> Moment:
         return Moment(MonotonicMs(self.now_ms), WallMs(WALL_MS + self.now_ms))
 
-    # ------------------------------------------------------------------ the driver's part
+    # ------------------------------------------------------------------ the runtime's part
 
     def loaded(self, records: Iterable[tuple[bytes | None, bytes | None]] = ()) -> "GroupStage":
         for key, value in records:
@@ -96,13 +96,13 @@ class GroupStage:
         return self
 
     def reloaded(self) -> "GroupStage":
-        """Another broker's shard, from what is in the log."""
+        """The shard of another broker, loaded from the same log."""
         successor = GroupStage(self.options)
         successor.now_ms = self.now_ms
         return successor.loaded(self.log)
 
     def continue_tokens(self, other: "GroupStage") -> None:
-        """Give tokens and uuids that the other has not given."""
+        """Continue with tokens and uuids that the other stage has not used."""
         self.tokens, self.uuids = other.tokens, other.uuids
 
     def perform(self, effects: Effects) -> None:
@@ -117,7 +117,7 @@ class GroupStage:
             self.settle()
 
     def settle(self, error: ErrorCode = ErrorCode.none, *, is_in_log: bool | None = None) -> None:
-        """All appends on their way succeed, or fail."""
+        """All appends in flight succeed, or fail."""
         while self.in_flight:
             append = self.in_flight.pop(0)
             if error is ErrorCode.none or is_in_log:
@@ -132,7 +132,7 @@ class GroupStage:
         self.holds_appends = held
 
     def pass_time(self, duration_ms: int) -> None:
-        """Call the shard whenever it wants to be, until so much time has passed."""
+        """Call the shard at its deadlines until so much time has passed."""
         until_ms = self.now_ms + duration_ms
         while True:
             deadline_ms = self.shard.next_deadline_ms()
@@ -251,7 +251,7 @@ class GroupStage:
         request = DeleteOffsets(group, topics)
         return self.submit(request)
 
-    # ------------------------------------------------------------------ what came of them
+    # ------------------------------------------------------------------ results
 
     def rebalances(self, group: str = GROUP) -> tuple[Rebalance, ...]:
         return self.ask(ListRebalances()).get(group, ())
@@ -263,7 +263,7 @@ class GroupStage:
         return self.ask(ListGroups(tuple(states), tuple(types)))
 
     def committed(self, group: str = GROUP) -> dict[tuple[str, int], int]:
-        """All that OffsetFetch names."""
+        """All offsets that OffsetFetch returns."""
         fetched = self.ask(FetchOffsets(group)).offsets
         return {(each.topic, each.partition): each.offset for each in fetched}
 
@@ -289,24 +289,24 @@ class GroupStage:
         assert isinstance(reply, SyncGroupReply)
         return reply
 
-    # ------------------------------------------------------------------ whole stories
+    # ------------------------------------------------------------------ scenarios
 
     def stable(self, members: int = 1, **others: Any) -> list[str]:
-        """A group with so many new members, assigned; the leader is the first. Generation 1."""
+        """A stable group with so many new members in generation 1; the first is the leader."""
         joins = [self.join_new(**others) for _ in range(members)]
         self.pass_time(DELAY_MS * (members + 1))
         self.assign(joins)
         return [member_id for member_id, _ in joins]
 
     def completing(self, members: int = 1, **others: Any) -> list[str]:
-        """The same, not assigned yet."""
+        """A group with so many new members, whose assignment is missing."""
         joins = [self.join_new(**others) for _ in range(members)]
         self.pass_time(DELAY_MS * (members + 1))
         assert self.state() == "CompletingRebalance"
         return [member_id for member_id, _ in joins]
 
     def assign(self, joins: list[tuple[str, int]]) -> None:
-        """Every member of a generation syncs, the leader last; each gets its own id."""
+        """All members of a generation sync, the leader last; each is assigned its own id."""
         replies = [self.joined(token) for _, token in joins]
         assert {reply.error for reply in replies} == {ErrorCode.none}
         (generation,) = {reply.generation_id for reply in replies}

@@ -1,4 +1,4 @@
-"""Requests to the group coordinator and its replies, in a shape that knows no versions.
+"""Requests to the group coordinator and its replies, independent of protocol versions.
 
 Kafka: the request data of JoinGroup, SyncGroup and the others; what only some versions have is
 a field here, with what its absence means as the default.
@@ -18,7 +18,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class GroupProtocol(NamedTuple):
-    """One way to assign that a member supports: of a consumer, its assignor and subscription."""
+    """An assignment protocol of a member; for a consumer, its assignor and subscription."""
 
     name: str
     metadata: bytes
@@ -30,53 +30,53 @@ class JoinedMember(NamedTuple):
     member_id: str
     group_instance_id: str | None
     metadata: bytes
-    """Of the chosen protocol."""
+    """The metadata for the chosen protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupReply:
-    """The generation that a member is part of, or why not."""
+    """The generation that the member belongs to, or an error."""
 
     error: ErrorCode
     member_id: str = NO_MEMBER_ID
     generation_id: int = NO_GENERATION
     protocol_type: str | None = None
     protocol_name: str | None = None
-    """None on errors: version 7 and later send null, earlier ones an empty text."""
+    """None with an error: version 7 and later send null, earlier ones an empty text."""
     leader: str = NO_MEMBER_ID
     skip_assignment: bool = False
     members: tuple[JoinedMember, ...] = ()
-    """For the leader alone."""
+    """Empty except for the leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(Request[JoinGroupReply]):
-    """A member asks to be part of the next generation."""
+    """A member asks to belong to the next generation."""
 
     group_id: str
     member_id: str
     """Empty for a new member."""
     client_id: str
     client_host: str
-    """As Kafka shows it: `/127.0.0.1`."""
+    """In Kafka's form, such as `/127.0.0.1`."""
     session_timeout_ms: int
     rebalance_timeout_ms: int
-    """Before version 1 the session timeout."""
+    """The session timeout before version 1."""
     protocol_type: str
     protocols: tuple[GroupProtocol, ...]
-    """In the member's order of preference."""
+    """Ordered by the member's preference."""
     group_instance_id: str | None = None
     requires_known_member_id: bool = True
-    """Version 4 and later (KIP-394): a new dynamic member is told its id and has to ask again."""
+    """Version 4 and later (KIP-394): a new dynamic member gets its id and has to join again."""
     supports_skipping_assignment: bool = True
     """Version 9 and later (KIP-814)."""
     reason: str = ""
-    """Why it joins (KIP-800), for the log and the history."""
+    """The reason to join (KIP-800), for the log and the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncGroupReply:
-    """What a member is to do."""
+    """The assignment of a member, or an error."""
 
     error: ErrorCode
     protocol_type: str | None = None
@@ -86,7 +86,7 @@ class SyncGroupReply:
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup(Request[SyncGroupReply]):
-    """A member asks for its assignment; the leader brings everybody's.
+    """A member asks for its assignment; the leader provides those of all members.
 
     Version 5 and later must name protocol type and protocol (INCONSISTENT_GROUP_PROTOCOL): the
     handler checks it, since None here means an earlier version.
@@ -99,12 +99,12 @@ class SyncGroup(Request[SyncGroupReply]):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: Mapping[str, bytes] = field(default_factory=dict)
-    """By member id; empty but for the leader."""
+    """By member id; empty except for the leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Query[ErrorCode]):
-    """A member is alive, and asks whether it must join again. Answered with an ErrorCode."""
+    """A member postpones the end of its session and asks whether it must rejoin."""
 
     group_id: str
     generation_id: int
@@ -113,7 +113,7 @@ class Heartbeat(Query[ErrorCode]):
 
 
 class LeavingMember(NamedTuple):
-    """One that leaves: by its member id, or by its instance id with an empty member id."""
+    """A leaving member, named by its member id, or by its instance id and an empty member id."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -121,7 +121,7 @@ class LeavingMember(NamedTuple):
 
 
 class LeftMember(NamedTuple):
-    """What became of one leaving member."""
+    """The result for one leaving member."""
 
     member_id: str
     group_instance_id: str | None
@@ -130,7 +130,7 @@ class LeftMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupReply:
-    """What became of each, in the order of the request."""
+    """The results for all members, in the order of the request."""
 
     error: ErrorCode
     members: tuple[LeftMember, ...] = ()
@@ -138,25 +138,25 @@ class LeaveGroupReply:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup(Request[LeaveGroupReply]):
-    """Members leave; before version 3 it is one, whose error is the error of the whole reply."""
+    """Members leave. Before version 3 there is one, whose error is that of the whole response."""
 
     group_id: str
     members: tuple[LeavingMember, ...]
 
 
 class OffsetToCommit(NamedTuple):
-    """Where a group goes on reading one partition. The handler has checked that it exists."""
+    """The next offset to read from a partition, which exists according to the handler."""
 
     topic: str
     partition: int
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
-    """A null of the request is an empty text."""
+    """Empty where the request has null."""
 
 
 class PartitionError(NamedTuple):
-    """What became of one partition of a request."""
+    """The result for one partition of a request."""
 
     topic: str
     partition: int
@@ -165,14 +165,14 @@ class PartitionError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitReply:
-    """What became of each offset, in the order of the request."""
+    """The results for all offsets, in the order of the request."""
 
     partitions: tuple[PartitionError, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets(Request[CommitReply]):
-    """OffsetCommit. A consumer that is in no group names generation -1 and an empty member id."""
+    """OffsetCommit. A consumer without membership has generation -1 and an empty member id."""
 
     group_id: str
     offsets: tuple[OffsetToCommit, ...]
@@ -180,15 +180,15 @@ class CommitOffsets(Request[CommitReply]):
     member_id: str = NO_MEMBER_ID
     group_instance_id: str | None = None
     retention_ms: int = -1
-    """Versions 2 to 4; -1: as `offsets.retention.minutes` has it."""
+    """Versions 2 to 4; -1 stands for `offsets.retention.minutes`."""
     knows_member_epochs: bool = True
-    """Version 9 and later, whose generation may be a member epoch of the newer consumer
-    protocol; members of that protocol get UNSUPPORTED_VERSION for earlier ones."""
+    """Version 9 and later, in which the generation may be a member epoch of the newer consumer
+    protocol. Members of that protocol get UNSUPPORTED_VERSION for earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionalCommit(Request[CommitReply]):
-    """TxnOffsetCommit: offsets that count once the producer's transaction is committed."""
+    """TxnOffsetCommit: offsets that become visible when the producer's transaction is committed."""
 
     group_id: str
     producer_id: int
@@ -200,14 +200,14 @@ class TransactionalCommit(Request[CommitReply]):
 
 
 class TopicPartitions(NamedTuple):
-    """Partitions of one topic that a request names."""
+    """The partitions of one topic in a request."""
 
     topic: str
     partitions: tuple[int, ...]
 
 
 class FetchedOffset(NamedTuple):
-    """A committed offset; -1 with error none where there is none."""
+    """A committed offset; -1 without an error if there is none."""
 
     topic: str
     partition: int
@@ -219,7 +219,7 @@ class FetchedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffsets:
-    """Those that were asked for, in that order."""
+    """The requested offsets, in the order of the request."""
 
     error: ErrorCode
     offsets: tuple[FetchedOffset, ...] = ()
@@ -227,22 +227,22 @@ class FetchedOffsets:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets(Query[FetchedOffsets]):
-    """OffsetFetch of one group. Answered with FetchedOffsets."""
+    """OffsetFetch of one group."""
 
     group_id: str
     topics: tuple[TopicPartitions, ...] | None = None
-    """None: all that the group has."""
+    """None requests all offsets of the group."""
     require_stable: bool = False
-    """UNSTABLE_OFFSET_COMMIT where a transaction that is not finished has committed (KIP-447)."""
+    """UNSTABLE_OFFSET_COMMIT for offsets that an open transaction has committed (KIP-447)."""
     member_id: str | None = None
-    """With `member_epoch`, version 9 and later: of the newer consumer protocol; not checked for
-    classic groups."""
+    """Version 9 and later, with `member_epoch`: a member of the newer consumer protocol. Classic
+    groups ignore it."""
     member_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsetsReply:
-    """An error of the group, or what became of each partition in the order of the request."""
+    """An error of the group, or the results for all partitions in the order of the request."""
 
     error: ErrorCode
     partitions: tuple[PartitionError, ...] = ()
@@ -257,7 +257,7 @@ class DeleteOffsets(Request[DeleteOffsetsReply]):
 
 
 class DeletedGroup(NamedTuple):
-    """What became of one."""
+    """The result for one group."""
 
     group_id: str
     error: ErrorCode
@@ -265,14 +265,14 @@ class DeletedGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroupsReply:
-    """What became of each, in the order of the request."""
+    """The results for all groups, in the order of the request."""
 
     groups: tuple[DeletedGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroups(Request[DeleteGroupsReply]):
-    """Groups of this shard."""
+    """DeleteGroups, for groups of one shard."""
 
     group_ids: tuple[str, ...]
 
