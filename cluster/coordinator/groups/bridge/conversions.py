@@ -114,6 +114,8 @@ class Conversions:
 
     def _members(self, classic: ClassicGroup) -> "list[_Upgraded]":
         """What there is of each in the newer protocol. Raises Refusal."""
+        if not classic.members:
+            return []
         name = classic.protocol_name or classic.select_protocol()
         found = [self._member(classic, member, name) for member in classic.members.values()]
         taken: set[tuple[TopicId, int]] = set()

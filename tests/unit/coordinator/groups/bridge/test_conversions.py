@@ -799,3 +799,18 @@ def test_topics_that_are_gone_are_left_out():
     new.leave()
     turns(*old)
     assert reads(*old) == everything(orders=4)
+
+
+def test_a_newer_member_joins_when_every_classic_one_left_before_the_first_generation():
+    stage = stage_with()
+    stage.holds_appends = True
+    ClassicClient(stage).step()  # and is not heard of again
+    leaving = ClassicClient(stage)
+    for _ in range(2):
+        leaving.step()
+    leaving.leave()
+    newer = stage.stranger("newer", "orders")
+    asked = newer.ask()
+    stage.settle()
+    assert newer.hear(asked).error is NONE
+    assert protocol_of(stage).startswith("consumer")
