@@ -146,9 +146,9 @@ class Broker:
         )
         self._enter(BrokerState.STARTING)
         self._core = core = BrokerCore(settings, self._ports())
-        core.membership.metadata.on_view = self._on_view
         self._limit_connections(core.foundation.live.now)
-        core.foundation.live.listeners += [self._limit_connections, self._tls.on_settings]
+        core.foundation.live.subscribe(self._limit_connections)
+        core.foundation.live.subscribe(self._tls.on_settings)
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
@@ -214,6 +214,7 @@ class Broker:
             counters=self._counters,
             clients=self._server,
             give_up=self._on_storage_lost,
+            on_view=self._on_view,
             before_logs_are_opened=self._repair_logs,
             on_logs_opened=LoadingReports(self._clock, self._on_progress).on_opened,
         )

@@ -66,9 +66,7 @@ class BrokerCore:
         """Register with these client endpoints and start the timers. Raises UserError."""
         self._load_stored()
         self._register(endpoints)
-        store = self.foundation.ports.store
-        store.on_session_lost = self._on_session_lost
-        store.on_session_begun = self._on_session_begun
+        self.foundation.ports.store.follow_session(self._on_session_lost, self._on_session_begun)
         self.control.driver.campaign()
         self._start_timers()
         self.storage.moves.resume()

@@ -355,9 +355,11 @@ T = TypeVar("T")
 class StoreSession(Protocol):
     """One broker's session with the store. Callbacks run on the broker's loop."""
 
-    on_session_lost: Callable[[], None]
-    on_session_begun: Callable[[], None]
-    """A new session replaces one that expired: the broker has to register again."""
+    def follow_session(self, on_lost: Callable[[], None], on_begun: Callable[[], None]) -> None:
+        """Have `on_lost` called when the session expires, and `on_begun` when a new one replaces
+        it: the broker then has to register again.
+        """
+        ...
 
     def call(self, operation: Callable[[ClusterStore], T]) -> T:
         """Run an operation and wait for it; only while the broker starts."""

@@ -59,17 +59,19 @@ class DirectoryRoom:
         """Leaders take no records here, and another in-sync replica should lead."""
         self.is_used_up = False
         """Followers take none either."""
-        self.on_changed: Callable[[], None] | None = None
-        """Called after a change of `is_full` or `is_used_up`, in the middle of any append."""
+        self._on_changed: Callable[[], None] | None = None
         self._wanted_bytes = reserve_bytes
         self._space = DiskSpace(0, 0)
         self._refusal: str | None = None
         """What the system said when it refused space that is there, as with a disk quota."""
         self._looks_since_refusal = 0
 
-    def keep(self, reserve_bytes: int) -> None:
-        """Keep so much free of records from now on."""
+    def watch(self, reserve_bytes: int, on_changed: Callable[[], None]) -> None:
+        """Keep a reserve free of records from now on, and call `on_changed` after each change of
+        `is_full` or `is_used_up`, which may be in the middle of an append.
+        """
         self._wanted_bytes = reserve_bytes
+        self._on_changed = on_changed
 
     @property
     def space(self) -> DiskSpace:
@@ -153,8 +155,8 @@ class DirectoryRoom:
     def _set(self, is_full: bool, is_used_up: bool) -> None:
         before = self.is_full, self.is_used_up
         self.is_full, self.is_used_up = is_full or is_used_up, is_used_up
-        if before != (self.is_full, self.is_used_up) and self.on_changed is not None:
-            self.on_changed()
+        if before != (self.is_full, self.is_used_up) and self._on_changed is not None:
+            self._on_changed()
 
     def _is_taken_again(self) -> bool:
         """Try, now and then, whether the system gives what it has refused."""

@@ -39,8 +39,9 @@ class Owner:
             lambda callback: self.posted.put(callback()),
             **options,
         )
-        self.session.on_session_lost = lambda: self.told.append("lost")
-        self.session.on_session_begun = lambda: self.told.append("begun")
+        self.session.follow_session(
+            lambda: self.told.append("lost"), lambda: self.told.append("begun")
+        )
         self.session.connect(5_000)
 
 

@@ -28,8 +28,8 @@ class SimulatedSession:
         self.client = FakeClient(tree)
         client: Any = self.client
         self.store = kazoo_store(client, self._watch)
-        self.on_session_lost: Callable[[], None] = lambda: None
-        self.on_session_begun: Callable[[], None] = lambda: None
+        self._on_lost: Callable[[], None] = lambda: None
+        self._on_begun: Callable[[], None] = lambda: None
         self._calls: deque[Callable[[], None]] = deque()
         self._is_calling = False
         self._told: deque[Callable[[], None]] = deque()
@@ -37,6 +37,9 @@ class SimulatedSession:
         self._cut_count = 0
 
     # What KazooSession offers
+
+    def follow_session(self, on_lost: Callable[[], None], on_begun: Callable[[], None]) -> None:
+        self._on_lost, self._on_begun = on_lost, on_begun
 
     def call(self, call: Callable[[Any], Any]) -> Any:
         return call(self.store)
@@ -91,8 +94,8 @@ class SimulatedSession:
         if self._node.is_alive and self.client.is_expired:
             self.client.begin_again()
             self._told.clear()  # watches end with their session
-            self._post(lambda: self.on_session_lost())
-            self._post(lambda: self.on_session_begun())
+            self._post(lambda: self._on_lost())
+            self._post(lambda: self._on_begun())
         else:
             told, self._told = self._told, deque()
             for callback in told:

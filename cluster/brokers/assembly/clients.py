@@ -122,8 +122,8 @@ def assemble_clients(
 
 def _quota_changes(foundation: Foundation, limits: Limits, control: Control) -> QuotaChanges:
     """Follows the stored quotas, of clients and of hosts."""
-    ports, rates = foundation.ports, limits.connection_rates
-    quota_changes = QuotaChanges(
+    ports = foundation.ports
+    return QuotaChanges(
         ports.store,
         ports.loop,
         ports.clock,
@@ -131,9 +131,8 @@ def _quota_changes(foundation: Foundation, limits: Limits, control: Control) -> 
         limits.throttle,
         foundation.slices,
         quota_noter(foundation.event_log, lambda: control.driver.is_active),
+        limits.connection_rates.take_quotas,
     )
-    quota_changes.listeners.append(rates.take_quotas)
-    return quota_changes
 
 
 def _security(foundation: Foundation) -> Security:

@@ -44,7 +44,6 @@ def assemble_control(
     """Serves the controller's messages to brokers, and the brokers' requests to the controller."""
     ports, live = foundation.ports, foundation.live
     loop, link, metadata = ports.loop, ports.control_link, membership.metadata
-    updates = ControllerUpdates(loop, metadata, replication.changes, membership.registration)
     pings = PeerPings(
         foundation.id,
         live[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
@@ -56,17 +55,23 @@ def assemble_control(
     offline_report = OfflineReport(
         foundation.id, storage.table.offline, membership.asks, loop.defer, loop.call_after
     )
-    updates.on_topics_gone.append(groups.coordinator.on_topics_gone)
-    updates.before_update += [
-        pings.on_update,
-        groups.note_reshaped_topics,
-        offline_report.on_update,
-        maintenance.full_directories.on_update,
-        membership.registration.on_update,
-        storage.directory_record.on_update,
-    ]
+    updates = ControllerUpdates(
+        loop,
+        metadata,
+        replication.changes,
+        membership.registration,
+        (
+            pings.on_update,
+            groups.note_reshaped_topics,
+            offline_report.on_update,
+            maintenance.full_directories.on_update,
+            membership.registration.on_update,
+            storage.directory_record.on_update,
+        ),
+        groups.coordinator.on_topics_gone,
+    )
     driver = _controller_driver(foundation, membership)
-    live.listeners.append(driver.on_settings_changed)
+    live.subscribe(driver.on_settings_changed)
     requests = ControllerRequests(
         driver,
         lambda name: options.automatic_topic(live.now, name),

@@ -26,7 +26,7 @@ def assemble_limits(foundation: Foundation) -> Limits:
     connected = ConnectedClients()
     connection_rates = ConnectionRates(options.quota_windows(live.now))
     connection_rates.limit(options.creation_rates(live.now))
-    live.listeners.append(lambda now: connection_rates.limit(options.creation_rates(now)))
+    live.subscribe(lambda now: connection_rates.limit(options.creation_rates(now)))
     return Limits(
         ClientQuotas(options.quota_windows(live.now), options.mutation_windows(live.now)),
         connected,

@@ -78,6 +78,7 @@ def assemble_maintenance(
         storage.threads.remover.do,
         clock.wall_ms,
         clock.monotonic_ms,
+        storage.moves.is_moving,
     )
     scrubbing = ports.background("log-scrubber", SHARE_OF_PROCESSOR)
     repairing = ports.background("log-repairer", _SHARE_OF_REPAIRS)
@@ -101,14 +102,19 @@ def assemble_maintenance(
         loop.call_after,
         replication.events.on_moved,
         cleaner.is_busy,
+        storage.moves.is_moving,
     )
     DirectoryFailures(table, replication.roles, loop.defer, ports.give_up)
-    live.listeners.append(OptionChanges(table, membership.metadata, slices).on_settings_changed)
+    live.subscribe(OptionChanges(table, membership.metadata, slices).on_settings_changed)
     retention = LogRetention(table, replication.events, slices, clock.wall_ms)
     full_directories = FullDirectories(
-        foundation.id, table, membership.asks, loop, live[keys.LOG_DIR_RESERVE_BYTES]
+        foundation.id,
+        table,
+        membership.asks,
+        loop,
+        live[keys.LOG_DIR_RESERVE_BYTES],
+        retention.on_tick,
     )
-    full_directories.while_full = retention.on_tick
     return Maintenance(
         foundation,
         cleaner,

@@ -20,7 +20,7 @@ class Membership:
 def assemble_membership(foundation: Foundation) -> Membership:
     """Registers nothing yet."""
     ports = foundation.ports
-    metadata = MetadataCache(ports.cluster_id)
+    metadata = MetadataCache(ports.cluster_id, ports.on_view)
     registration = Registration(ports.store, ports.loop, ports.clock)
     asks = ControllerAsks(foundation.id, ports.loop, metadata, ports.control_link, registration)
     return Membership(metadata, registration, asks)

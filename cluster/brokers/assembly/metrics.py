@@ -96,10 +96,9 @@ def assemble_metrics(
     ports.control_link.serve(ProduceMetrics, topic.on_request)
     if counters is not None:
         topics = counters.topics
-        topics.known = metadata.topics
-        counters.topic_name = metadata.topic_name
-        replication.events.append_listeners.append(
-            lambda partition: topics.on_appended(partition.id.topic, partition.counts)
+        counters.count_topics(metadata.topics, metadata.topic_name)
+        replication.events.subscribe(
+            on_append=lambda partition: topics.on_appended(partition.id.topic, partition.counts)
         )
     watched = Watched(
         ports.clients,

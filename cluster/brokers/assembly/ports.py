@@ -11,6 +11,7 @@ from cluster.config.settings import Settings
 from cluster.coordinator.cluster_store import StoreSession
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.log.log_directory import LogDirectory
+from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import Background
 from cluster.runtime.clock import Clock
@@ -48,6 +49,8 @@ class BrokerPorts:
     clients: ClientConnections
     give_up: Callable[[StorageFailed], None]
     """Stops the broker, as all of its log directories have failed."""
+    on_view: Callable[[ClusterView], None] = _ignore
+    """Called when the live brokers or the controller have changed."""
     before_logs_are_opened: Callable[[Settings], None] = _ignore
     """May take its time to repair them, with the settings in force."""
     on_logs_opened: OnOpened = nobody_waits

@@ -60,11 +60,13 @@ def assemble_replication(
     )
     link = _replication_link(foundation, membership, events, actions)
     leader_side = link.leader_side
-    events.appended_listeners.append(leader_side.on_appended)
-    events.watermark_listeners.append(leader_side.on_high_watermark_moved)
-    events.start_listeners.append(leader_side.on_log_start_moved)
-    events.role_listeners += [leader_side.on_role_changed, purgatory.check]
-    events.moved_listeners.append(purgatory.check)
+    events.subscribe(
+        on_news=leader_side.on_appended,
+        on_watermark=leader_side.on_high_watermark_moved,
+        on_log_start=leader_side.on_log_start_moved,
+        on_role=leader_side.on_role_changed,
+    )
+    events.subscribe(on_role=purgatory.check, on_moved=purgatory.check)
     internal_topics = InternalTopics(table, events, ports.clock, loop)
     roles = ReplicaRoles(
         foundation.id,

@@ -1,7 +1,7 @@
 """Applies the controller's updates: to the copy of the cluster's state, then to the roles."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -27,16 +27,19 @@ class ControllerUpdates:
         metadata: MetadataCache,
         changes: RoleChanges,
         registration: Registration,
+        before_update: Sequence[Callable[[ClusterUpdate], None]],
+        on_topics_gone: Callable[[Collection[str]], None],
     ) -> None:
+        """`before_update` is called in order with every update, while the state is still the one
+        before; `on_topics_gone` with the topics that an update deletes, also if it recreates them.
+        """
         self._loop = loop
         self._metadata = metadata
         self._changes = changes
         self._registration = registration
         self._parts = UpdateParts()
-        self.before_update: list[Callable[[ClusterUpdate], None]] = []
-        """Called with every update while the state is still the one before."""
-        self.on_topics_gone: list[Callable[[Collection[str]], None]] = []
-        """Called with the names of topics that an update deletes, also if it makes them anew."""
+        self._before_update = before_update
+        self._on_topics_gone = on_topics_gone
 
     def on_update(self, update: ClusterUpdate, reply: Reply) -> None:
         """Apply an update, unless its controller epoch is old or it is for another registration."""
@@ -56,13 +59,12 @@ class ControllerUpdates:
                 reply(Acknowledged(ErrorCode.none))
             return
         update = whole
-        for listener in self.before_update:
+        for listener in self._before_update:
             listener(update)
         brokers = dict(self._metadata.brokers)
         gone = self._metadata.apply(update)
         if gone:
-            for call in self.on_topics_gone:
-                call(gone)
+            self._on_topics_gone(gone)
         self._changes.on_update(
             update.topics,
             gone,

@@ -22,7 +22,10 @@ class MetadataCache:
     Invariant: `encoded_answers` is empty after every change of the state.
     """
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(
+        self, cluster_id: str, on_view: Callable[[ClusterView], None] = lambda _view: None
+    ) -> None:
+        """`on_view` is called when the live brokers or the controller have changed."""
         self.cluster_id = cluster_id
         self.controller_id: BrokerId = NO_BROKER
         self.controller_epoch = ControllerEpoch(0)
@@ -30,8 +33,7 @@ class MetadataCache:
         """The Metadata handler's cached answers for this state, each with the leaders it names."""
         self.state_number = 0
         """Grows with every change of the state."""
-        self.on_view: Callable[[ClusterView], None] = lambda _view: None
-        """Called when the live brokers or the controller are others."""
+        self._on_view = on_view
         self._view: ClusterView | None = None
         self._state = ClusterState()
 
@@ -115,7 +117,7 @@ class MetadataCache:
         view = ClusterView(self.cluster_id, self.controller_id, frozenset(self._state.brokers))
         if view != self._view:
             self._view = view
-            self.on_view(view)
+            self._on_view(view)
 
     def _has_changed(self) -> None:
         self.encoded_answers.clear()

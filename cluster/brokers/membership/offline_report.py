@@ -47,7 +47,7 @@ class OfflineReport:
         self._known: frozenset[OfflinePartitions] = frozenset()
         """What the last update of the controller said of this broker."""
         self._is_under_way = False
-        replicas.listeners.append(self._look)
+        replicas.subscribe(self._look)
 
     def on_update(self, update: ClusterUpdate) -> None:
         """Compare what the controller knows with what is."""

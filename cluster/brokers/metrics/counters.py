@@ -7,7 +7,7 @@ not counted here; the publisher samples them.
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,7 @@ class BrokerCounters:
         "_api_names",
         "_errors",
         "_kinds",
+        "_topic_name",
         "authentications",
         "expired_connections",
         "failed_authentications",
@@ -53,7 +54,6 @@ class BrokerCounters:
         "throttle_ms",
         "throttled",
         "times",
-        "topic_name",
         "topics",
     )
 
@@ -75,8 +75,7 @@ class BrokerCounters:
         stats.slot(errors_of(OTHER, OTHER), MetricKind.COUNTER)
         self.times = RequestTimes(stats, apis)
         self.topics = TopicTable(stats)
-        self.topic_name: Callable[[uuid.UUID | None], str | None] = lambda _topic_id: None
-        """The name of a topic by its id."""
+        self._topic_name: Callable[[uuid.UUID | None], str | None] = lambda _topic_id: None
         self.failed_produces = 0
         """Counted in partitions."""
         self.failed_fetches = 0
@@ -91,6 +90,17 @@ class BrokerCounters:
         self.expired_connections = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
+
+    def count_topics(
+        self,
+        known: Container[str | None],
+        topic_name: Callable[[uuid.UUID | None], str | None],
+    ) -> None:
+        """Count by topic from now on: `known` are those of the cluster, `topic_name` finds the name
+        of one by its id. The counters themselves are there before the cluster is known.
+        """
+        self.topics.count_for(known)
+        self._topic_name = topic_name
 
     def kind_of(self, api_key: int, version: int | None) -> RequestKind:
         """The counter of requests of an API in a version.
@@ -125,7 +135,7 @@ class BrokerCounters:
     def on_fetched(self, answer: tuple[Iterable[FetchedTopic], object]) -> None:
         """Count the fetched partitions of a response."""
         for name, topic_id, partitions in answer[0]:
-            topic = self.topics[self.topic_name(topic_id) if name is None else name]
+            topic = self.topics[self._topic_name(topic_id) if name is None else name]
             for partition in partitions:
                 topic.bytes_out += partition[RECORDS_SIZE_BYTES]
                 if partition[ERROR_CODE]:

@@ -109,8 +109,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         self._placed: dict[str, TopicCounters] = {}
         self._grown: dict[AppendCounts, str] = {}
         """Counts of partitions with batches that are not summed up, and their topics."""
-        self.known: Container[str | None] = ()
-        """The topics of the cluster."""
+        self._known: Container[str | None] = ()
         self.bytes_in = 0
         """The bytes of all topics, as of the last `sum_up`."""
         self.messages_in = 0
@@ -118,8 +117,12 @@ class TopicTable(dict[str | None, TopicCounters]):
         self.without_row_count = 0
         """Topics that are added up in `other`, as of the last `set_gauges`."""
 
+    def count_for(self, known: Container[str | None]) -> None:
+        """Count for these topics of the cluster from now on; before, no topic is known."""
+        self._known = known
+
     def __missing__(self, name: str | None) -> TopicCounters:
-        if name is None or name not in self.known:
+        if name is None or name not in self._known:
             return self._unknown
         return self._admit(name)
 
@@ -154,7 +157,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         """Set the gauges by topic. Topics that have no replica here and are not in the cluster lose
         their rows.
         """
-        gone = [n for n in self._placed if n not in gauges and n not in self.known]
+        gone = [n for n in self._placed if n not in gauges and n not in self._known]
         if gone:
             self.sum_up()
         for name in gone:
@@ -179,7 +182,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         _take(self.other, others)
         if len(self) > len(self._placed):
             for key in [key for key, counters in self.items() if counters is self.other]:
-                if key not in gauges and key not in self.known:
+                if key not in gauges and key not in self._known:
                     del self[key]
         self.without_row_count = len(self) - len(self._placed)
 

@@ -65,8 +65,7 @@ class InternalTopics:
         self._led: dict[TopicPartition, LeaderEpoch] = {}
         """Partitions of topics with a keeper that this broker leads, and in which epoch."""
         self._waiting: dict[TopicPartition, deque[_Waiting]] = {}
-        events.moved_listeners.append(self._settle)
-        events.role_listeners.append(self._on_role_changed)
+        events.subscribe(on_moved=self._settle, on_role=self._on_role_changed)
 
     def keep(self, topic: str, keeper: StateKeeper) -> None:
         """Call `keeper` about this topic's partitions from now on; one keeper per topic."""

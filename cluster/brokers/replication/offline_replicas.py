@@ -20,8 +20,11 @@ class OfflineReplicas:
 
     def __init__(self) -> None:
         self._replicas: dict[TopicPartition, OfflineReplica] = {}
-        self.listeners: list[Callable[[], None]] = []
-        """Called after every change."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Have a function called after every change from now on."""
+        self._listeners.append(listener)
 
     def __len__(self) -> int:
         return len(self._replicas)
@@ -58,5 +61,5 @@ class OfflineReplicas:
         return {topic_id: tuple(sorted(numbers)) for topic_id, numbers in found.items()}
 
     def _tell(self) -> None:
-        for listener in self.listeners:
+        for listener in self._listeners:
             listener()

@@ -13,25 +13,21 @@ Listener = Callable[[TopicPartition], None]
 
 
 class PartitionEvents:
-    """One per broker, used by its thread. Listeners are called in the order of registration."""
+    """One per broker, used by its thread. Subscribers are called in the order they subscribed in.
+
+    It stands between parts that need each other: those that change replicas have it as an argument,
+    those that react to changes subscribe once, when they are made.
+    """
 
     def __init__(self, defer: Callable[[Callable[[], None]], None]) -> None:
         self._defer = defer
-        self.appended_listeners: list[Listener] = []
-        """At the end of a turn: a led partition has news for its followers, such as batches."""
-        self.moved_listeners: list[Listener] = []
-        """At the end of a turn: what can be read, or is committed, may be more now."""
-        self.stable_listeners: list[Listener] = []
-        """At the end of a turn: the last stable offset of a led partition has moved, so readers
-        with `read_committed` can read more."""
-        self.watermark_listeners: list[Listener] = []
-        """At once: the high watermark of a led partition has moved."""
-        self.start_listeners: list[Listener] = []
-        """At once: the log start offset of a led partition has moved."""
-        self.append_listeners: list[Callable[[Partition], None]] = []
-        """At once: a led partition was appended to; of several batches in a row the first."""
-        self.role_listeners: list[Listener] = []
-        """At once: a replica leads, follows, or is removed."""
+        self._news_listeners: list[Listener] = []
+        self._moved_listeners: list[Listener] = []
+        self._stable_listeners: list[Listener] = []
+        self._watermark_listeners: list[Listener] = []
+        self._start_listeners: list[Listener] = []
+        self._append_listeners: list[Callable[[Partition], None]] = []
+        self._role_listeners: list[Listener] = []
         self._newest: Partition | None = None
         """What was appended to last in this turn."""
         self._appended: dict[TopicPartition, None] = {}
@@ -39,12 +35,46 @@ class PartitionEvents:
         """With the replica where its last stable offset may have moved."""
         self._is_telling_deferred = False
 
+    def subscribe(
+        self,
+        *,
+        on_news: Listener | None = None,
+        on_moved: Listener | None = None,
+        on_stable: Listener | None = None,
+        on_watermark: Listener | None = None,
+        on_log_start: Listener | None = None,
+        on_append: Callable[[Partition], None] | None = None,
+        on_role: Listener | None = None,
+    ) -> None:
+        """Have functions called from now on.
+
+        At the end of a turn: `on_news` if a led partition has news for its followers, such as
+        batches; `on_moved` if more of a partition may be readable or committed; `on_stable` if the
+        last stable offset of a led partition has moved, so that readers with `read_committed` can
+        read more. At once:
+        `on_watermark` and `on_log_start` when these offsets of a led partition move; `on_append`
+        when a led partition is appended to, of several batches in a row for the first; `on_role`
+        when a replica leads, follows, or is removed.
+        """
+        for listeners, listener in (
+            (self._news_listeners, on_news),
+            (self._moved_listeners, on_moved),
+            (self._stable_listeners, on_stable),
+            (self._watermark_listeners, on_watermark),
+            (self._start_listeners, on_log_start),
+            (self._role_listeners, on_role),
+        ):
+            if listener is not None:
+                listeners.append(listener)
+        if on_append is not None:
+            self._append_listeners.append(on_append)
+
     def on_appended(self, partition: Partition) -> None:
         """A leader's log has grown."""
         if partition is self._newest:
             return
         self._newest = partition
-        for listener in self.append_listeners:
+        for listener in self._append_listeners:
             listener(partition)
         partition_id = partition.id
         self._appended[partition_id] = None
@@ -63,7 +93,7 @@ class PartitionEvents:
     def on_high_watermark_moved(self, partition: Partition) -> None:
         """More can be read, or more produce requests are committed."""
         if partition.leader is not None:
-            for listener in self.watermark_listeners:
+            for listener in self._watermark_listeners:
                 listener(partition.id)
         self.on_last_stable_moved(partition)
 
@@ -80,7 +110,7 @@ class PartitionEvents:
         When someone waits for the followers to delete them as well, these are told at once.
         """
         if partition.leader is not None:
-            for listener in self.start_listeners:
+            for listener in self._start_listeners:
                 listener(partition.id)
             if someone_waits:
                 self._appended[partition.id] = None
@@ -89,7 +119,7 @@ class PartitionEvents:
     def on_role_changed(self, partition_id: TopicPartition) -> None:
         """A replica leads, follows, or was removed."""
         self._newest = None
-        for listener in self.role_listeners:
+        for listener in self._role_listeners:
             listener(partition_id)
 
     def _tell(self) -> None:
@@ -97,16 +127,16 @@ class PartitionEvents:
         self._newest = None
         appended, self._appended = self._appended, {}
         moved, self._moved = self._moved, {}
-        for listener in self.appended_listeners:
+        for listener in self._news_listeners:
             for partition_id in appended:
                 listener(partition_id)
-        for listener in self.moved_listeners:
+        for listener in self._moved_listeners:
             for partition_id in moved:
                 listener(partition_id)
-        if self.stable_listeners:
+        if self._stable_listeners:
             for partition_id, partition in moved.items():
                 if partition is None or partition.leader is None:
                     continue
                 if partition.take_last_stable_move():
-                    for listener in self.stable_listeners:
+                    for listener in self._stable_listeners:
                         listener(partition_id)

@@ -5,7 +5,7 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -133,16 +133,9 @@ class PartitionTable:
         """`work` makes and removes directories, in the background or, by default, at once."""
         self.places = LogPlaces(directories)
         self.offline = OfflineReplicas()
-        self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
-        """Called once for a directory that is given up; it has `take_offline` called, at once or
-        when the turn of the loop ends."""
-        self.on_replica_gone: Callable[[TopicPartition], object] = self.take_replica_offline
-        """Called for a replica whose directory somebody has removed; it has `take_replica_offline`
-        called, at once or when the turn of the loop ends."""
-        self.on_damage: Callable[[TopicPartition, Damage], None] = nobody_repairs
-        """Told of bytes of a replica that were found damaged."""
-        self.moving: Collection[TopicPartition] = frozenset()
-        """Replicas on their way to another log directory."""
+        self._on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
+        self._on_replica_gone: Callable[[TopicPartition], object] = self.take_replica_offline
+        self._on_damage: Callable[[TopicPartition, Damage], None] = nobody_repairs
         self._local_id = local_id
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
@@ -163,6 +156,24 @@ class PartitionTable:
         into account: until then the next start has to find the same."""
         self._unopened: dict[LogDirectory, Checkpoints] = {}
         """What the checkpoints said of logs that could not be opened."""
+
+    def follow_failures(
+        self,
+        on_directory_failed: Callable[[LogDirectory], object],
+        on_replica_gone: Callable[[TopicPartition], object],
+    ) -> None:
+        """Have functions called, instead of taking replicas offline at once.
+
+        `on_directory_failed` is called once for a directory that is given up, and has to have
+        `take_offline` called before the next turn of the loop. `on_replica_gone` is called for a
+        replica whose directory somebody has removed, likewise for `take_replica_offline`.
+        """
+        self._on_directory_failed = on_directory_failed
+        self._on_replica_gone = on_replica_gone
+
+    def follow_damage(self, on_damage: Callable[[TopicPartition, Damage], None]) -> None:
+        """Have a function called when bytes of a replica are found damaged."""
+        self._on_damage = on_damage
 
     def load(self, wall_ms: WallMs, on_opened: OnOpened = nobody_waits) -> None:
         """Open the logs that are on disk; those that are not repaired yet are recovered here.
@@ -409,7 +420,7 @@ class PartitionTable:
         self.note_directory_failure(directory, failure)
         is_its_own = directory.failure is None and concerns_a_name(failure)
         if is_its_own and not directory.partition_path(partition_id).exists():
-            self.on_replica_gone(partition_id)
+            self._on_replica_gone(partition_id)
 
     def note_path_failure(self, path: Path, failure: StorageFailed) -> None:
         """As `note_failure`, by the directory of a partition that is new or being deleted."""
@@ -421,7 +432,7 @@ class PartitionTable:
         """As `note_failure`, for files of the directory itself."""
         if directory.failure is None and directory.is_lost_with(failure):
             directory.fail(str(failure))
-            self.on_directory_failed(directory)
+            self._on_directory_failed(directory)
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """The replicas of a failed directory leave the table, and lead and follow no more."""
@@ -505,7 +516,7 @@ class PartitionTable:
     def listen_for_damage(self, partition: Partition) -> None:
         """Be told of what is found in the log that the replica has now."""
         partition_id = partition.id
-        partition.log.damage.listener = lambda damage: self.on_damage(partition_id, damage)
+        partition.log.damage.listener = lambda damage: self._on_damage(partition_id, damage)
 
     def _add(self, partition: Partition, directory: LogDirectory) -> None:
         self.listen_for_damage(partition)

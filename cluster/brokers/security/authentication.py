@@ -42,22 +42,22 @@ class Authentication:
         self._store = store
         self.credentials = UserCredentials(store, loop, wall_ms)
         self.tokens = DelegationTokens(store, loop, wall_ms, token_rules)
+        self._options = LoginOptions(
+            ScramNames(self.credentials.credential, self.tokens.known, self.credentials.forms),
+            lambda rules: KeySet(rules, loop, partial(run_detached, "key-fetcher"), fetch_document),
+        )
         self.logins = Logins(
+            self._options.of(settings.now),
             loop,
             wall_ms,
             lambda: settings[keys.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
             counters,
         )
-        self._options = LoginOptions(
-            ScramNames(self.credentials.credential, self.tokens.known, self.credentials.forms),
-            lambda rules: KeySet(rules, loop, partial(run_detached, "key-fetcher"), fetch_document),
-        )
-        self.logins.listeners = self._options.of(settings.now)
-        settings.listeners.append(self._on_settings_changed)
+        settings.subscribe(self._on_settings_changed)
 
     def _on_settings_changed(self, settings: Settings) -> None:
         try:
-            self.logins.listeners = self._options.of(settings)
+            self.logins.replace_listeners(self._options.of(settings))
         except SettingError as error:
             log.warning("clients log in as before: %s", error)
 

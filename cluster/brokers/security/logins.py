@@ -51,24 +51,30 @@ class Logins:
 
     def __init__(
         self,
+        listeners: Mapping[str, ListenerLogins],
         timers: Timers,
         wall_ms: Callable[[], WallMs],
         failure_delay_ms: Callable[[], int],
         counters: BrokerCounters | None,
     ) -> None:
-        """`failure_delay_ms`: how long a failed login waits for its answer."""
+        """`listeners` are those whose clients log in by SASL; `failure_delay_ms`: how long a failed
+        login waits for its answer.
+        """
         self._timers = timers
         self._wall_ms = wall_ms
         self._failure_delay_ms = failure_delay_ms
         self._counters = counters
-        self.listeners: Mapping[str, ListenerLogins] = {}
-        """Those whose clients log in by SASL; replaced as a whole when settings change."""
+        self._listeners = listeners
+
+    def replace_listeners(self, listeners: Mapping[str, ListenerLogins]) -> None:
+        """Settings have changed: later logins go by these."""
+        self._listeners = listeners
 
     # -- beginnings --------------------------------------------------------------------------------
 
     def on_connected(self, channel: Connection) -> None:
         """A connection is there: where its listener asks for it, it has to log in first."""
-        listener = self.listeners.get(channel.listener_name)
+        listener = self._listeners.get(channel.listener_name)
         if listener is None:
             return
         full_bytes = channel.max_frame_bytes
@@ -78,7 +84,7 @@ class Logins:
 
     def log_in_again(self, channel: Connection, frame: memoryview) -> bool:
         """Take a SaslHandshake of a connection that has logged in; False where it may not again."""
-        listener = self.listeners.get(channel.listener_name)
+        listener = self._listeners.get(channel.listener_name)
         past: _PastLogin | None = channel.session
         if past is None or past.session.lifetime_ms is None or listener is None:
             return False

@@ -32,8 +32,7 @@ class DirectoryFailures:
         self._roles = roles
         self._defer = defer
         self._give_up = give_up
-        table.on_directory_failed = self._on_failed
-        table.on_replica_gone = self._on_replica_gone
+        table.follow_failures(self._on_failed, self._on_replica_gone)
 
     def _on_failed(self, directory: LogDirectory) -> None:
         log.error(

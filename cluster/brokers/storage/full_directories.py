@@ -48,21 +48,21 @@ class FullDirectories:
         controller: ReportsFull,
         loop: EventLoop,
         reserve_bytes: int,
+        while_full: Callable[[], object],
     ) -> None:
+        """`while_full` is called now and then while a directory is full, to delete old segments."""
         self._local_id = local_id
         self._table = table
         self._controller = controller
         self._loop = loop
         self._known: tuple[frozenset[OfflinePartitions], bool] = frozenset(), False
         """What the last update of the controller said of this broker."""
-        self.while_full: Callable[[], object] = lambda: None
-        """Called now and then while a directory is full: to delete what may be deleted."""
+        self._while_full = while_full
         self._looks_while_full = 0
         self._said: dict[LogDirectory, tuple[bool, bool]] = {}
         self._is_under_way = False
         for directory in table.places.directories:
-            directory.room.keep(reserve_bytes)
-            directory.room.on_changed = self._on_changed
+            directory.room.watch(reserve_bytes, self._on_changed)
 
     @property
     def count(self) -> int:
@@ -79,7 +79,7 @@ class FullDirectories:
         self._begin()  # replicas may have been made or removed in one that is full
         self._looks_while_full += 1
         if self._looks_while_full % _LOOKS_PER_DELETION == 0:
-            self.while_full()
+            self._while_full()
 
     def on_update(self, update: ClusterUpdate) -> None:
         """Compare what the controller knows with what is."""

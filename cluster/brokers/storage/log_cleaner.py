@@ -95,6 +95,7 @@ class LogCleaner:
         post: Post,
         wall_ms: Callable[[], WallMs],
         monotonic_ms: Callable[[], MonotonicMs],
+        is_moving: Callable[[TopicPartition], bool],
     ) -> None:
         """`call_after` makes a call in so many milliseconds; `post` hands one to a thread, which
         unmaps what was replaced: for a large file that takes milliseconds."""
@@ -106,6 +107,7 @@ class LogCleaner:
         self._post = post
         self._wall_ms = wall_ms
         self._monotonic_ms = monotonic_ms
+        self._is_moving = is_moving
         self._workers: list[_Worker] = []
         self._troubles: dict[TopicPartition, _Trouble] = {}
         self._is_looking = False
@@ -182,7 +184,7 @@ class LogCleaner:
             return None
         if len(own.damage):
             return None  # it is repaired, or stays as it is
-        if partition.id in self._table.moving:
+        if self._is_moving(partition.id):
             return None  # what it replaced would have to be copied again
         try:
             cleanable = find_work(own, partition.high_watermark, self._wall_ms())

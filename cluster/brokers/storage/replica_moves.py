@@ -83,9 +83,12 @@ class ReplicaMoves:
         self._wall_ms = wall_ms
         self._bytes_per_second = bytes_per_second
         self._moves: dict[TopicPartition, Move] = {}
-        table.moving = self._moves.keys()
         self._queue: deque[Move] = deque()
         self._is_busy = False
+
+    def is_moving(self, partition_id: TopicPartition) -> bool:
+        """Whether a replica is on its way to another log directory."""
+        return partition_id in self._moves
 
     # -- what clients ask ------------------------------------------------------------------------
 

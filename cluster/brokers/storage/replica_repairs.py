@@ -94,9 +94,11 @@ class ReplicaRepairs:
         call_after: Callable[[int, Callable[[], None]], object],
         on_readable: Callable[[TopicPartition], None],
         is_cleaned: Callable[[Partition], bool],
+        is_moving: Callable[[TopicPartition], bool],
     ) -> None:
         """`post` runs a call on a thread of its own, `post_back` on the broker's; `on_readable`
-        wakes the requests that wait for a partition; `is_cleaned`: a helper is compacting it."""
+        wakes the requests that wait for a partition; `is_cleaned`: a helper is compacting it;
+        `is_moving`: it is on its way to another log directory."""
         self._local_id = local_id
         self._table = table
         self._cluster = cluster
@@ -107,6 +109,7 @@ class ReplicaRepairs:
         self._call_after = call_after
         self._on_readable = on_readable
         self._is_cleaned = is_cleaned
+        self._is_moving = is_moving
         self._waiting: dict[TopicPartition, None] = {}
         self._current: _Repair | None = None
         self._is_scheduled = False
@@ -116,7 +119,7 @@ class ReplicaRepairs:
         self._given_up: set[tuple[TopicPartition, int]] = set()
         """Segments, by their base offsets, that are not tried again before `RETRY_MS`."""
         link.serve(AskBatches, self.on_request)
-        table.on_damage = self.on_damage
+        table.follow_damage(self.on_damage)
         for partition in table:  # found while the logs were opened
             if len(partition.log.damage):
                 self._waiting[partition.id] = None
@@ -344,7 +347,7 @@ class ReplicaRepairs:
             and _may_differ(partition)
             and repair.segment is not active
             and active.base_offset <= partition.high_watermark
-            and partition.id not in self._table.moving
+            and not self._is_moving(partition.id)
             and not self._is_cleaned(partition)
         )
         if is_possible:

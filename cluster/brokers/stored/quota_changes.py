@@ -41,7 +41,11 @@ class QuotaChanges:
         throttle: QuotaThrottle,
         slices: Slices,
         on_changed: OnQuotas = lambda _entity, _before, _now: None,
+        on_applied: Callable[[Quotas], None] = lambda _quotas: None,
     ) -> None:
+        """`on_applied` is called with all quotas when any has changed, with addresses in place of
+        host names.
+        """
         self._slices = slices
         self._on_changed = on_changed
         self._store = store
@@ -49,8 +53,7 @@ class QuotaChanges:
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle
-        self.listeners: list[Callable[[Quotas], None]] = []
-        """Told of all quotas when any has changed, with addresses in place of host names."""
+        self._on_applied = on_applied
         self._copy: StoredCopy[_Loaded] = StoredCopy(
             store,
             loop,
@@ -83,8 +86,7 @@ class QuotaChanges:
         for host, address in loaded.addresses.items():
             if address is None:
                 log.warning("%s has no address: its quota limits nobody", one_line(host))
-        for listener in self.listeners:
-            listener(by_address(quotas, loaded.addresses))
+        self._on_applied(by_address(quotas, loaded.addresses))
 
     # -- asked by clients --------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def test_it_is_full_in_the_reserve_and_not_again_before_there_is_a_quarter_more(
     disk: MeasuredDisk, room: DirectoryRoom
 ) -> None:
     changes: list[bool] = []
-    room.on_changed = lambda: changes.append(room.is_full)
+    room.watch(RESERVE, lambda: changes.append(room.is_full))
     for free, expected in [(16, False), (15, True), (19, True), (20, False), (17, False)]:
         disk.leave(free * MIB)
         room.look()

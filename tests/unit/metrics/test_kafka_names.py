@@ -121,7 +121,7 @@ def test_the_tables_are_as_long_as_the_layout_says():
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.topics.known = {"t"}
+    counters.topics.count_for({"t"})
     for api, version in ((1, 12), (18, None), (0, 11), (0, 13), (0, 13)):
         pass_request(counters, api, version)
     counters.topics.on_appended("t", AppendCounts(2, 10, 1000))

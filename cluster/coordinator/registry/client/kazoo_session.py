@@ -72,10 +72,15 @@ class KazooSession:
         self._store = kazoo_store(self.client, self.watch)
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
-        self.on_session_lost: Callable[[], None] = _ignore
-        self.on_session_begun: Callable[[], None] = _ignore
-        """A new session replaces one that expired: ephemeral nodes are to be made again."""
+        self._on_lost: Callable[[], None] = _ignore
+        self._on_begun: Callable[[], None] = _ignore
         self._session_id: int | None = None
+
+    def follow_session(self, on_lost: Callable[[], None], on_begun: Callable[[], None]) -> None:
+        """Have `on_lost` called when the session expires, and `on_begun` when a new one replaces
+        it, in which ephemeral nodes have to be created again.
+        """
+        self._on_lost, self._on_begun = on_lost, on_begun
 
     def connect(self, timeout_ms: int) -> None:
         """Blocking: begin the session. Raises UserError when no registry answers in time."""
@@ -163,12 +168,12 @@ class KazooSession:
             self._watches.on_suspended()
         elif state == KazooState.LOST:
             self._watches.on_lost()
-            self._post(lambda: self.on_session_lost())
+            self._post(lambda: self._on_lost())
         elif state == KazooState.CONNECTED and self._session_id is not None:
             client_id = self.client.client_id
             if client_id is not None and client_id[0] != self._session_id:
                 self._remember_session()
-                self._post(lambda: self.on_session_begun())
+                self._post(lambda: self._on_begun())
             else:
                 self._watches.on_connected()
 

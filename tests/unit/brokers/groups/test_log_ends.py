@@ -8,10 +8,17 @@ import pytest
 
 from cluster.brokers.groups.log_ends import Ends
 from cluster.model.errors import ErrorCode
-from cluster.protocol.peer.control import AskLogEnds, LogEnds, NumberedPartitions, Refusal
+from cluster.model.ids import BrokerId, ControllerEpoch
+from cluster.protocol.peer.control import (
+    AskLogEnds,
+    ClusterUpdate,
+    LogEnds,
+    NumberedPartitions,
+    Refusal,
+)
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch
-from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.handler_stage import BROKER, BROKER_EPOCH, OTHER, THIRD, HandlerStage
 
 ALL = [BROKER, OTHER, THIRD]
 
@@ -106,17 +113,9 @@ def test_many_partitions_are_requested_in_several_requests(stage):
 
 
 def update_of(stage: HandlerStage, *topics: Any) -> Any:
-    """Apply an update of the controller to the metadata cache, without creating replicas."""
-    received: list[Any] = []
-    stage.core.control.updates.before_update.append(received.append)
-    stage.update(*[a_topic("x", a_partition([OTHER]))])
-    (update,) = received
-    return type(update)(
-        update.controller,
-        update.controller_epoch,
-        update.broker_epoch,
-        False,
-        update.brokers,
-        topics,
-        (),
+    """An update for the metadata cache alone, by which no replicas are made."""
+    stage.update(a_topic("x", a_partition([OTHER])))
+    brokers = tuple(stage.metadata.brokers.values())
+    return ClusterUpdate(
+        BrokerId(OTHER), ControllerEpoch(1), BROKER_EPOCH, False, brokers, topics, ()
     )

@@ -15,7 +15,7 @@ class Table:
         self.stats = MmapStats.in_memory(slots=1, rows=0, topics=3)
         self.table = TopicTable(self.stats)
         self.known = {"a", "b", "c", "d"}
-        self.table.known = self.known
+        self.table.count_for(self.known)
 
     def append(self, *topics: str) -> None:
         for topic in topics:

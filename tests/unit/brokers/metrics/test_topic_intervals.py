@@ -26,7 +26,7 @@ class World:
     def __init__(self, places: int = 3) -> None:
         self.table = TopicTable(MmapStats.in_memory(slots=1, rows=0, topics=places))
         self.known = {"a", "b", "c"}
-        self.table.known = self.known
+        self.table.count_for(self.known)
         self.now_ms = 1_000
         self.intervals = TopicIntervals(
             self.table, MonotonicMs(self.now_ms), WallMs(WALL_MS + self.now_ms)

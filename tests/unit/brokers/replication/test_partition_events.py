@@ -21,7 +21,7 @@ class Stable:
     def __init__(self, stage: HandlerStage, *batches: bytes) -> None:
         self.stage = stage
         self.moved: list[TopicPartition] = []
-        stage.events.stable_listeners.append(self.moved.append)
+        stage.events.subscribe(on_stable=self.moved.append)
         stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER)))
         for batch in batches:
             stage.partition("t").log.append_as_follower(memoryview(batch), WALL_MS)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.replication import replication_link
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration
@@ -26,7 +27,6 @@ class RecordingLink:
 
     def __init__(self) -> None:
         self.did: list[tuple[Any, ...]] = []
-        self.leader_side: Any = self
 
     def follow(self, partition: Any, leader: int, endpoint: str) -> None:
         self.did.append(("follow", partition.id.topic, leader, endpoint))
@@ -39,6 +39,9 @@ class RecordingLink:
 
     def on_role_changed(self, partition_id: TopicPartition) -> None:
         self.did.append(("role", partition_id.topic))
+
+    def on_log_start_moved(self, partition_id: TopicPartition) -> None:
+        self.did.append(("log start", partition_id.topic))
 
     def on_high_watermark_moved(self, partition_id: TopicPartition) -> None:
         self.did.append(("watermark", partition_id.topic))
@@ -55,24 +58,26 @@ class RecordingLink:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[HandlerStage]:
-    with HandlerStage(tmp_path / "data") as made:
-        yield made
+def link(monkeypatch: pytest.MonkeyPatch) -> RecordingLink:
+    """Records in place of the link of a stage that is made afterwards."""
+    made = RecordingLink()
+    monkeypatch.setattr(replication_link, "LeaderFetches", lambda *_: made)
+    for name in ("follow", "unfollow"):
+        record = getattr(made, name)
+        monkeypatch.setattr(
+            replication_link.ReplicationLink,
+            name,
+            lambda _link, *told, record=record: record(*told),
+        )
+    return made
 
 
 @pytest.fixture
-def link(stage: HandlerStage) -> RecordingLink:
-    made = RecordingLink()
-    events = stage.events
-    for listeners in (events.appended_listeners, events.watermark_listeners, events.role_listeners):
-        del listeners[0]  # the leader's side of the stage's own link
-    events.appended_listeners.append(made.on_appended)
-    events.watermark_listeners.append(made.on_high_watermark_moved)
-    events.role_listeners.insert(0, made.on_role_changed)
-    replication: Any = stage.core.replication.link
-    replication.follow, replication.unfollow = made.follow, made.unfollow
-    replication.leader_side = made
-    return made
+def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HandlerStage]:
+    if "link" in request.fixturenames:
+        request.getfixturevalue("link")
+    with HandlerStage(tmp_path / "data") as made:
+        yield made
 
 
 def led_by(leader: int, epoch: int, **options: Any) -> Any:

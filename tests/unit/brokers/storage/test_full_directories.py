@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.storage.full_directories import FullDirectories
 from cluster.model.cluster import OfflinePartitions
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
@@ -119,13 +120,20 @@ def test_what_may_be_deleted_is_looked_for_every_three_seconds_while_it_is_full(
     stage: HandlerStage, disk: MeasuredDisk
 ) -> None:
     looks: list[int] = []
-    stage.core.maintenance.full_directories.while_full = lambda: looks.append(stage.loop.now_ms)
+    full = FullDirectories(
+        BROKER,
+        stage.table,
+        stage.control,
+        stage.loop,
+        16 * MIB,
+        lambda: looks.append(stage.loop.now_ms),
+    )
     for _ in range(20):
-        look(stage)
+        full.look()
     assert looks == []
     disk.leave(10 * MIB)
     for _ in range(12):
-        look(stage)
+        full.look()
     assert len(looks) == 2
 
 

@@ -49,6 +49,7 @@ class CleanerStage:
             run_now,
             self.stage.clock.wall_ms,
             self.stage.clock.monotonic_ms,
+            self.stage.core.storage.moves.is_moving,
         )
 
     def _start_helper(self, module: str, on_message: Any, on_end: Any) -> InlineHelper:

@@ -321,7 +321,7 @@ def test_a_deleted_topic_ends_its_move(stage: HandlerStage, thread: ManualBackgr
     work_until_idle(stage, thread)
     for directory in stage.directories:
         assert list(directory.path.glob("t-0*")) == []
-    assert T0 not in stage.table.moving
+    assert not stage.core.storage.moves.is_moving(T0)
 
 
 def moved_without_checkpoints(stage: HandlerStage, thread: ManualBackground) -> None:

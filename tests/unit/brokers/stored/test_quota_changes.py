@@ -29,6 +29,7 @@ class Stage:
         store_of(self.other).brokers.prepare()
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.known: dict[Any, Any] = {}
+        self.told: list[Any] = []
         quotas = SimpleNamespace(
             quotas=lambda: self.known, replace_quotas=self._replace, refreshed=None
         )
@@ -40,9 +41,10 @@ class Stage:
             quotas,  # type: ignore[arg-type]
             throttle,  # type: ignore[arg-type]
             Slices(self.clock.monotonic_us, self.loop.next_turn),
+            on_applied=self.told.append,
         )
 
-    def _replace(self, quotas: Any, _now_ms: int) -> None:
+    def _replace(self, quotas: Any) -> None:
         self.known = quotas
 
     def write(self, rate: int) -> None:
@@ -132,8 +134,6 @@ def test_a_host_name_is_taken_where_it_has_an_address_which_is_then_limited(
 ) -> None:
     addresses = {"here.example": "192.0.2.1"}
     monkeypatch.setattr("cluster.brokers.stored.quota_changes.address_of", addresses.get)
-    told: list[Any] = []
-    stage.changes.listeners.append(told.append)
 
     def altered(host: str, *, is_dry: bool = False) -> Any:
         entity = QuotaEntity(None, None, host)
@@ -151,4 +151,4 @@ def test_a_host_name_is_taken_where_it_has_an_address_which_is_then_limited(
     assert altered("here.example") is None
     limits = {QuotaKind.CONNECTION: 7.0}
     assert stage.known == {QuotaEntity(None, None, "here.example"): limits}
-    assert told[-1] == {QuotaEntity(None, None, "192.0.2.1"): limits}
+    assert stage.told[-1] == {QuotaEntity(None, None, "192.0.2.1"): limits}

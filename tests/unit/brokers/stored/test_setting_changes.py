@@ -41,7 +41,7 @@ class Stage:
     def start(self, texts: Mapping[str, str]) -> None:
         """The broker as a new process, with these settings in its file."""
         self.live = LiveSettings(broker_settings({"log.segment.bytes": "1000", **texts}))
-        self.live.listeners.append(lambda new: self.replaced.append(new[keys.LOG_SEGMENT_BYTES]))
+        self.live.subscribe(lambda new: self.replaced.append(new[keys.LOG_SEGMENT_BYTES]))
         self.changes = SettingChanges(
             BrokerId(7),
             self.session,  # type: ignore[arg-type]  # stands in for the real one
