@@ -10,7 +10,7 @@ from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.coordinator.controller.control_link import ControlLink, Reply
-from cluster.coordinator.groups.history.explanation import FormerStint, pack_kept, read_kept
+from cluster.coordinator.groups.history.explanation import FormerCoordinator, pack_kept, read_kept
 from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.groups.views.queries import ListRebalances
@@ -55,8 +55,8 @@ class HistoryHandover:
         histories = led.ask(ListRebalances())
         until_ms = self._clock.wall_ms()
         for group_id, rebalances in sorted(histories.items(), key=_newest):
-            stint = FormerStint(self._local_id, since_ms, until_ms, rebalances)
-            self.former.keep(partition.partition, group_id, [stint])
+            former = FormerCoordinator(self._local_id, since_ms, until_ms, rebalances)
+            self.former.keep(partition.partition, group_id, [former])
         self._send_to_leader(partition)
 
     def _send_to_leader(self, partition: TopicPartition) -> None:
@@ -94,7 +94,7 @@ class HistoryHandover:
             return
         for history in reversed(histories):  # the newest come first, and must be kept longest
             number = partition_of(history.group_id, len(topic.partitions))
-            self.former.keep(number, history.group_id, history.stints)
+            self.former.keep(number, history.group_id, history.coordinators)
         reply(Acknowledged(ErrorCode.none))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cluster.coordinator.groups.bridge.conversions import Conversions
-from cluster.coordinator.groups.bridge.router import ClassicRequests
+from cluster.coordinator.groups.bridge.router import ClassicRouter
 from cluster.coordinator.groups.classic.joining import Joining
 from cluster.coordinator.groups.classic.membership import Membership
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
@@ -88,7 +88,7 @@ class GroupShard:
         )
         self._left_over: list[AnyGroup] = []
         """Groups that were unloaded and are not freed yet."""
-        classic = ClassicRequests(
+        classic = ClassicRouter(
             self._parts,
             self._consumers,
             topics,

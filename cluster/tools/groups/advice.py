@@ -159,7 +159,7 @@ def _outage_of(known: KnownGroup, member: ExplainedMember) -> Outage | None:
     never heard was last heard by the former one.
     """
     heard_ms = known.now_wall_ms - (member.quiet_ms or 0)
-    if heard_ms <= known.stints[-1].since_wall_ms + NOTICED_MS:
+    if heard_ms <= known.periods[-1].since_wall_ms + NOTICED_MS:
         heard_ms -= member.session_timeout_ms
     return known.outage_between(heard_ms, known.now_wall_ms)
 

@@ -104,7 +104,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     )
     broker = f"broker {known.coordinator}"
     place = f"{broker} ({known.address})" if known.address else broker
-    yield f"Coordinator: {place}, since {_time(known.stints[-1].since_wall_ms)} UTC"
+    yield f"Coordinator: {place}, since {_time(known.periods[-1].since_wall_ms)} UTC"
     total_ms = sum(group.state_times_ms.values())
     if total_ms:
         times = ", ".join(
@@ -200,7 +200,7 @@ def _rebalances(known: KnownGroup, last: int) -> Iterator[str]:
     which = "" if len(rebalances) <= last else f", the last {last} shown"
     earlier = f", those up to generation {lost} are forgotten" if lost else ""
     yield f"{_count(len(rebalances), 'rebalance')} {since}{which}{earlier}"
-    brokers = {stint.broker for stint in known.stints if stint.rebalances}
+    brokers = {period.broker for period in known.periods if period.rebalances}
     for broker, rebalance in rebalances[-last:]:
         yield ""
         on = f", on broker {broker}" if len(brokers) > 1 else ""

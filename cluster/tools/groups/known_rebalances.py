@@ -30,7 +30,7 @@ _TIMEOUTS: Final = (
 _GOES: Final = (CauseKind.SESSION_TIMEOUT, CauseKind.MEMBER_LEFT)
 
 
-class Stint(NamedTuple):
+class CoordinatorPeriod(NamedTuple):
     """A time in which one broker coordinated the group."""
 
     broker: int
@@ -51,7 +51,7 @@ class KnownGroup:
     now_ms: int
     now_wall_ms: int
     group: GroupExplanation
-    stints: tuple[Stint, ...]
+    periods: tuple[CoordinatorPeriod, ...]
     """Oldest first; the last is that of the present coordinator."""
     silent: tuple[str, ...] = ()
     """Brokers that did not answer."""
@@ -64,13 +64,13 @@ class KnownGroup:
 
         A coordinator that was paused may have led one after its successor had begun.
         """
-        found = [(stint.broker, each) for stint in self.stints for each in stint.rebalances]
+        found = [(period.broker, each) for period in self.periods for each in period.rebalances]
         return sorted(found, key=lambda each: each[1].started_wall_ms)
 
     @property
     def running(self) -> Rebalance | None:
         """The one that has not ended."""
-        last = self.stints[-1].rebalances[-1:]
+        last = self.periods[-1].rebalances[-1:]
         return last[0] if last and not last[0].is_over else None
 
     @property
@@ -109,7 +109,7 @@ class KnownGroup:
     @property
     def since_wall_ms(self) -> int:
         """From when on rebalances are known."""
-        return self.stints[0].since_wall_ms
+        return self.periods[0].since_wall_ms
 
 
 def merged(
@@ -125,16 +125,16 @@ def merged(
     )
     if answer is None or answer.group is None:
         return None
-    former = {  # a stint that was handed on is known to several
-        (each.since_wall_ms, each.broker): Stint(
+    former = {  # several brokers may know the same period
+        (each.since_wall_ms, each.broker): CoordinatorPeriod(
             each.broker, each.since_wall_ms, each.until_wall_ms, each.rebalances
         )
         for one in answers.values()
         for each in one.former
     }
-    present = Stint(coordinator, answer.since_wall_ms, None, answer.group.rebalances)
-    stints = (*(former[key] for key in sorted(former)), present)
-    coordinators = {stint.broker for stint in stints}
+    present = CoordinatorPeriod(coordinator, answer.since_wall_ms, None, answer.group.rebalances)
+    periods = (*(former[key] for key in sorted(former)), present)
+    coordinators = {period.broker for period in periods}
     return KnownGroup(
         name,
         coordinator,
@@ -142,7 +142,7 @@ def merged(
         answer.now_ms,
         answer.now_wall_ms,
         answer.group,
-        stints,
+        periods,
         tuple(silent),
         tuple(
             each for each in outages if each.broker in coordinators or each.broker not in answers

@@ -13,7 +13,7 @@ from cluster.coordinator.groups.bridge.embedded_protocol import (
     read_subscription,
 )
 from cluster.coordinator.groups.consumer.checks import Refusal, unknown_member
-from cluster.coordinator.groups.consumer.heartbeat_batch import Burst, Visit
+from cluster.coordinator.groups.consumer.heartbeat_batch import ClassicRequest, HeartbeatBatch
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
@@ -39,7 +39,7 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 
-class ClassicJoin(Visit):
+class ClassicJoin(ClassicRequest):
     """A JoinGroup. It is answered as soon as it is stored: nobody waits for the others, and the
     member gets its part of the assignment by SyncGroup."""
 
@@ -49,12 +49,12 @@ class ClassicJoin(Visit):
         self,
         request: JoinGroup,
         token: object,
-        pass_on: Callable[[JoinGroup, object, Moment], None],
+        redirect: Callable[[JoinGroup, object, Moment], None],
     ) -> None:
-        """`pass_on` takes the request if the group is of the classic protocol by then."""
+        """`redirect` takes the request if the group is of the classic protocol by then."""
         self._request = request
         self.token = token
-        self._pass_on = pass_on
+        self._redirect = redirect
         self.may_make_group = request.member_id == NO_MEMBER_ID
         # another may take the place of a static member, whose own events would find it gone
         self.member_id = "" if request.group_instance_id is not None else request.member_id
@@ -62,28 +62,28 @@ class ClassicJoin(Visit):
         self._owned: Partitions = NO_PARTITIONS
 
     def refused(self, error: ErrorCode) -> JoinGroupReply:
-        """See Visit."""
+        """See ClassicRequest."""
         return JoinGroupReply(error, member_id=self._request.member_id)
 
-    def pass_on(self, now: Moment) -> None:
-        """See Visit."""
-        self._pass_on(self._request, self.token, now)
+    def redirect(self, now: Moment) -> None:
+        """See ClassicRequest."""
+        self._redirect(self._request, self.token, now)
 
-    def take(self, burst: Burst) -> None:
-        """See Visit."""
-        request, group = self._request, burst.group
+    def apply(self, batch: HeartbeatBatch) -> None:
+        """See ClassicRequest."""
+        request, group = self._request, batch.group
         is_unknown = request.member_id == NO_MEMBER_ID
         member_id = request.member_id
         if is_unknown:
             prefix = request.group_instance_id or request.client_id
-            member_id = f"{prefix}-{burst.around.new_uuid()}"
-        burst.check_room(member_id)
+            member_id = f"{prefix}-{batch.context.new_uuid()}"
+        batch.check_room(member_id)
         subscription = _check_protocols(group, request)
         if is_unknown and request.requires_known_member_id and request.group_instance_id is None:
             reply = JoinGroupReply(ErrorCode.member_id_required, member_id=member_id)
-            burst.replies.append((self.token, reply))
+            batch.replies.append((self.token, reply))
             return
-        known = self._known(burst, member_id)
+        known = self._known(batch, member_id)
         before = None if known is None else known.metadata
         if known is None or known.member_id != member_id:
             log.info(
@@ -93,33 +93,33 @@ class ClassicJoin(Visit):
             )
         if known is not None and known.member_id != member_id:
             if known.metadata.classic is None:
-                burst.may_be_last = True
-            burst.replace(known, member_id, "classic")
-        burst.put(member_id, before, _metadata(request, subscription, before or NO_METADATA))
+                batch.may_be_last = True
+            batch.replace(known, member_id, "classic")
+        batch.put(member_id, before, _metadata(request, subscription, before or NO_METADATA))
         self._joined = member_id
-        self._owned = by_id(subscription.owned, burst.around.topics)
+        self._owned = by_id(subscription.owned, batch.context.topics)
         self.goes_on = True
 
-    def _known(self, burst: Burst, member_id: str) -> ConsumerMember | None:
+    def _known(self, batch: HeartbeatBatch, member_id: str) -> ConsumerMember | None:
         """The member whose request it is, or whose place it takes; None for a new one."""
-        request, group = self._request, burst.group
+        request, group = self._request, batch.group
         if request.group_instance_id is None:
             return group.members.get(member_id)
-        static = burst.static(request.group_instance_id)
+        static = batch.static(request.group_instance_id)
         if request.member_id == NO_MEMBER_ID:
             return static
         return _check_static(static, request.group_instance_id, request.member_id)
 
-    def finish(self, burst: Burst) -> None:
-        """See Visit."""
+    def finish(self, batch: HeartbeatBatch) -> None:
+        """See ClassicRequest."""
         if not self.goes_on:
             return
-        group, request = burst.group, self._request
+        group, request = batch.group, self._request
         member = group.members[self._joined]
         try:
-            current = burst.reconciled(member, self._owned)
+            current = batch.reconciled(member, self._owned)
         except Refusal as refusal:
-            burst.replies.append((self.token, self.refused(refusal.error)))
+            batch.replies.append((self.token, self.refused(refusal.error)))
             return
         reply = JoinGroupReply(
             ErrorCode.none,
@@ -128,8 +128,8 @@ class ClassicJoin(Visit):
             protocol_type=CONSUMER,
             protocol_name=request.protocols[0].name,
         )
-        burst.replies.append((self.token, reply))
-        burst.journal.when_stored.append(lambda now: self._expect_sync(group, now))
+        batch.replies.append((self.token, reply))
+        batch.journal.when_stored.append(lambda now: self._expect_sync(group, now))
 
     def _expect_sync(self, group: ConsumerGroup, now: Moment) -> None:
         member = group.members.get(self._joined)
@@ -140,67 +140,67 @@ class ClassicJoin(Visit):
         member.rebalance.set_after(now, self._request.rebalance_timeout_ms)
 
 
-class ClassicLeave(Visit):
+class ClassicLeave(ClassicRequest):
     """A LeaveGroup, of members of either protocol: an administrator may name any."""
 
     def __init__(
         self,
         request: LeaveGroup,
         token: object,
-        pass_on: Callable[[LeaveGroup, object, Moment], None],
+        redirect: Callable[[LeaveGroup, object, Moment], None],
     ) -> None:
-        """`pass_on` takes the request if the group is of the classic protocol by then."""
+        """`redirect` takes the request if the group is of the classic protocol by then."""
         self._request = request
         self.token = token
-        self._pass_on = pass_on
+        self._redirect = redirect
 
     def refused(self, error: ErrorCode) -> LeaveGroupReply:
-        """See Visit."""
+        """See ClassicRequest."""
         if error is ErrorCode.unknown_member_id:
             left = (LeftMember(each[0], each[1], error) for each in self._request.members)
             return LeaveGroupReply(ErrorCode.none, tuple(left))
         return LeaveGroupReply(error)
 
-    def pass_on(self, now: Moment) -> None:
-        """See Visit."""
-        self._pass_on(self._request, self.token, now)
+    def redirect(self, now: Moment) -> None:
+        """See ClassicRequest."""
+        self._redirect(self._request, self.token, now)
 
-    def take(self, burst: Burst) -> None:
-        """See Visit."""
+    def apply(self, batch: HeartbeatBatch) -> None:
+        """See ClassicRequest."""
         left = []
         for leaving in self._request.members:
             error = ErrorCode.none
             try:
-                member = self._member(burst, leaving)
+                member = self._member(batch, leaving)
                 log.info(
                     "[GroupId %s] Member %s has left group through explicit `LeaveGroup` request;"
                     " client reason: %s",
-                    burst.group.group_id,
+                    batch.group.group_id,
                     member.member_id,
                     leaving.reason or "not provided",
                 )
                 cause = Cause(CauseKind.MEMBER_LEFT, member.who, detail=leaving.reason)
-                burst.remove(member, cause)
+                batch.remove(member, cause)
             except Refusal as refusal:
                 error = refusal.error
             left.append(LeftMember(leaving.member_id, leaving.group_instance_id, error))
-        burst.replies.append((self.token, LeaveGroupReply(ErrorCode.none, tuple(left))))
+        batch.replies.append((self.token, LeaveGroupReply(ErrorCode.none, tuple(left))))
 
-    def _member(self, burst: Burst, leaving: LeavingMember) -> ConsumerMember:
+    def _member(self, batch: HeartbeatBatch, leaving: LeavingMember) -> ConsumerMember:
         instance_id = leaving.group_instance_id
         if instance_id is None:
-            member = burst.group.members.get(leaving.member_id)
+            member = batch.group.members.get(leaving.member_id)
             if member is None:
-                raise unknown_member(leaving.member_id, burst.group.group_id)
+                raise unknown_member(leaving.member_id, batch.group.group_id)
             return member
-        static = burst.static(instance_id)
+        static = batch.static(instance_id)
         expected = leaving.member_id
         if expected == NO_MEMBER_ID and static is not None:
             expected = static.member_id
         return _check_static(static, instance_id, expected)
 
-    def finish(self, burst: Burst) -> None:
-        """See Visit."""
+    def finish(self, batch: HeartbeatBatch) -> None:
+        """See ClassicRequest."""
 
 
 def _check_static(

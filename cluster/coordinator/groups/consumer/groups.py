@@ -17,12 +17,14 @@ from typing import Final
 
 from cluster.coordinator.groups.consumer.checks import Refusal, check_request
 from cluster.coordinator.groups.consumer.deadlines import rearm
+from cluster.coordinator.groups.consumer.group_locks import Event, ExclusiveAction, GroupLocks
 from cluster.coordinator.groups.consumer.heartbeat_batch import (
-    Beat,
-    Burst,
-    Fence,
-    Surroundings,
-    Visit,
+    BatchContext,
+    ClassicRequest,
+    HeartbeatBatch,
+    HeartbeatEvent,
+    MemberEvent,
+    MemberTimeout,
 )
 from cluster.coordinator.groups.consumer.journal import Journal
 from cluster.coordinator.groups.consumer.protocol_changes import ProtocolChanges
@@ -32,7 +34,6 @@ from cluster.coordinator.groups.consumer.requests import (
     ConsumerHeartbeatReply,
     ConsumerTimings,
 )
-from cluster.coordinator.groups.consumer.turns import Action, Event, Turns
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import JoinGroupReply, LeaveGroupReply
 from cluster.coordinator.groups.shared.append_errors import group_error
@@ -49,11 +50,11 @@ from cluster.model.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
 
-EVENTS_PER_BURST: Final = 100
+EVENTS_PER_BATCH: Final = 100
 """That are taken together: one append, and some milliseconds."""
-CHARACTERS_PER_BURST: Final = 100_000
+CHARACTERS_PER_BATCH: Final = 100_000
 """Of the subscriptions that are taken together: an append has to fit into a message."""
-EXPRESSIONS_PER_BURST: Final = 5
+EXPRESSIONS_PER_BATCH: Final = 5
 """Different ones: each may be new, and is matched with all topics."""
 PUT_OFF_MIN_MS: Final = 1_000
 """Clients choose their timeouts, which may be nothing."""
@@ -77,35 +78,35 @@ class ConsumerGroups(MemberAlarms):
         self._conversions = conversions
         self._topics = topics
         self._timings = timings
-        self.turns = Turns()
+        self.locks = GroupLocks()
 
     # ------------------------------------------------------------------ events
 
     def heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> None:
         """A member joins, goes on or leaves; answered when what that changes is stored."""
-        beat = Beat(request, token)
+        event = HeartbeatEvent(request, token)
         try:
             check_request(request, self._parts.options.consumer_assignors)
         except Refusal as refusal:
-            self._refuse(beat, refusal)
+            self._refuse(event, refusal)
             return
         group = self._parts.consumer_groups.get(request.group_id)
         if group is not None and request.member_epoch >= JOIN_EPOCH:
             member = group.members.get(request.member_id)
-            if member is not None and self.turns.is_taken(request.group_id):
+            if member is not None and self.locks.is_locked(request.group_id):
                 # it may have to wait: that it has come counts
                 self._restart_session(group, member.session, now)
-        self.offer(request.group_id, beat, now)
+        self.offer(request.group_id, event, now)
 
     def offer(self, group_id: str, event: Event, now: Moment) -> None:
         """Take an event as soon as nothing of the group is on its way; refuse it if that takes too
         long."""
-        if not self.turns.is_taken(group_id):
+        if not self.locks.is_locked(group_id):
             self._work(group_id, deque([event]), now)
-        elif self.turns.is_late(group_id):
+        elif self.locks.is_late(group_id):
             self._refuse_event(group_id, event, ErrorCode.coordinator_not_available, now)
         else:
-            self.turns.wait(group_id, event)
+            self.locks.wait(group_id, event)
 
     def on_topics_changed(self, topics: Collection[str]) -> None:
         """The next heartbeat of each group that they concern looks at them."""
@@ -123,7 +124,7 @@ class ConsumerGroups(MemberAlarms):
 
     def abandon_all(self, now: Moment) -> None:
         """This broker does not coordinate the groups any more: whoever waits is told so."""
-        for group_id, event in self.turns.all_waiting():
+        for group_id, event in self.locks.clear():
             self._refuse_event(group_id, event, ErrorCode.not_coordinator, now)
         for group in self._parts.consumer_groups.values():
             group.history.abandon()
@@ -147,30 +148,30 @@ class ConsumerGroups(MemberAlarms):
 
     def _on_session_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
         timeout_ms = group.members[member_id].session_ms(self.session_timeout_ms(group.group_id))
-        self._fence(group, Fence(member_id, CauseKind.SESSION_TIMEOUT, 0, timeout_ms), now)
+        self._fence(group, MemberTimeout(member_id, CauseKind.SESSION_TIMEOUT, 0, timeout_ms), now)
 
     def _on_rebalance_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
         member = group.members[member_id]
         is_classic = member.metadata.classic is not None
-        fence = Fence(
+        timeout = MemberTimeout(
             member_id,
             member.awaits if is_classic else CauseKind.REVOCATION_TIMEOUT,
             member.current.member_epoch,
             member.metadata.rebalance_timeout_ms,
         )
-        self._fence(group, fence, now)
+        self._fence(group, timeout, now)
 
-    def _fence(self, group: ConsumerGroup, fence: Fence, now: Moment) -> None:
-        self.offer(group.group_id, fence, now)
+    def _fence(self, group: ConsumerGroup, timeout: MemberTimeout, now: Moment) -> None:
+        self.offer(group.group_id, timeout, now)
 
-    def _put_off(self, group_id: str, fence: Fence, now: Moment) -> None:
+    def _put_off(self, group_id: str, timeout: MemberTimeout, now: Moment) -> None:
         """The log is stuck: nobody is put out for what nobody could have said."""
         group = self._parts.consumer_groups.get(group_id)
-        member = None if group is None else group.members.get(fence.member_id)
+        member = None if group is None else group.members.get(timeout.member_id)
         if member is None:
             return
-        timeout_ms = max(fence.timeout_ms, PUT_OFF_MIN_MS)
-        if fence.cause is CauseKind.SESSION_TIMEOUT:
+        timeout_ms = max(timeout.timeout_ms, PUT_OFF_MIN_MS)
+        if timeout.cause is CauseKind.SESSION_TIMEOUT:
             member.session.set_after(now, timeout_ms)
         else:
             member.rebalance.set_after(now, timeout_ms)
@@ -178,9 +179,9 @@ class ConsumerGroups(MemberAlarms):
     # ------------------------------------------------------------------ the course of events
 
     def _work(self, group_id: str, events: deque[Event], now: Moment) -> None:
-        while events and not self.turns.is_taken(group_id):
+        while events and not self.locks.is_locked(group_id):
             event = events[0]
-            if isinstance(event, Action):
+            if isinstance(event, ExclusiveAction):
                 events.popleft()
                 event.run(now)
                 continue
@@ -188,24 +189,24 @@ class ConsumerGroups(MemberAlarms):
             if journal is None:
                 events.popleft()
                 continue
-            if isinstance(event, Visit) and not journal.group.members:
+            if isinstance(event, ClassicRequest) and not journal.group.members:
                 self._dissolve(journal, event, events)
                 continue
-            self._burst(journal, _cut(events), now)
+            self._process_batch(journal, _cut(events), now)
         if events:
-            self.turns.wait_first(group_id, events)
+            self.locks.wait_first(group_id, events)
 
-    def _dissolve(self, journal: Journal, visit: Visit, events: deque[Event]) -> None:
+    def _dissolve(self, journal: Journal, request: ClassicRequest, events: deque[Event]) -> None:
         """The group has no members, and one of the classic protocol comes: its group is to be one
         of that protocol. Kafka: `maybeDeleteEmptyConsumerGroup`."""
-        if visit.has_waited or not visit.may_make_group:
+        if request.has_waited or not request.may_make_group:
             events.popleft()
             error = ErrorCode.unknown_member_id
-            if visit.has_waited:  # that could not be stored
+            if request.has_waited:  # that could not be stored
                 error = ErrorCode.coordinator_not_available
-            self._parts.outbox.answer(visit.token, visit.refused(error))
+            self._parts.outbox.answer(request.token, request.refused(error))
             return
-        visit.has_waited = True
+        request.has_waited = True
         journal.remove_group()
         journal.is_of_use = lambda: True
         journal.when_stored.append(partial(self._parts.forget_consumer_group, journal.group))
@@ -213,15 +214,15 @@ class ConsumerGroups(MemberAlarms):
         log.info("[GroupId %s] Converted the empty consumer group to a classic group.", group_id)
         self.store(journal, [])
 
-    def _journal(self, group_id: str, event: Beat | Fence | Visit, now: Moment) -> Journal | None:
+    def _journal(self, group_id: str, event: MemberEvent, now: Moment) -> Journal | None:
         """Of the group, which is made for a member that joins; None if the event is refused."""
         group = self._parts.consumer_groups.get(group_id)
         if group is not None:
             return Journal(group)
-        if isinstance(event, Fence):
+        if isinstance(event, MemberTimeout):
             return None
-        if isinstance(event, Visit):
-            event.pass_on(now)
+        if isinstance(event, ClassicRequest):
+            event.redirect(now)
             return None
         classic = self._parts.groups.get(group_id)
         complaint = ""
@@ -272,10 +273,10 @@ class ConsumerGroups(MemberAlarms):
             del self._parts.consumer_groups[group.group_id]
             self._parts.groups[group.group_id] = classic
 
-    def _burst(self, journal: Journal, events: list[Beat | Fence | Visit], now: Moment) -> None:
+    def _process_batch(self, journal: Journal, events: list[MemberEvent], now: Moment) -> None:
         group = journal.group
         options = self._parts.options
-        surroundings = Surroundings(
+        context = BatchContext(
             options,
             self._parts.counts,
             self._topics,
@@ -283,11 +284,11 @@ class ConsumerGroups(MemberAlarms):
             self._parts.new_uuid,
             self._conversions.may_downgrade,
         )
-        burst = Burst(journal, surroundings, now)
+        batch = HeartbeatBatch(journal, context, now)
         try:
-            burst.run(events)
-            if burst.is_downgrade:
-                self._conversions.downgrade(journal, burst.causes, now)
+            batch.run(events)
+            if batch.is_downgrade:
+                self._conversions.downgrade(journal, batch.causes, now)
         except Exception:
             log.exception("[GroupId %s] Failed to compute a new target assignment.", group.group_id)
             self._take_back(journal, now)
@@ -302,7 +303,7 @@ class ConsumerGroups(MemberAlarms):
         if not journal.records:
             for action in journal.when_stored:
                 action(now)
-        self.store(journal, burst.replies)
+        self.store(journal, batch.replies)
 
     def store(self, journal: Journal, replies: Replies) -> None:
         """Append what has been changed, and give the replies when it is stored."""
@@ -312,7 +313,7 @@ class ConsumerGroups(MemberAlarms):
             return
         for prepare in journal.before_append:
             prepare()
-        self.turns.take(journal.group.group_id)
+        self.locks.lock(journal.group.group_id)
         self._parts.outbox.append(journal.records, _Stored(self, journal, replies))
 
     # ------------------------------------------------------------------ outcomes
@@ -328,7 +329,7 @@ class ConsumerGroups(MemberAlarms):
 
     def go_on(self, group_id: str, now: Moment) -> None:
         """The group's turn is over: the next one."""
-        self._work(group_id, self.turns.release(group_id), now)
+        self._work(group_id, self.locks.unlock(group_id), now)
 
     def _take_back(self, journal: Journal, now: Moment) -> None:
         group = journal.group
@@ -340,7 +341,7 @@ class ConsumerGroups(MemberAlarms):
 
     def on_late(self, group_id: str, error: ErrorCode, now: Moment) -> None:
         """An append takes too long, or its outcome will not be told: nobody waits for it."""
-        for event in self.turns.late(group_id):
+        for event in self.locks.expire(group_id):
             self._refuse_event(group_id, event, error, now)
 
     def answer(self, replies: Replies, error: ErrorCode) -> None:
@@ -348,16 +349,16 @@ class ConsumerGroups(MemberAlarms):
         for token, reply in replies:
             self._parts.outbox.answer(token, _with_error(reply, group_error(error)))
 
-    def _refuse(self, beat: Beat, refusal: Refusal) -> None:
+    def _refuse(self, event: HeartbeatEvent, refusal: Refusal) -> None:
         reply = ConsumerHeartbeatReply(refusal.error, refusal.message)
-        self._parts.outbox.answer(beat.token, reply)
+        self._parts.outbox.answer(event.token, reply)
 
     def _refuse_event(self, group_id: str, event: Event, error: ErrorCode, now: Moment) -> None:
-        if isinstance(event, Beat):
+        if isinstance(event, HeartbeatEvent):
             self._parts.outbox.answer(event.token, ConsumerHeartbeatReply(error))
-        elif isinstance(event, Action):
+        elif isinstance(event, ExclusiveAction):
             event.refuse(error, now)
-        elif isinstance(event, Visit):
+        elif isinstance(event, ClassicRequest):
             self._parts.outbox.answer(event.token, event.refused(error))
         else:
             self._put_off(group_id, event, now)
@@ -380,22 +381,22 @@ def _with_error(reply: object, error: ErrorCode) -> object:
     return ConsumerHeartbeatReply(error)
 
 
-def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
+def _cut(events: deque[Event]) -> list[MemberEvent]:
     """Take the events from the front that can be taken together: at most one of each member."""
-    taken: list[Beat | Fence | Visit] = []
+    taken: list[MemberEvent] = []
     members: set[str] = set()
     expressions: set[str] = set()
-    left = CHARACTERS_PER_BURST
-    for event in islice(events, EVENTS_PER_BURST):
-        if isinstance(event, Action) or event.member_id in members or left < 0:
+    left = CHARACTERS_PER_BATCH
+    for event in islice(events, EVENTS_PER_BATCH):
+        if isinstance(event, ExclusiveAction) or event.member_id in members or left < 0:
             break
-        if isinstance(event, Beat):
+        if isinstance(event, HeartbeatEvent):
             left -= event.request.subscription_size
             if event.request.subscribed_topic_regex:
                 expressions.add(event.request.subscribed_topic_regex)
-        if len(expressions) > EXPRESSIONS_PER_BURST:
+        if len(expressions) > EXPRESSIONS_PER_BATCH:
             break
-        if isinstance(event, Visit) and not event.member_id:  # it goes alone
+        if isinstance(event, ClassicRequest) and not event.member_id:  # it goes alone
             if not taken:
                 taken.append(event)
             break
@@ -409,7 +410,7 @@ def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
 
 @dataclass(slots=True)
 class _Stored:
-    """The append of a burst."""
+    """The append of a batch."""
 
     groups: ConsumerGroups
     journal: Journal

@@ -65,7 +65,7 @@ matched with every topic again: 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatEvent:
     """A heartbeat, and the token of its request."""
 
     request: ConsumerHeartbeat
@@ -78,7 +78,7 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class MemberTimeout:
     """A deadline of a member has passed."""
 
     member_id: str
@@ -88,7 +88,7 @@ class Fence:
     timeout_ms: int
 
 
-class Visit(ABC):
+class ClassicRequest(ABC):
     """A request of the classic protocol to a group of the newer one."""
 
     token: object
@@ -102,11 +102,11 @@ class Visit(ABC):
     """It has waited for a group without members to be removed."""
 
     @abstractmethod
-    def take(self, burst: "Burst") -> None:
+    def apply(self, batch: "HeartbeatBatch") -> None:
         """Change the group. Raises Refusal."""
 
     @abstractmethod
-    def finish(self, burst: "Burst") -> None:
+    def finish(self, batch: "HeartbeatBatch") -> None:
         """The newest assignment is there: reconcile, and reply."""
 
     @abstractmethod
@@ -114,13 +114,16 @@ class Visit(ABC):
         """The reply with an error."""
 
     @abstractmethod
-    def pass_on(self, now: Moment) -> None:
+    def redirect(self, now: Moment) -> None:
         """The group is not of the newer protocol by now: have it answered as such requests are."""
 
 
+MemberEvent = HeartbeatEvent | MemberTimeout | ClassicRequest
+
+
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a burst needs beside its group."""
+class BatchContext:
+    """What a batch needs beside its group."""
 
     options: GroupOptions
     counts: GroupCounts
@@ -135,20 +138,20 @@ class Surroundings:
 class _Accepted:
     """A heartbeat of a member that goes on."""
 
-    beat: Beat
+    event: HeartbeatEvent
     member_id: str
 
 
-class Burst:
+class HeartbeatBatch:
     """Changes one group by some events; no two of one member. Used once."""
 
-    def __init__(self, journal: Journal, surroundings: Surroundings, now: Moment) -> None:
+    def __init__(self, journal: Journal, context: BatchContext, now: Moment) -> None:
         self.journal = journal
         self.group = journal.group
-        self.around = surroundings
+        self.context = context
         self.now = now
         self._accepted: list[_Accepted] = []
-        self._visits: list[Visit] = []
+        self._classic_requests: list[ClassicRequest] = []
         self._causes: list[Cause] = []
         """Why the group's epoch has to change."""
         self._has_lost_members = False
@@ -158,28 +161,28 @@ class Burst:
         """A member has gone which may have been the last one that used the newer protocol."""
         self._members_before = len(self.group.members)
 
-    def run(self, events: Sequence[Beat | Fence | Visit]) -> None:
+    def run(self, events: Sequence[MemberEvent]) -> None:
         """Make the changes; `replies` are for when they are stored.
 
         An assignor that fails leaves whatever it raises to the caller, who takes the changes back.
         """
         for event in events:
-            if isinstance(event, Fence):
+            if isinstance(event, MemberTimeout):
                 self._fence(event)
                 continue
             try:
                 self._take(event)
             except Refusal as refusal:
                 self._refuse(event, refusal)
-        goes_on = bool(self._accepted) or any(each.goes_on for each in self._visits)
+        goes_on = bool(self._accepted) or any(each.goes_on for each in self._classic_requests)
         if goes_on or (self._has_lost_members and not self.is_downgrade):
             self._renew(with_target=goes_on)
         for accepted in self._accepted:
             self._reconcile(accepted)
-        for visit in self._visits:
-            visit.finish(self)
+        for request in self._classic_requests:
+            request.finish(self)
         if self.journal.records:
-            default = self.around.options.consumer_assignors[0]
+            default = self.context.options.consumer_assignors[0]
             self.group.note_state(self.now, default)
 
     @property
@@ -191,7 +194,7 @@ class Burst:
         return (
             self.may_be_last
             and self.group.has_only_classic_members
-            and self.around.may_downgrade(len(self.group.members))
+            and self.context.may_downgrade(len(self.group.members))
         )
 
     @property
@@ -199,27 +202,26 @@ class Burst:
         """Why the group has changed."""
         return self._causes
 
-    def _refuse(self, event: Beat | Visit, refusal: Refusal) -> None:
+    def _refuse(self, event: HeartbeatEvent | ClassicRequest, refusal: Refusal) -> None:
         reply: object = ConsumerHeartbeatReply(refusal.error, refusal.message)
-        if isinstance(event, Visit):
+        if isinstance(event, ClassicRequest):
             reply = event.refused(refusal.error)
         self.replies.append((event.token, reply))
 
-    def _take(self, event: Beat | Visit) -> None:
-        if isinstance(event, Visit):
-            event.take(self)
-            self._visits.append(event)
+    def _take(self, event: HeartbeatEvent | ClassicRequest) -> None:
+        if isinstance(event, ClassicRequest):
+            event.apply(self)
+            self._classic_requests.append(event)
             return
-        beat = event
-        if beat.request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-            self._leave(beat)
+        if event.request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+            self._leave(event)
         else:
-            self._accepted.append(_Accepted(beat, self._update(beat.request)))
+            self._accepted.append(_Accepted(event, self._update(event.request)))
 
     # ------------------------------------------------------------------ who leaves
 
-    def _leave(self, beat: Beat) -> None:
-        request, group = beat.request, self.group
+    def _leave(self, event: HeartbeatEvent) -> None:
+        request, group = event.request, self.group
         if request.instance_id is None:
             found = group.members.get(request.member_id)
             if found is None:
@@ -249,20 +251,20 @@ class Burst:
         reply = ConsumerHeartbeatReply(
             ErrorCode.none, member_id=member.member_id, member_epoch=request.member_epoch
         )
-        self.replies.append((beat.token, reply))
+        self.replies.append((event.token, reply))
 
-    def _fence(self, fence: Fence) -> None:
-        member = self.group.members.get(fence.member_id)
-        if member is None or not _is_overdue(member, fence):
+    def _fence(self, timeout: MemberTimeout) -> None:
+        member = self.group.members.get(timeout.member_id)
+        if member is None or not _is_overdue(member, timeout):
             return
         log.info(
             "[GroupId %s] Member %s fenced from the group because of: %s (%d ms).",
             self.group.group_id,
-            fence.member_id,
-            fence.cause.value,
-            fence.timeout_ms,
+            timeout.member_id,
+            timeout.cause.value,
+            timeout.timeout_ms,
         )
-        self.remove(member, Cause(fence.cause, member.who, fence.timeout_ms))
+        self.remove(member, Cause(timeout.cause, member.who, timeout.timeout_ms))
 
     def remove(self, member: ConsumerMember, cause: Cause) -> None:
         """A member is gone."""
@@ -278,7 +280,7 @@ class Burst:
         """The member is as it says that it is; returns its id."""
         group = self.group
         self.check_room(request.member_id)
-        member_id = request.member_id or self.around.new_uuid()
+        member_id = request.member_id or self.context.new_uuid()
         known = self._known(request, member_id)
         before = NO_METADATA if known is None else known.metadata
         after = _updated(before, request)
@@ -299,7 +301,7 @@ class Burst:
 
     def check_room(self, member_id: str) -> None:
         """Whether there is room for it. Raises Refusal."""
-        most = self.around.options.consumer_max_size
+        most = self.context.options.consumer_max_size
         if len(self.group.members) >= most and member_id not in self.group.members:
             raise Refusal(
                 ErrorCode.group_max_size_reached,
@@ -388,17 +390,19 @@ class Burst:
 
     def _resolve_expressions(self) -> None:
         """Find the topics of expressions that are new; of all, when topics may have changed. Only
-        those of which the clients of this burst may know, as in Kafka those of whoever asks."""
+        those of which the clients of this batch may know, as in Kafka those of whoever asks."""
         group, now = self.group, self.now
         texts = group.subscribed_expressions().keys()
-        if not self._accepted:  # nobody says what may be known: one of those members will beat soon
+        if (
+            not self._accepted
+        ):  # nobody says what may be known: one of those members will event soon
             return
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
         if not is_refreshing and texts <= group.expressions.keys():
             return
-        asking = [each.beat.request.may_know for each in self._accepted]
-        topics = KnownTopics(self.around.topics, [each for each in asking if each is not None])
+        asking = [each.event.request.may_know for each in self._accepted]
+        topics = KnownTopics(self.context.topics, [each for each in asking if each is not None])
         for text in sorted(texts):
             old = group.expressions.get(text)
             if old is None or (is_refreshing and strays is None):
@@ -422,7 +426,7 @@ class Burst:
         if group.refreshed_ms is None:
             return True
         since_ms = self.now.monotonic_ms - group.refreshed_ms
-        if since_ms >= self.around.options.consumer_regex_refresh_interval_ms:
+        if since_ms >= self.context.options.consumer_regex_refresh_interval_ms:
             group.stray_topics = None
             return True
         return bool(group.stray_topics) and since_ms >= REGEX_REFRESH_MIN_INTERVAL_MS
@@ -436,7 +440,7 @@ class Burst:
         if with_target and group.subscribed_expressions():
             self._resolve_expressions()
         if self._causes or group.is_metadata_due:
-            found = metadata_hash(group.subscribed_topics(), self.around.topics)
+            found = metadata_hash(group.subscribed_topics(), self.context.topics)
             if found != group.epoch.metadata_hash and not self._causes:
                 self._causes.append(Cause(CauseKind.TOPICS_CHANGED))
             if group.is_metadata_due:
@@ -447,7 +451,7 @@ class Burst:
             if group.has_partition_metadata:
                 journal.no_partition_metadata()
         if with_target and group.epoch.epoch > group.assignment_epoch:
-            assign_targets(journal, self._assignor(), self.around.topics)
+            assign_targets(journal, self._assignor(), self.context.topics)
             log.info(
                 "[GroupId %s] Computed a new target assignment for epoch %d with '%s' assignor.",
                 group.group_id,
@@ -456,7 +460,7 @@ class Burst:
             )
 
     def _assignor(self) -> str:
-        assignors = self.around.options.consumer_assignors
+        assignors = self.context.options.consumer_assignors
         name = self.group.assignor(assignors[0])
         return name if name in assignors else assignors[0]
 
@@ -466,7 +470,7 @@ class Burst:
         for cause in self._causes:
             group.history.begin_or_note(cause, self.now, epoch, self._members_before)
         self.journal.epoch(GroupEpoch(epoch + 1, found))
-        note = self.around.counts.note_consumer_rebalance
+        note = self.context.counts.note_consumer_rebalance
         self.journal.when_stored.append(
             lambda _now: note(group.group_id, epoch + 1, len(group.members))
         )
@@ -480,16 +484,16 @@ class Burst:
     # ------------------------------------------------------------------ reconciliation
 
     def _reconcile(self, accepted: _Accepted) -> None:
-        request = accepted.beat.request
+        request = accepted.event.request
         member = self.group.members[accepted.member_id]
         before = member.current
         try:
             after = self.reconciled(member, request.owned_partitions)
         except Refusal as refusal:
-            self._refuse(accepted.beat, refusal)
+            self._refuse(accepted.event, refusal)
             return
         arm_rebalance(member, self.now)
-        timings = self.around.timings
+        timings = self.context.timings
         member.session.set_after(self.now, timings.session_timeout_ms)
         shows_assignment = (
             request.member_epoch == JOIN_EPOCH
@@ -503,7 +507,7 @@ class Burst:
             heartbeat_interval_ms=timings.heartbeat_interval_ms,
             assignment=after.assigned if shows_assignment else None,
         )
-        self.replies.append((accepted.beat.token, reply))
+        self.replies.append((accepted.event.token, reply))
 
     def reconciled(self, member: ConsumerMember, owned: Partitions | None) -> CurrentAssignment:
         """Take a member, who says that it has these, a step further. Raises Refusal."""
@@ -558,15 +562,15 @@ def _is_full(request: ConsumerHeartbeat) -> bool:
     )
 
 
-def _is_overdue(member: ConsumerMember, fence: Fence) -> bool:
-    if fence.cause is CauseKind.SESSION_TIMEOUT:
+def _is_overdue(member: ConsumerMember, timeout: MemberTimeout) -> bool:
+    if timeout.cause is CauseKind.SESSION_TIMEOUT:
         return member.session.deadline_ms is None
     if member.metadata.classic is not None:
-        return member.awaits is fence.cause and member.rebalance.deadline_ms is None
+        return member.awaits is timeout.cause and member.rebalance.deadline_ms is None
     current: CurrentAssignment = member.current
     return (
         current.state is MemberState.UNREVOKED_PARTITIONS
-        and current.member_epoch == fence.member_epoch
+        and current.member_epoch == timeout.member_epoch
         and member.rebalance.deadline_ms is None
     )
 

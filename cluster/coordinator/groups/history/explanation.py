@@ -94,7 +94,7 @@ class GroupExplanation:
 
 
 @dataclass(frozen=True, slots=True)
-class FormerStint:
+class FormerCoordinator:
     """What a broker kept of a group that it coordinated before."""
 
     broker: int
@@ -108,7 +108,7 @@ class KeptHistory:
     """What a broker hands on to who coordinates a group after it."""
 
     group_id: str
-    stints: tuple[FormerStint, ...]
+    coordinators: tuple[FormerCoordinator, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class ExplainAnswer:
     since_wall_ms: int
     """When it had loaded the group's partition; -1 unless it coordinates the group."""
     group: GroupExplanation | None
-    former: tuple[FormerStint, ...]
+    former: tuple[FormerCoordinator, ...]
 
 
 def _as_list(item: FieldType) -> FieldType:
@@ -209,13 +209,13 @@ _GROUP: Final = record(
     assignment_epoch=optional(INT32),
 )
 _FORMER: Final = record(
-    FormerStint,
+    FormerCoordinator,
     broker=INT32,
     since_wall_ms=_MILLISECONDS,
     until_wall_ms=_MILLISECONDS,
     rebalances=listed(_REBALANCE, _MANY),
 )
-_KEPT: Final = record(KeptHistory, group_id=_TEXT, stints=listed(_FORMER, _MANY))
+_KEPT: Final = record(KeptHistory, group_id=_TEXT, coordinators=listed(_FORMER, _MANY))
 _ANSWER: Final = record(
     ExplainAnswer,
     code=ERROR_CODE,

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from cluster.coordinator.groups.consumer.group_locks import ExclusiveAction
 from cluster.coordinator.groups.consumer.groups import ConsumerGroups
 from cluster.coordinator.groups.consumer.journal import Journal
-from cluster.coordinator.groups.consumer.turns import Action
 from cluster.coordinator.groups.requests import (
     DeletedGroup,
     DeleteGroups,
@@ -112,7 +112,7 @@ class Removals:
             return
         self._remove_some(group, keys, waiting)
         # one that changes is looked at again by the next check: offsets may be committed meanwhile
-        if is_last and not self._consumers.turns.is_taken(group.group_id):
+        if is_last and not self._consumers.locks.is_locked(group.group_id):
             self._delete_consumer_group(group.group_id, now, None)
 
     def _remove_some(
@@ -183,7 +183,7 @@ class Removals:
             del now
             answer(error)
 
-        self._consumers.offer(group_id, Action(run, refuse), now)
+        self._consumers.offer(group_id, ExclusiveAction(run, refuse), now)
 
     def _remove_consumer_group(
         self, group: ConsumerGroup, now: Moment, waiting: "_Waiting | None"
@@ -194,7 +194,7 @@ class Removals:
         if waiting is not None:
             waiting.expect()
         del now
-        self._consumers.turns.take(group.group_id)
+        self._consumers.locks.lock(group.group_id)
         removal = _ConsumerGroupGone(self._parts, self._consumers, journal, waiting)
         self._parts.outbox.append(journal.records, removal)
 

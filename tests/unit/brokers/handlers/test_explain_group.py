@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.groups.former_histories import STINTS_MAX, FormerHistories
+from cluster.brokers.groups.former_histories import FORMER_COORDINATORS_MAX, FormerHistories
 from cluster.brokers.groups.history_handover import BYTES_MAX
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
-    FormerStint,
+    FormerCoordinator,
     pack_question,
     read_answer,
     read_kept,
@@ -76,10 +76,10 @@ def test_a_former_coordinator_returns_the_history_it_kept(stage: HandlerStage) -
     stage.pass_time(500)
     told = explain(stage)
     assert (told.code, told.group) == (ErrorCode.not_coordinator, None)
-    (stint,) = told.former
-    assert (stint.broker, stint.until_wall_ms) == (BROKER, stage.clock.wall_ms() - 500)
-    assert [each.is_abandoned for each in stint.rebalances] == [False, True]
-    assert first.id in [each.member.member_id for each in stint.rebalances[1].slowest]
+    (former,) = told.former
+    assert (former.broker, former.until_wall_ms) == (BROKER, stage.clock.wall_ms() - 500)
+    assert [each.is_abandoned for each in former.rebalances] == [False, True]
+    assert first.id in [each.member.member_id for each in former.rebalances[1].slowest]
 
     lead_offsets_topic(stage, leader_epoch=LeaderEpoch(2))  # and back
     told = explain(stage)
@@ -137,28 +137,28 @@ def test_another_version_is_refused(stage: HandlerStage) -> None:
 # -- what former coordinators keep, and hand on ----------------------------------------------------
 
 
-def stint(count: int, since_ms: int = 0, broker: int = OTHER) -> FormerStint:
+def former(count: int, since_ms: int = 0, broker: int = OTHER) -> FormerCoordinator:
     rebalances = tuple(
         Rebalance(MonotonicMs(n), WallMs(n), n, 0, protocol_name="range" * 10) for n in range(count)
     )
-    return FormerStint(broker, since_ms, since_ms + 1, rebalances)
+    return FormerCoordinator(broker, since_ms, since_ms + 1, rebalances)
 
 
 def test_kept_histories_are_bounded_and_the_oldest_are_evicted() -> None:
     kept = FormerHistories(most=10)
-    kept.keep(0, "a", [stint(4)])
-    kept.keep(1, "b", [stint(4)])
-    kept.keep(0, "a", [stint(2, 5), stint(4)])  # one of them is known already
+    kept.keep(0, "a", [former(4)])
+    kept.keep(1, "b", [former(4)])
+    kept.keep(0, "a", [former(2, 5), former(4)])  # one of them is known already
     assert [len(each.rebalances) for each in kept.of("a")] == [4, 2]
-    kept.keep(0, "c", [stint(3)])
+    kept.keep(0, "c", [former(3)])
     assert kept.of("b") == ()
     assert [each.group_id for each in kept.of_partition(0)] == ["c", "a"]
     assert kept.of_partition(1) == []
-    kept.keep(0, "d", [stint(11)])
+    kept.keep(0, "d", [former(11)])
     assert [kept.of(each) for each in "abcd"] == [()] * 4
-    kept.keep(0, "e", [stint(1, number) for number in range(STINTS_MAX + 3)])
+    kept.keep(0, "e", [former(1, number) for number in range(FORMER_COORDINATORS_MAX + 3)])
     assert kept.of("e")[0].since_wall_ms == 3
-    assert len(kept.of("e")) == STINTS_MAX
+    assert len(kept.of("e")) == FORMER_COORDINATORS_MAX
 
 
 def asked_to_keep(stage: HandlerStage) -> list[tuple[str, KeepHistories]]:
@@ -204,9 +204,9 @@ def test_a_message_of_histories_is_bounded(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     for number in range(249):
         stage.core.groups.coordinator.former.keep(
-            0, f"g{number}", [stint(20, 1 << 40, broker=BROKER)]
+            0, f"g{number}", [former(20, 1 << 40, broker=BROKER)]
         )
-    stage.core.groups.coordinator.former.keep(0, "last", [stint(20)])
+    stage.core.groups.coordinator.former.keep(0, "last", [former(20)])
     stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
     ((_, message),) = asked_to_keep(stage)
     size = sum(map(len, message.histories))

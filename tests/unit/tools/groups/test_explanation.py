@@ -9,7 +9,7 @@ import pytest
 
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
-    FormerStint,
+    FormerCoordinator,
     pack_answer,
     read_answer,
 )
@@ -35,7 +35,7 @@ from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 Story = Callable[[GroupStage], Any]
 
 
-def answer(stage: GroupStage, *former: FormerStint) -> ExplainAnswer:
+def answer(stage: GroupStage, *former: FormerCoordinator) -> ExplainAnswer:
     group = stage.ask(ExplainGroup(GROUP))
     assert group is not None
     now = stage.now
@@ -44,7 +44,7 @@ def answer(stage: GroupStage, *former: FormerStint) -> ExplainAnswer:
     )
 
 
-def known(stage: GroupStage, *former: FormerStint) -> KnownGroup:
+def known(stage: GroupStage, *former: FormerCoordinator) -> KnownGroup:
     found = merged(GROUP, {1: answer(stage, *former)}, {1: "127.0.0.1:9093"})
     assert found is not None
     return found
@@ -290,7 +290,7 @@ def test_clients_that_say_that_nobody_polled_are_believed() -> None:
     left = Rebalance(MonotonicMs(20_000), WallMs(WALL_MS), 1, 2, rebalance_timeout_ms=300_000)
     left.causes.append(Cause(CauseKind.MEMBER_LEFT, who, detail=reason))
     left.is_over = True
-    with_it = known(stage, FormerStint(2, 0, 1, (left,)))
+    with_it = known(stage, FormerCoordinator(2, 0, 1, (left,)))
     assert first
     assert f'(member id-2) left: "{reason}"' in explanation_text(with_it, 5)
     assert "did not poll within max.poll.interval.ms=300000 (once)" in advice(with_it)[0]
@@ -309,7 +309,7 @@ def test_what_former_coordinators_know_comes_first() -> None:
         WALL_MS,
         -1,
         None,
-        (FormerStint(2, WALL_MS - 10_000, WALL_MS - 5_000, (before,)),),
+        (FormerCoordinator(2, WALL_MS - 10_000, WALL_MS - 5_000, (before,)),),
     )
     again = answer(stage, *other.former)  # it was handed on to the present coordinator
     found = merged(GROUP, {1: again, 2: other}, {}, ["broker 3: does not answer"])
@@ -552,7 +552,7 @@ def test_rebalances_are_told_in_order_of_time_whoever_led_them() -> None:
     late = Rebalance(MonotonicMs(1), WallMs(own[1].started_wall_ms + 5_000), 0, 0, is_over=True)
     early = Rebalance(MonotonicMs(1), WallMs(own[1].started_wall_ms - 5_000), 0, 0, is_over=True)
     # It was paused while it coordinated, and went on when it was resumed.
-    found = known(stage, FormerStint(2, WALL_MS - 10_000, WALL_MS + 10_000, (early, late)))
+    found = known(stage, FormerCoordinator(2, WALL_MS - 10_000, WALL_MS + 10_000, (early, late)))
     assert [broker for broker, _ in found.rebalances] == [2, 1, 2]
     starts = [each.started_wall_ms for _, each in found.rebalances]
     assert starts == sorted(starts)
@@ -598,5 +598,5 @@ def test_an_assignment_that_a_former_coordinator_did_not_store_asks_for_nothing(
     for detail, is_told in (("NOT_COORDINATOR", False), ("COORDINATOR_NOT_AVAILABLE", True)):
         lost = Rebalance(MonotonicMs(1), WallMs(WALL_MS), 0, 0, is_over=True)
         lost.causes.append(Cause(CauseKind.ASSIGNMENT_NOT_STORED, detail=detail))
-        found = known(stage, FormerStint(2, WALL_MS - 1, WALL_MS + 1, (lost,)))
+        found = known(stage, FormerCoordinator(2, WALL_MS - 1, WALL_MS + 1, (lost,)))
         assert ("could not be stored: look at" in " ".join(advice(found))) is is_told

@@ -14,7 +14,7 @@ from kio.static.primitive import i32
 
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
-    FormerStint,
+    FormerCoordinator,
     GroupExplanation,
     pack_answer,
     pack_question,
@@ -156,7 +156,7 @@ def test_names_that_nobody_would_read_are_cut():
     assert len(pack_answer(answer(found))) < 10_000
 
 
-def answer(group: GroupExplanation | None, *former: FormerStint) -> ExplainAnswer:
+def answer(group: GroupExplanation | None, *former: FormerCoordinator) -> ExplainAnswer:
     return ExplainAnswer(ErrorCode.none, 1, 2_000, 1_700_000_002_000, 5, group, former)
 
 
@@ -168,7 +168,7 @@ def test_an_answer_is_read_as_it_was_written():
     stage.join_new(instance=None)
     stage.join(first)
     found = explained(stage)
-    whole = answer(found, FormerStint(2, 1, 4, found.rebalances))
+    whole = answer(found, FormerCoordinator(2, 1, 4, found.rebalances))
     assert read_answer(pack_answer(whole)) == whole
     assert read_answer(pack_answer(answer(None))) == answer(None)
     assert read_question(pack_question("a group")) == "a group"
