@@ -22,6 +22,7 @@ from cluster.coordinator.groups.shared.records import (
 )
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
+from cluster.coordinator.groups.state.classic_storage import restore
 from cluster.coordinator.groups.state.parts import ShardParts
 from cluster.coordinator.shards.load_report import LoadReport
 from cluster.model.clocks import Moment
@@ -71,8 +72,8 @@ class Loading:
             if group.is_disposable:
                 del self._groups[group_id]
                 continue
-            group.note_subscriptions()
-            group.begin_in_state(now)
+            group.update_subscribed_topics()
+            group.start_times(now)
             for member in group.members.values():
                 self._rebalancing.restart_session(member, now)
             if len(group.members) > self._max_size:
@@ -142,7 +143,7 @@ class Loading:
         protocol_name = stored.protocol_name or ""
         unique = {each.member_id: each for each in stored.members}
         members = [self._member(group, each, protocol_name) for each in unique.values()]
-        group.restore(stored, iter(members))
+        restore(group, stored, members)
         self._of_interest.add(group_id)
 
     def _member(self, group: ClassicGroup, stored: StoredMember, protocol_name: str) -> Member:

@@ -182,7 +182,7 @@ class GroupShard:
         while self._left_over:
             group = self._left_over.pop()
             yield from group.offsets.forget()
-            group.let_go()
+            group.release()
             yield
 
     # ------------------------------------------------------------------ appends and time

@@ -37,6 +37,7 @@ from cluster.coordinator.groups.shared.topics import Partitions, TopicId, Topics
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState
+from cluster.coordinator.groups.state.classic_storage import restore, stored_group
 from cluster.coordinator.groups.state.consumer_group import (
     ConsumerGroup,
     ConsumerState,
@@ -77,9 +78,9 @@ class Conversions:
         """
         self._check_upgrade(classic)
         found = self._members(classic)
-        stored = classic.to_store(_assignments(classic))
+        stored = stored_group(classic, _assignments(classic))
         group = ConsumerGroup(classic.group_id, alarms, classic.offsets)
-        group.enter(group.current_state, now)
+        group.start_times(now)
         journal = Journal(group)
         journal.also_undo(partial(self._take_back_upgrade, group, classic, stored, now))
         del self._parts.groups[classic.group_id]
@@ -89,7 +90,7 @@ class Conversions:
         epoch = classic.generation_id
         for each in found:
             journal.metadata(each.member_id, each.metadata)
-        topics_hash = metadata_hash(group.subscribed_topics(), self._topics)
+        topics_hash = metadata_hash(group.subscriptions.topics(), self._topics)
         journal.epoch(GroupEpoch(epoch, topics_hash))
         for each in found:
             journal.target(each.member_id, each.assigned)
@@ -105,7 +106,7 @@ class Conversions:
         reason = ""
         if not self._policy.may_upgrade:
             reason = "online upgrade is disabled"
-        elif classic.protocol_type != CONSUMER:
+        elif classic.roster.protocol_type != CONSUMER:
             reason = "the group does not use the consumer embedded protocol"
         elif len(classic.members) > self._parts.options.consumer_max_size:
             reason = "the group size exceeds the consumer group maximum size"
@@ -116,7 +117,7 @@ class Conversions:
         """What there is of each in the newer protocol. Raises Refusal."""
         if not classic.members:
             return []
-        name = classic.protocol_name or classic.select_protocol()
+        name = classic.protocol_name or classic.roster.select_protocol()
         found = [self._member(classic, member, name) for member in classic.members.values()]
         taken: set[tuple[TopicId, int]] = set()
         for each in found:
@@ -171,7 +172,7 @@ class Conversions:
             reply = JoinGroupReply(error, member_id=member.member_id)
             self._rebalancing.answer_join(classic, member, reply)
             self._rebalancing.answer_sync(member, SyncGroupReply(error))
-        classic.let_go()
+        classic.release()
         classic.transition(GroupState.DEAD, now)
         group.history.go_on_from(classic.history)
         for each in group.members.values():
@@ -182,7 +183,7 @@ class Conversions:
     def _take_back_upgrade(
         self, group: ConsumerGroup, classic: ClassicGroup, stored: StoredGroup, now: Moment
     ) -> None:
-        group.let_go()
+        group.release()
         del self._parts.consumer_groups[group.group_id]
         if classic.state is not GroupState.DEAD:
             self._parts.groups[group.group_id] = classic
@@ -190,7 +191,7 @@ class Conversions:
         # those who waited have been answered: they join again
         members = list(classic.members.values())
         again = ClassicGroup(group.group_id)
-        again.restore(stored, iter(members))
+        restore(again, stored, members)
         # what is noted of the end of the other is not of the group that goes on
         again.history, group.history = group.history, History()
         self._enter(again, group, now)
@@ -213,8 +214,8 @@ class Conversions:
         has_moved = bool(causes) or group.state() is not ConsumerState.STABLE
         classic = ClassicGroup(group.group_id)
         for member_id, member in group.members.items():
-            classic.add(_classic_member(member_id, member.metadata), CONSUMER)
-        name = classic.select_protocol()
+            classic.roster.add(_classic_member(member_id, member.metadata), CONSUMER)
+        name = classic.roster.select_protocol()
         classic.protocol_name = name
         classic.generation_id = group.epoch.epoch
         classic.state_timestamp_ms = now.wall_ms
@@ -223,7 +224,7 @@ class Conversions:
                 by_name(_held(group.members[each.member_id].current), self._topics),
                 read_version(each.metadata(name)),
             )
-        stored = classic.to_store(_assignments(classic))
+        stored = stored_group(classic, _assignments(classic))
         if has_moved:
             # a coordinator that loads this knows of no rebalance: the next generation makes the
             # members join again there too
@@ -242,10 +243,10 @@ class Conversions:
         cause: Cause | None,
         now: Moment,
     ) -> None:
-        group.let_go()
+        group.release()
         del self._parts.consumer_groups[group.group_id]
         classic = ClassicGroup(group.group_id)
-        classic.restore(stored, iter(members))
+        restore(classic, stored, members)
         classic.generation_id = group.epoch.epoch
         classic.history = group.history
         self._enter(classic, group, now)
@@ -257,8 +258,8 @@ class Conversions:
         """It takes the group's place."""
         classic.offsets = group.offsets
         self._parts.groups[group.group_id] = classic
-        classic.begin_in_state(now)
-        classic.note_subscriptions()
+        classic.start_times(now)
+        classic.update_subscribed_topics()
         for member in classic.members.values():
             self._rebalancing.new_member(classic, member)
             self._rebalancing.restart_session(member, now)
@@ -356,7 +357,7 @@ def _tombstones(group: ConsumerGroup) -> Iterator[CoordinatorRecord]:
     yield tombstone(ConsumerKey.ASSIGNMENT_EPOCH, group_id)
     for member_id in group.members:
         yield tombstone(ConsumerKey.MEMBER, group_id, member_id)
-    for text in group.expressions:
+    for text in group.subscriptions.expressions:
         yield tombstone(ConsumerKey.EXPRESSION, group_id, text)
     yield tombstone(ConsumerKey.PARTITION_METADATA, group_id)
     yield tombstone(ConsumerKey.EPOCH, group_id)

@@ -23,6 +23,7 @@ from cluster.coordinator.groups.shared.subscription import CONSUMER, subscribed_
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Rejoin, Replace
+from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.coordinator.shards.record_text import is_storable
@@ -57,7 +58,7 @@ class Joining:
             group = self._parts.group_or_new(request.group_id, now)
         if not group.has_room_for(request.member_id, options.max_size):
             self._refuse_for_size(group, request, token, now)
-        elif not group.supports(request.protocol_type, request.protocols):
+        elif not group.roster.supports(request.protocol_type, request.protocols):
             self._refuse(token, ErrorCode.inconsistent_group_protocol, request.member_id)
         elif request.member_id == NO_MEMBER_ID:
             self._join_new(group, request, token, now)
@@ -122,7 +123,7 @@ class Joining:
         self._rebalancing.new_member(group, member)
         if group.state is GroupState.PREPARING_REBALANCE and group.is_initial:
             group.new_member_added = True
-        group.add(member, request.protocol_type)
+        group.roster.add(member, request.protocol_type)
         self._rebalancing.park_join(group, member, token, now)
         self._rebalancing.restart_session(member, now)
         cause = Cause(CauseKind.MEMBER_JOINED, member.who, detail=request.reason)
@@ -142,7 +143,7 @@ class Joining:
             self._refuse(token, error, request.member_id)
             return
         member = group.members[request.member_id]
-        is_leader = request.member_id == group.leader_id
+        is_leader = request.member_id == group.roster.leader_id
         is_same = member.matches(request.protocols)
         match group.rules.rejoin:
             case Rejoin.ANSWER_IF_SAME if is_same:
@@ -165,7 +166,7 @@ class Joining:
         self, group: ClassicGroup, member: Member, request: JoinGroup, token: object, now: Moment
     ) -> None:
         kind = _kind_of_change(group, member.protocols, request.protocols)
-        group.update(
+        group.roster.update(
             member,
             request.protocols,
             request.rebalance_timeout_ms,
@@ -192,21 +193,21 @@ class Joining:
         """A static member came back without its member id: it gets a new one."""
         before = _Before(
             member.member_id,
-            group.leader_id or "",
+            group.roster.leader_id or "",
             member.protocols,
             member.rebalance_timeout_ms,
             member.session_timeout_ms,
         )
         self._rebalancing.fence(group, member)
-        group.rename(member, new_id)
-        group.update(
+        group.roster.rename(member, new_id)
+        group.roster.update(
             member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms
         )
         self._rebalancing.park_join(group, member, token, now)
         self._rebalancing.restart_session(member, now)
         cause = Cause(CauseKind.STATIC_MEMBER_REPLACED, member.who, detail=request.reason)
         match group.rules.replace:
-            case Replace.STORE if group.select_protocol() == group.protocol_name:
+            case Replace.STORE if group.roster.select_protocol() == group.protocol_name:
                 self._store_replacement(group, member, request, token, before)
             case Replace.STORE | Replace.REBALANCE:
                 self._rebalancing.prepare(group, cause, now)
@@ -223,7 +224,7 @@ class Joining:
         before: "_Before",
     ) -> None:
         assignments = {each.member_id: each.assignment for each in group.members.values()}
-        value = group_value(group.to_store(assignments))
+        value = group_value(stored_group(group, assignments))
         after = _ReplacementStored(
             self._rebalancing,
             group,
@@ -251,7 +252,7 @@ def _kind_of_change(
     """Why a member may have joined again, by what it brings."""
     if before == after:
         return CauseKind.LEADER_JOINED_AGAIN
-    if group.protocol_type == CONSUMER and _wishes(before) == _wishes(after):
+    if group.roster.protocol_type == CONSUMER and _wishes(before) == _wishes(after):
         return CauseKind.OWNED_PARTITIONS_CHANGED
     return CauseKind.SUBSCRIPTION_CHANGED
 
@@ -319,8 +320,8 @@ class _ReplacementStored:
             member.group_instance_id,
             before.member_id,
         )
-        group.rename(member, before.member_id)
-        group.update(
+        group.roster.rename(member, before.member_id)
+        group.roster.update(
             member, before.protocols, before.rebalance_timeout_ms, before.session_timeout_ms
         )
         self.rebalancing.restart_session(member, now)
@@ -333,7 +334,7 @@ class _ReplacementStored:
             reply = JoinGroupReply(
                 group_error(error),
                 generation_id=group.generation_id,
-                protocol_type=group.protocol_type,
+                protocol_type=group.roster.protocol_type,
                 protocol_name=group.protocol_name,
                 leader=self.before.leader_id,
             )
@@ -342,7 +343,7 @@ class _ReplacementStored:
             return
         if not self._is_current:
             return
-        is_leader = member.member_id == group.leader_id
+        is_leader = member.member_id == group.roster.leader_id
         skips = is_leader and self.may_skip_assignment
         reply = self.rebalancing.current_generation(group, member, with_members=skips)
         # an older client would assign anew if it were told that it leads, and nobody would hear

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Final
 
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
-from cluster.coordinator.groups.requests import JoinGroupReply, SyncGroupReply
+from cluster.coordinator.groups.requests import JoinedMember, JoinGroupReply, SyncGroupReply
 from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, MemberGone
+from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
@@ -93,7 +94,7 @@ class Rebalancing:
         """Take a member out. A client that still waits is told that its member id is not known."""
         self.answer_join(group, member, JoinGroupReply(ErrorCode.unknown_member_id))
         self.answer_sync(member, SyncGroupReply(ErrorCode.unknown_member_id))
-        group.remove(member)
+        group.roster.remove(member)
 
     def fence(self, group: ClassicGroup, member: Member) -> None:
         """Another client came with the same instance id: whoever still waits has to stop."""
@@ -105,7 +106,7 @@ class Rebalancing:
 
     def answer_join(self, group: ClassicGroup, member: Member, reply: JoinGroupReply) -> bool:
         """Answer the member's JoinGroup, if one waits; whether one did."""
-        token = group.take_join_token(member)
+        token = group.roster.take_join_token(member)
         if token is None:
             return False
         self._parts.outbox.answer(token, reply)
@@ -122,7 +123,7 @@ class Rebalancing:
     def park_join(self, group: ClassicGroup, member: Member, token: object, now: Moment) -> None:
         """The member waits for the next generation. A request of it that waited before (its client
         gave up and asks again) is told to ask again."""
-        earlier = group.wait_to_join(member, token, now)
+        earlier = group.roster.wait_to_join(member, token, now)
         if earlier is not None:
             reply = JoinGroupReply(ErrorCode.rebalance_in_progress, member_id=member.member_id)
             self._parts.outbox.answer(earlier, reply)
@@ -139,7 +140,7 @@ class Rebalancing:
         for member in group.members.values():
             reply = SyncGroupReply(
                 error,
-                group.protocol_type if is_good else None,
+                group.roster.protocol_type if is_good else None,
                 group.protocol_name if is_good else None,
                 member.assignment,
             )
@@ -154,10 +155,10 @@ class Rebalancing:
             ErrorCode.none,
             member_id=member.member_id,
             generation_id=group.generation_id,
-            protocol_type=group.protocol_type,
+            protocol_type=group.roster.protocol_type,
             protocol_name=group.protocol_name,
-            leader=group.leader_id or "",
-            members=group.joined_members() if with_members else (),
+            leader=group.roster.leader_id or "",
+            members=_joined_members(group) if with_members else (),
         )
 
     # ------------------------------------------------------------------ the rebalance
@@ -174,7 +175,7 @@ class Rebalancing:
         """Begin a rebalance: all members have to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.refuse_syncs(group, ErrorCode.rebalance_in_progress, now)
-        group.pending_sync.clear()
+        group.roster.pending_sync.clear()
         if group.sync_alarm is not None:
             group.sync_alarm.cancel()
         is_initial = group.state is GroupState.EMPTY
@@ -191,13 +192,13 @@ class Rebalancing:
         group.new_member_added = False
         if is_initial:
             delay_ms = self._parts.options.initial_rebalance_delay_ms
-            group.remaining_delay_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+            group.remaining_delay_ms = max(group.roster.rebalance_timeout_ms() - delay_ms, 0)
             rebalance.initial_delay_ms = delay_ms
             self._set_join_alarm(group, delay_ms, now)
         elif group.have_all_joined:
             self._complete_join(group, now)
         else:
-            self._set_join_alarm(group, group.rebalance_timeout_ms, now)
+            self._set_join_alarm(group, group.roster.rebalance_timeout_ms(), now)
 
     def complete_join_if_all_are_in(self, group: ClassicGroup, now: Moment) -> None:
         """Go on as soon as all have joined; but give the first members of a group their time."""
@@ -228,16 +229,16 @@ class Rebalancing:
 
     def _complete_join(self, group: ClassicGroup, now: Moment) -> None:
         """The next generation begins with those who have joined, and with static members."""
-        timeout_ms = group.rebalance_timeout_ms
+        timeout_ms = group.roster.rebalance_timeout_ms()
         group.history.joined(group.waited(), timeout_ms, now)
         self._drop_who_did_not_join(group, timeout_ms, now)
-        if not group.elect_leader() and group.members:
+        if not group.roster.elect_leader() and group.members:
             # only static members are left, and none of them has joined: their sessions decide
             log.error(
                 "Group %s could not complete rebalance because no members rejoined.",
                 group.group_id,
             )
-            delay_ms = max(group.rebalance_timeout_ms, NOBODY_JOINED_RETRY_MS)
+            delay_ms = max(group.roster.rebalance_timeout_ms(), NOBODY_JOINED_RETRY_MS)
             self._set_join_alarm(group, delay_ms, now)
             return
         if group.join_alarm is not None:
@@ -249,7 +250,7 @@ class Rebalancing:
             self._store_empty(group, now)
 
     def _drop_who_did_not_join(self, group: ClassicGroup, timeout_ms: int, now: Moment) -> None:
-        gone = [each for each in group.not_joined() if not each.is_static]
+        gone = [each for each in group.roster.not_joined() if not each.is_static]
         for member in gone:
             self.drop(group, member)
             cause = Cause(CauseKind.JOIN_TIMEOUT, member.who, timeout_ms)
@@ -269,22 +270,22 @@ class Rebalancing:
             len(group.members),
         )
         for member in group.members.values():
-            is_leader = member.member_id == group.leader_id
+            is_leader = member.member_id == group.roster.leader_id
             reply = self.current_generation(group, member, with_members=is_leader)
             self.answer_join(group, member, reply)
             member.is_new = False
             self.restart_session(member, now)
-            group.pending_sync.add(member.member_id)
+            group.roster.pending_sync.add(member.member_id)
             if is_leader:
                 group.history.assigning(member.who)
         if group.sync_alarm is None:
             group.sync_alarm = self._parts.alarms.alarm(partial(self._on_sync_over, group))
-        group.sync_alarm.set_after(now, group.rebalance_timeout_ms)
+        group.sync_alarm.set_after(now, group.roster.rebalance_timeout_ms())
 
     def _store_empty(self, group: ClassicGroup, now: Moment) -> None:
         log.info("Group %s with generation %d is now empty.", group.group_id, group.generation_id)
         group.history.over(now, group.generation_id, 0, None, None)
-        record = CoordinatorRecord(group_key(group.group_id), group_value(group.to_store({})))
+        record = CoordinatorRecord(group_key(group.group_id), group_value(stored_group(group, {})))
         self._parts.outbox.append([record], _EmptyGroupStored(group.group_id))
 
     # ------------------------------------------------------------------ the end
@@ -329,13 +330,13 @@ class Rebalancing:
 
     def _on_sync_over(self, group: ClassicGroup, now: Moment) -> None:
         """Members that have not asked for their assignment within the rebalance timeout go."""
-        if not group.pending_sync or group.state not in (
+        if not group.roster.pending_sync or group.state not in (
             GroupState.COMPLETING_REBALANCE,
             GroupState.STABLE,
         ):
             return
-        timeout_ms = group.rebalance_timeout_ms
-        gone = [group.members[member_id] for member_id in sorted(group.pending_sync)]
+        timeout_ms = group.roster.rebalance_timeout_ms()
+        gone = [group.members[member_id] for member_id in sorted(group.roster.pending_sync)]
         causes = [Cause(CauseKind.SYNC_TIMEOUT, each.who, timeout_ms) for each in gone]
         log.info(
             "Group %s removed members who haven't sent their sync requests: %s",
@@ -347,6 +348,14 @@ class Rebalancing:
         self.prepare(group, causes[0], now)
         for cause in causes[1:]:
             group.history.note(cause, now)
+
+
+def _joined_members(group: ClassicGroup) -> tuple[JoinedMember, ...]:
+    name = str(group.protocol_name)
+    return tuple(
+        JoinedMember(each.member_id, each.group_instance_id, each.metadata(name))
+        for each in group.members.values()
+    )
 
 
 def _session_ms(member: Member) -> int:

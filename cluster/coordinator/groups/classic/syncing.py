@@ -16,6 +16,7 @@ from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Sync
+from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
@@ -57,9 +58,9 @@ class Syncing:
     def _answer_again(
         self, group: ClassicGroup, member: Member, token: object, now: Moment
     ) -> None:
-        group.pending_sync.discard(member.member_id)
+        group.roster.pending_sync.discard(member.member_id)
         reply = SyncGroupReply(
-            ErrorCode.none, group.protocol_type, group.protocol_name, member.assignment
+            ErrorCode.none, group.roster.protocol_type, group.protocol_name, member.assignment
         )
         self._parts.outbox.answer(token, reply)
         self._rebalancing.restart_session(member, now)
@@ -69,8 +70,8 @@ class Syncing:
         # its client asked before, gave up and asks again: the earlier request is over
         self._rebalancing.answer_sync(member, SyncGroupReply(ErrorCode.rebalance_in_progress))
         member.sync_token = token
-        group.pending_sync.discard(member.member_id)
-        if member.member_id != group.leader_id:
+        group.roster.pending_sync.discard(member.member_id)
+        if member.member_id != group.roster.leader_id:
             return
         log.info(
             "Assignment received from leader %s for group %s for generation %d. The group has %d"
@@ -81,7 +82,7 @@ class Syncing:
             len(group.members),
             len(group.static_members),
         )
-        value = group_value(group.to_store(request.assignments))
+        value = group_value(stored_group(group, request.assignments))
         after = _AssignmentStored(
             self._rebalancing,
             self._parts.counts,
@@ -99,7 +100,7 @@ def _check(group: ClassicGroup, request: SyncGroup) -> ErrorCode:
     )
     if error is not ErrorCode.none:
         return error
-    other_type = request.protocol_type not in (None, group.protocol_type)
+    other_type = request.protocol_type not in (None, group.roster.protocol_type)
     other_name = request.protocol_name not in (None, group.protocol_name)
     return ErrorCode.inconsistent_group_protocol if other_type or other_name else ErrorCode.none
 

@@ -117,9 +117,9 @@ class ConsumerGroups(MemberAlarms):
                 group.refreshed_ms = None
             return
         for group in self._parts.consumer_groups.values():
-            if not group.is_metadata_due and group.subscribes_to_any(topics):
+            if not group.is_metadata_due and group.subscriptions.include_any(topics):
                 group.is_metadata_due = True
-            if group.stray_topics is not None and group.subscribed_expressions():
+            if group.stray_topics is not None and group.subscriptions.expression_counts:
                 group.stray_topics.update(topics)
 
     def abandon_all(self, now: Moment) -> None:
@@ -248,7 +248,7 @@ class ConsumerGroups(MemberAlarms):
         parts = self._parts
         group = parts.new_consumer_group(group_id, self)
         journal = Journal(group)
-        group.enter(group.current_state, now)
+        group.start_times(now)
         if classic is None:
             journal.also_undo(partial(parts.forget_consumer_group, group, now))
         else:

@@ -315,7 +315,10 @@ class HeartbeatBatch:
         has_changed = before.subscribed_topic_names != after.subscribed_topic_names
         if before.regex != after.regex:
             # Kafka lets a member keep the topics of one that it has given up
-            has_changed |= group.stands_for_topics(before.regex) or after.regex in group.expressions
+            has_changed |= (
+                group.subscriptions.has_topics(before.regex)
+                or after.regex in group.subscriptions.expressions
+            )
         if known is None or after != before:
             self.journal.metadata(member_id, after)
             if before.regex != after.regex:
@@ -371,7 +374,7 @@ class HeartbeatBatch:
 
     def _check_expression(self, before: MemberMetadata, after: MemberMetadata) -> None:
         text = after.regex
-        if text is None or text == before.regex or self.group.subscribed_expressions()[text]:
+        if text is None or text == before.regex or self.group.subscriptions.expression_counts[text]:
             return
         try:
             compile_expression(text)
@@ -384,7 +387,11 @@ class HeartbeatBatch:
     def _forget_expression(self, text: str | None) -> None:
         """A member has it no more: if it was the last one, so has the group."""
         group = self.group
-        if text is None or text not in group.expressions or group.subscribed_expressions()[text]:
+        if (
+            text is None
+            or text not in group.subscriptions.expressions
+            or group.subscriptions.expression_counts[text]
+        ):
             return
         self.journal.expression(text, None)
 
@@ -392,19 +399,19 @@ class HeartbeatBatch:
         """Find the topics of expressions that are new; of all, when topics may have changed. Only
         those of which the clients of this batch may know, as in Kafka those of whoever asks."""
         group, now = self.group, self.now
-        texts = group.subscribed_expressions().keys()
+        texts = group.subscriptions.expression_counts.keys()
         if (
             not self._accepted
         ):  # nobody says what may be known: one of those members will event soon
             return
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
-        if not is_refreshing and texts <= group.expressions.keys():
+        if not is_refreshing and texts <= group.subscriptions.expressions.keys():
             return
         asking = [each.event.request.may_know for each in self._accepted]
         topics = KnownTopics(self.context.topics, [each for each in asking if each is not None])
         for text in sorted(texts):
-            old = group.expressions.get(text)
+            old = group.subscriptions.expressions.get(text)
             if old is None or (is_refreshing and strays is None):
                 found = resolve(text, topics)
             elif is_refreshing and strays is not None:
@@ -437,10 +444,10 @@ class HeartbeatBatch:
         """A new epoch, if anything calls for it, and the target assignment of the newest one if
         somebody can use it."""
         group, journal = self.group, self.journal
-        if with_target and group.subscribed_expressions():
+        if with_target and group.subscriptions.expression_counts:
             self._resolve_expressions()
         if self._causes or group.is_metadata_due:
-            found = metadata_hash(group.subscribed_topics(), self.context.topics)
+            found = metadata_hash(group.subscriptions.topics(), self.context.topics)
             if found != group.epoch.metadata_hash and not self._causes:
                 self._causes.append(Cause(CauseKind.TOPICS_CHANGED))
             if group.is_metadata_due:

@@ -93,9 +93,11 @@ class Journal:
         group = self.group
         value = None if resolved is None else expression_value(resolved)
         key = consumer_key(ConsumerKey.EXPRESSION, group.group_id, text)
-        undo = partial(group.set_expression, text, group.expressions.get(text))
+        undo = partial(
+            group.subscriptions.set_expression, text, group.subscriptions.expressions.get(text)
+        )
         self.add(CoordinatorRecord(key, value), undo)
-        group.set_expression(text, resolved)
+        group.subscriptions.set_expression(text, resolved)
 
     # ------------------------------------------------------------------ members
 
@@ -159,7 +161,7 @@ class Journal:
         group.assignment_epoch = NO_EPOCH
         for member_id in members:
             self.metadata(member_id, None)
-        for text in sorted(group.expressions):
+        for text in sorted(group.subscriptions.expressions):
             self.expression(text, None)
         record = tombstone(ConsumerKey.PARTITION_METADATA, group.group_id)
         was_there = group.has_partition_metadata

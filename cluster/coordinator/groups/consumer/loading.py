@@ -51,10 +51,10 @@ class ConsumerLoading:
             classic = parts.groups.pop(group_id, None)
             if classic is not None:
                 group.offsets = classic.offsets
-            group.note_owners()
+            group.compute_owners()
             session_timeout_ms = self._consumers.session_timeout_ms(group_id)
             rearm(group, session_timeout_ms, now)
-            group.begin(now)
+            group.start_times(now)
 
 
 def _put(group: ConsumerGroup, key: ConsumerGroupKey, value: bytes | None) -> None:
@@ -74,4 +74,6 @@ def _put(group: ConsumerGroup, key: ConsumerGroupKey, value: bytes | None) -> No
         case ConsumerKey.CURRENT:
             group.set_current(key.name, None if is_gone else read_current_value(content))
         case ConsumerKey.EXPRESSION:
-            group.set_expression(key.name, None if is_gone else read_expression_value(content))
+            group.subscriptions.set_expression(
+                key.name, None if is_gone else read_expression_value(content)
+            )

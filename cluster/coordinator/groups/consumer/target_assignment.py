@@ -74,7 +74,7 @@ def assign_targets(journal: Journal, assignor: str, topics: Topics) -> None:
     group = journal.group
     counts: dict[TopicId, int] = {}
     ids: dict[str, TopicId] = {}
-    for name in group.subscribed_topics():
+    for name in group.subscriptions.topics():
         shape = topics.shape(name)
         if shape is not None:
             ids[name] = shape.topic_id
@@ -93,7 +93,7 @@ def _subscriptions(group: ConsumerGroup, ids: dict[str, TopicId]) -> dict[str, M
     members = {}
     for member_id, member in group.members.items():
         metadata = member.metadata
-        names = group.topics_of(metadata)
+        names = group.subscriptions.topics_of(metadata)
         topic_ids = topic_sets.get(names)
         if topic_ids is None:
             topic_ids = frozenset(ids[name] for name in names if name in ids)

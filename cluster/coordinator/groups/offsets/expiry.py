@@ -32,12 +32,12 @@ def expired(group: AnyGroup, retention_ms: int, wall_ms: WallMs) -> list[Partiti
     """
     since_empty = NO_TIMESTAMP
     is_subscribing = isinstance(group, ConsumerGroup)
-    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
+    if isinstance(group, ClassicGroup) and group.roster.protocol_type is not None:
         if group.state is GroupState.EMPTY:
             since_empty = group.state_timestamp_ms
         elif (
             group.state is GroupState.STABLE
-            and group.protocol_type == CONSUMER
+            and group.roster.protocol_type == CONSUMER
             and group.subscribed_topics is not None
         ):
             is_subscribing = True

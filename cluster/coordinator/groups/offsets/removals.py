@@ -208,7 +208,7 @@ def _is_empty(group: AnyGroup) -> bool:
 def _may_delete_offsets(group: AnyGroup) -> bool:
     if isinstance(group, ConsumerGroup):
         return True
-    return group.state is GroupState.EMPTY or group.protocol_type == CONSUMER
+    return group.state is GroupState.EMPTY or group.roster.protocol_type == CONSUMER
 
 
 def _tombstones(group: AnyGroup, keys: Iterable[Partition]) -> list[CoordinatorRecord]:

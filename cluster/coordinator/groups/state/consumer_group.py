@@ -6,18 +6,11 @@ follows from the stored values (partition owners, subscribed topics) is kept bes
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, Protocol
 
-from cluster.coordinator.groups.history.rebalances import (
-    CauseKind,
-    History,
-    Rebalance,
-    Waited,
-    WhoseMember,
-    slowest,
-)
+from cluster.coordinator.groups.history.rebalances import CauseKind, History, Waited, WhoseMember
 from cluster.coordinator.groups.shared.topics import Partitions, TopicId
 from cluster.coordinator.groups.state.consumer_values import (
     NEW_MEMBER,
@@ -25,31 +18,32 @@ from cluster.coordinator.groups.state.consumer_values import (
     CurrentAssignment,
     GroupEpoch,
     MemberMetadata,
-    ResolvedExpression,
 )
 from cluster.coordinator.groups.state.group_offsets import GroupOffsets
+from cluster.coordinator.groups.state.state_times import StateTimes
+from cluster.coordinator.groups.state.subscriptions import Subscriptions, add_count
 from cluster.coordinator.shards.alarms import Alarm
 from cluster.model.clocks import Moment, MonotonicMs
 from cluster.model.printable import NAME_MAX_CHARACTERS
 
 UNWRITTEN: Final = GroupEpoch(0, 0)
-"""Of a group of which nothing is stored yet."""
+"""The epoch of a group that has no records yet."""
 
 
 class ConsumerState(Enum):
-    """By the names that ConsumerGroupDescribe and ListGroups have."""
+    """Names as in ConsumerGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
-    """The target assignment is of an older epoch than the group."""
+    """The epoch of the target assignment is older than the group's."""
     RECONCILING = "Reconciling"
-    """Not every member has its target."""
+    """Some members do not have their target assignment yet."""
     STABLE = "Stable"
     DEAD = "Dead"
 
 
 class ConsumerMember:
-    """One member: two stored values, and its deadlines."""
+    """The two stored values of a member, and its deadlines."""
 
     __slots__ = (
         "awaits",
@@ -66,28 +60,26 @@ class ConsumerMember:
         self.metadata = NO_METADATA
         self.current = NEW_MEMBER
         self.session = session
-        """It has to send a heartbeat until then."""
+        """The next heartbeat is due by then."""
         self.rebalance = rebalance
-        """It has to have given up what it was told to until then; a member that uses the classic
-        protocol has to have sent what `awaits` says."""
+        """Partitions must be revoked by then. A classic member must send what `awaits` names."""
         self.awaits = CauseKind.JOIN_TIMEOUT
         self.reached_ms: int | None = None
-        """When it had done its part in the newest epoch, by the monotonic clock; None if it has
-        not."""
+        """Monotonic time at which the member reached the newest epoch; None if it has not."""
 
     def session_ms(self, usual_ms: int) -> int:
-        """Its session timeout: a member that uses the classic protocol brings its own."""
+        """The session timeout: that of the group, or the member's own if it is a classic one."""
         classic = self.metadata.classic
         return usual_ms if classic is None else classic.session_timeout_ms
 
-    def let_go(self) -> None:
-        """It is gone."""
+    def release(self) -> None:
+        """Drop the alarms, which refer to the member."""
         self.session.drop()
         self.rebalance.drop()
 
     @property
     def who(self) -> WhoseMember:
-        """For a person; what is longer than anybody reads is cut."""
+        """The member's names, cut to a length that a person reads."""
         metadata = self.metadata
         instance_id = metadata.instance_id
         return WhoseMember(
@@ -99,34 +91,29 @@ class ConsumerMember:
 
 
 class MemberAlarms(Protocol):
-    """How a group makes the deadlines of its members."""
+    """Makes the alarms of members. An alarm is not set at first."""
 
     def session(self, group: "ConsumerGroup", member_id: str) -> Alarm:
-        """A session timeout, not set."""
+        """The alarm of the session timeout."""
         ...
 
     def rebalance(self, group: "ConsumerGroup", member_id: str) -> Alarm:
-        """A rebalance timeout, not set."""
+        """The alarm of the rebalance timeout."""
         ...
 
 
 class ConsumerGroup:
-    """Invariants: a partition has at most one member, whether that uses it or is giving it up; an
-    instance id has one member; what is kept beside the stored values follows from them."""
+    """Invariants: at most one member owns a partition, also while it revokes it; an instance id
+    belongs to one member; derived values match the stored ones."""
 
     __slots__ = (
         "_alarms",
         "_assignors",
-        "_expressions_of",
-        "_names",
         "_owners",
         "assignment_epoch",
         "classic_count",
         "classic_protocols",
-        "current_state",
-        "entered_ms",
         "epoch",
-        "expressions",
         "group_id",
         "has_partition_metadata",
         "history",
@@ -134,11 +121,11 @@ class ConsumerGroup:
         "members",
         "offsets",
         "refreshed_ms",
-        "spent_ms",
-        "state_since_ms",
         "static_members",
         "stray_topics",
+        "subscriptions",
         "target",
+        "times",
     )
 
     def __init__(self, group_id: str, alarms: MemberAlarms, offsets: GroupOffsets) -> None:
@@ -149,43 +136,33 @@ class ConsumerGroup:
         self.assignment_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Partitions] = {}
-        """By member id."""
-        self.expressions: dict[str, ResolvedExpression] = {}
-        """Those that have been resolved."""
+        """The target assignment by member id."""
+        self.subscriptions = Subscriptions()
         self.has_partition_metadata = False
-        """A record of Kafka 4.0 is in the log, and is to be removed with the next epoch."""
+        """The log holds a record of Kafka 4.0, to be removed with the next epoch."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.is_metadata_due = True
         """Topics may have changed since the epoch was computed."""
         self.stray_topics: set[str] | None = None
-        """Topics that changed since the expressions were resolved; None: look at all."""
+        """Topics changed since the expressions were resolved; None: any may have."""
         self.refreshed_ms: MonotonicMs | None = None
-        """When expressions were resolved last; None: not here."""
+        """When this broker last resolved the expressions; None: never."""
         self.history = History()
-        self.current_state = ConsumerState.EMPTY
-        self.state_since_ms: MonotonicMs | None = None
-        """Its time in the state is counted up to then."""
-        self.entered_ms: MonotonicMs | None = None
-        """When it came into the state."""
-        self.spent_ms: dict[ConsumerState, int] = {}
+        self.times = StateTimes(ConsumerState.EMPTY)
         self._owners: dict[tuple[TopicId, int], str] = {}
-        """Which member has a partition or is giving it up."""
-        self._names: Counter[str] = Counter()
-        """How many members name a topic."""
-        self._expressions_of: Counter[str] = Counter()
-        """How many members have an expression."""
+        """The member that owns a partition, also while it revokes it."""
         self._assignors: Counter[str] = Counter()
         """How many members prefer an assignor."""
         self.classic_count = 0
         """How many members use the classic protocol."""
         self.classic_protocols: Counter[str] = Counter()
-        """How many of them support a protocol; to be read only."""
+        """How many classic members support a protocol. Read only."""
 
-    # ------------------------------------------------------------------ what is stored
+    # ------------------------------------------------------------------ stored values
 
     def set_metadata(self, member_id: str, metadata: MemberMetadata | None) -> None:
-        """Who a member is; None: nothing is stored."""
+        """Set a member's metadata; None: it is not stored."""
         member = self._member(member_id)
         self._count(member.metadata, -1)
         instance_id = member.metadata.instance_id
@@ -195,10 +172,10 @@ class ConsumerGroup:
         self._count(member.metadata, 1)
         if member.metadata.instance_id is not None:
             self.static_members[member.metadata.instance_id] = member_id
-        self._drop_if_nothing_is_stored(member)
+        self._remove_if_not_stored(member)
 
     def set_current(self, member_id: str, current: CurrentAssignment | None) -> None:
-        """What a member has; None: nothing is stored."""
+        """Set a member's current assignment; None: it is not stored."""
         member = self._member(member_id)
         owners = self._owners
         for key in _keys(member.current):
@@ -206,34 +183,27 @@ class ConsumerGroup:
                 del owners[key]
         member.current = NEW_MEMBER if current is None else current
         for key in _keys(member.current):
-            owners.setdefault(key, member_id)  # only damage in the log gives it to two
-        self._drop_if_nothing_is_stored(member)
+            owners.setdefault(key, member_id)  # only a damaged log assigns it to two members
+        self._remove_if_not_stored(member)
 
-    def _drop_if_nothing_is_stored(self, member: ConsumerMember) -> None:
+    def _remove_if_not_stored(self, member: ConsumerMember) -> None:
         if member.metadata is NO_METADATA and member.current is NEW_MEMBER:
-            member.let_go()
+            member.release()
             del self.members[member.member_id]
 
-    def note_owners(self) -> None:
-        """Find out who has which partition: after loading, which may come in any order."""
+    def compute_owners(self) -> None:
+        """Find the owner of each partition after loading, which takes records in any order."""
         self._owners.clear()
         for member in self.members.values():
             for key in _keys(member.current):
                 self._owners.setdefault(key, member.member_id)
 
     def set_target(self, member_id: str, partitions: Partitions | None) -> None:
-        """What a member is to have; None: nothing is stored."""
+        """Set a member's target assignment; None: it is not stored."""
         if partitions is None:
             self.target.pop(member_id, None)
         else:
             self.target[member_id] = partitions
-
-    def set_expression(self, text: str, resolved: ResolvedExpression | None) -> None:
-        """The topics of an expression; None: nothing is stored."""
-        if resolved is None:
-            self.expressions.pop(text, None)
-        else:
-            self.expressions[text] = resolved
 
     def _member(self, member_id: str) -> ConsumerMember:
         member = self.members.get(member_id)
@@ -245,82 +215,49 @@ class ConsumerGroup:
         return member
 
     def _count(self, metadata: MemberMetadata, change: int) -> None:
-        for name in metadata.subscribed_topic_names:
-            _add(self._names, name, change)
-        if metadata.regex is not None:
-            _add(self._expressions_of, metadata.regex, change)
+        self.subscriptions.count(metadata, change)
         if metadata.server_assignor is not None:
-            _add(self._assignors, metadata.server_assignor, change)
+            add_count(self._assignors, metadata.server_assignor, change)
         if metadata.classic is not None:
             self.classic_count += change
             for name in {each.name for each in metadata.classic.protocols}:
-                _add(self.classic_protocols, name, change)
+                add_count(self.classic_protocols, name, change)
 
-    # ------------------------------------------------------------------ what follows from it
+    # ------------------------------------------------------------------ derived values
 
     def is_free(self, topic_id: TopicId, number: int) -> bool:
-        """Whether no member has this partition or is still giving it up."""
+        """Whether no member owns this partition."""
         return (topic_id, number) not in self._owners
 
-    def subscribed_expressions(self) -> Counter[str]:
-        """How many members have each expression; to be read only."""
-        return self._expressions_of
-
-    def subscribed_topics(self) -> set[str]:
-        """Names of the topics that members subscribe to, by name or by expression; some may not
-        exist."""
-        topics = set(self._names)
-        for resolved in self.expressions.values():
-            topics |= resolved.topics
-        return topics
-
-    def topics_of(self, metadata: MemberMetadata) -> frozenset[str]:
-        """The same of one member."""
-        names = metadata.subscribed_topic_names
-        resolved = None if metadata.regex is None else self.expressions.get(metadata.regex)
-        return names if resolved is None else names | resolved.topics
-
-    def stands_for_topics(self, regex: str | None) -> bool:
-        """Whether there are topics of an expression that has been resolved."""
-        return regex in self.expressions and bool(self.expressions[regex].topics)
-
     def subscribes_to(self, topic: str) -> bool:
-        """Whether a member may be reading the topic."""
-        return topic in self._names or any(
-            topic in resolved.topics for resolved in self.expressions.values()
-        )
-
-    def subscribes_to_any(self, topics: Collection[str]) -> bool:
-        """The same of several."""
-        return not self._names.keys().isdisjoint(topics) or any(
-            not resolved.topics.isdisjoint(topics) for resolved in self.expressions.values()
-        )
+        """Whether a member may consume the topic."""
+        return self.subscriptions.include(topic)
 
     def assignor(self, default: str) -> str:
-        """That most members prefer; of equals the default, or the first by name."""
+        """The assignor that most members prefer; of a tie the default, or the first by name."""
         counts = self._assignors
         return min(counts, key=lambda name: (-counts[name], name != default, name), default=default)
 
     def rebalance_timeout_ms(self) -> int:
-        """The largest of the members'."""
+        """The largest rebalance timeout of a member."""
         return max(
             (each.metadata.rebalance_timeout_ms for each in self.members.values()), default=0
         )
 
-    # ------------------------------------------------------------------ states
-
     @property
     def has_only_classic_members(self) -> bool:
-        """Whether it has members, and all of them use the classic protocol."""
+        """Whether there are members and all of them use the classic protocol."""
         return 0 < self.classic_count == len(self.members)
 
     @property
     def is_written(self) -> bool:
-        """Whether it has records of its own."""
+        """Whether the group has records of its own."""
         return self.epoch.epoch > 0
 
+    # ------------------------------------------------------------------ states
+
     def state(self) -> ConsumerState:
-        """As its members are now. Kafka: `maybeUpdateGroupState`."""
+        """The state that follows from the members. Kafka: `maybeUpdateGroupState`."""
         if not self.members:
             return ConsumerState.EMPTY
         if self.epoch.epoch > self.assignment_epoch:
@@ -330,27 +267,16 @@ class ConsumerGroup:
             return ConsumerState.STABLE
         return ConsumerState.RECONCILING
 
-    def enter(self, state: ConsumerState, now: Moment) -> None:
-        """It is in this state from now on; the time in the one before is counted."""
-        before, since_ms = self.current_state, self.state_since_ms
-        if since_ms is not None:
-            self.spent_ms[before] = self.spent_ms.get(before, 0) + now.monotonic_ms - since_ms
-        if state is not before or self.entered_ms is None:
-            self.entered_ms = now.monotonic_ms
-        self.current_state = state
-        self.state_since_ms = now.monotonic_ms
-
-    def begin(self, now: Moment) -> None:
-        """It was loaded: the time in its state counts from now."""
-        self.current_state = self.state()
-        self.state_since_ms = self.entered_ms = now.monotonic_ms
+    def start_times(self, now: Moment) -> None:
+        """Measure the time in states from now: the group was created or loaded."""
+        self.times.start(self.state(), now)
 
     def note_state(self, now: Moment, default_assignor: str) -> None:
-        """Something has changed: count the time in states, and end a rebalance that is over."""
+        """Update the time in states after a change, and end a rebalance that is complete."""
         state = self.state()
-        self.enter(state, now)
+        self.times.enter(state, now)
         for member in self.members.values():
-            if not self.has_done_its_part(member):
+            if not self.has_reached_epoch(member):
                 member.reached_ms = None
             elif member.reached_ms is None:
                 member.reached_ms = now.monotonic_ms
@@ -359,36 +285,19 @@ class ConsumerGroup:
             timeout_ms = self.rebalance_timeout_ms()
             self.history.reconciled(self.waited(), now, self.epoch.epoch, assignor, timeout_ms)
 
-    def has_done_its_part(self, member: ConsumerMember) -> bool:
-        """Whether nobody waits for the member any more; it may have to wait for others."""
+    def has_reached_epoch(self, member: ConsumerMember) -> bool:
+        """Whether the member is in the newest epoch; it may still wait for others to revoke."""
         return member.current.member_epoch == self.epoch.epoch
 
     def waited(self) -> Iterator[Waited]:
-        """Every member, and when it had done its part if it has."""
+        """When each member reached the newest epoch, if it has."""
         for member in self.members.values():
             yield Waited(member.who, member.reached_ms)
 
-    def rebalances(self, now: Moment) -> tuple[Rebalance, ...]:
-        """The last ones; in one that runs, `slowest` is as of now. They are not to be changed."""
-        rebalance = self.history.current
-        if rebalance is not None:
-            rebalance.rebalance_timeout_ms = self.rebalance_timeout_ms()
-            rebalance.slowest = slowest(rebalance, self.waited(), now)
-        return self.history.all()
-
-    def state_times_ms(self, now: Moment) -> dict[str, int]:
-        """How long it has been in each state."""
-        times = {state.value: spent for state, spent in self.spent_ms.items()}
-        if self.state_since_ms is not None:
-            name = self.current_state.value
-            times[name] = times.get(name, 0) + now.monotonic_ms - self.state_since_ms
-        return times
-
-    def let_go(self) -> None:
-        """It is no more: none of its deadlines comes, and it is kept in memory by nothing but those
-        who know it."""
+    def release(self) -> None:
+        """Drop all alarms, which refer to the group: no reference cycle keeps it in memory."""
         for member in self.members.values():
-            member.let_go()
+            member.release()
 
 
 def _keys(current: CurrentAssignment) -> Iterator[tuple[TopicId, int]]:
@@ -396,9 +305,3 @@ def _keys(current: CurrentAssignment) -> Iterator[tuple[TopicId, int]]:
         for topic_id, numbers in partitions.items():
             for number in numbers:
                 yield topic_id, number
-
-
-def _add(counter: Counter[str], name: str, change: int) -> None:
-    counter[name] += change
-    if not counter[name]:
-        del counter[name]

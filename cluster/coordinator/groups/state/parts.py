@@ -45,7 +45,7 @@ class ShardParts:
     def forget_consumer_group(self, group: ConsumerGroup, now: Moment) -> None:
         """It is no more; offsets that were committed meanwhile stay, as of a group that only
         commits."""
-        group.let_go()
+        group.release()
         if self.consumer_groups.get(group.group_id) is group:
             del self.consumer_groups[group.group_id]
         if not group.offsets.is_unused:
@@ -56,7 +56,7 @@ class ShardParts:
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id)
-            group.begin_in_state(now)
+            group.start_times(now)
         return group
 
     def remove_if_disposable(self, group: AnyGroup, now: Moment) -> None:
@@ -66,7 +66,7 @@ class ShardParts:
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
         """The group is dead."""
-        group.let_go()
+        group.release()
         group.transition(GroupState.DEAD, now)
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]

@@ -9,6 +9,7 @@ from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.coordinator.groups.shared.topics import Topics
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.groups.views.classic_description import described_classic
 from cluster.coordinator.groups.views.classic_explanation import explain
 from cluster.coordinator.groups.views.consumer_description import described
 from cluster.coordinator.groups.views.consumer_explanation import explain_consumers
@@ -22,6 +23,7 @@ from cluster.coordinator.groups.views.queries import (
     ListRebalances,
     MeasureProgress,
 )
+from cluster.coordinator.groups.views.rebalances import rebalances_of
 from cluster.coordinator.shards.requests import AnswerQuery
 from cluster.model.clocks import Moment
 
@@ -50,7 +52,7 @@ class GroupAnswers:
 
     def _describe(self, query: DescribeGroup, _now: Moment) -> GroupDescription | None:
         group = self._parts.groups.get(query.group_id)
-        return None if group is None else group.description()
+        return None if group is None else described_classic(group)
 
     def _describe_consumer_group(
         self, query: DescribeConsumerGroup, _now: Moment
@@ -64,7 +66,9 @@ class GroupAnswers:
         wanted_states = {each.lower() for each in query.states}
         wanted_types = {each.lower() for each in query.types}
         listed = [
-            ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+            ListedGroup(
+                group.group_id, group.roster.protocol_type or "", group.state.value, CLASSIC
+            )
             for group in self._parts.groups.values()
         ]
         listed += [
@@ -95,7 +99,7 @@ class GroupAnswers:
         found = {}
         for group_id in self._parts.group_ids():
             group = self._parts.find(group_id)
-            if group is not None and (rebalances := group.rebalances(now)):
+            if group is not None and (rebalances := rebalances_of(group, now)):
                 found[group_id] = rebalances
         return found
 

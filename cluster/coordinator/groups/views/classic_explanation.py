@@ -12,6 +12,7 @@ from cluster.coordinator.groups.shared.subscription import CONSUMER, assigned_pa
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState
+from cluster.coordinator.groups.views.rebalances import rebalances_of
 from cluster.model.clocks import Moment
 from cluster.model.printable import NAME_MAX_CHARACTERS
 
@@ -21,27 +22,26 @@ def explain(group: ClassicGroup, group_type: str, now: Moment) -> GroupExplanati
 
     Texts are cut to what a person reads. Takes some microseconds for each member and rebalance.
     """
-    leader = None if group.leader_id is None else group.members[group.leader_id]
+    leader = None if group.roster.leader_id is None else group.members[group.roster.leader_id]
     members = tuple(_explained(group, now))
-    since_ms = group.state_since_ms
     return GroupExplanation(
         group_type,
         group.state.value,
-        (group.protocol_type or "")[:NAME_MAX_CHARACTERS],
+        (group.roster.protocol_type or "")[:NAME_MAX_CHARACTERS],
         (group.protocol_name or "")[:NAME_MAX_CHARACTERS],
         group.generation_id,
         None if leader is None else leader.who,
         members,
         len(group.members) - len(members),
-        group.state_times_ms(now),
-        0 if since_ms is None else now.monotonic_ms - since_ms,
+        group.times.by_state_ms(now),
+        group.times.in_state_ms(now),
         _waits_at_most_ms(group, now),
-        group.rebalances(now),
+        rebalances_of(group, now),
     )
 
 
 def _explained(group: ClassicGroup, now: Moment) -> Iterator[ExplainedMember]:
-    is_consumer = group.protocol_type == CONSUMER
+    is_consumer = group.roster.protocol_type == CONSUMER
     for member in islice(group.members.values(), MEMBERS_MAX):
         yield ExplainedMember(
             member.who,
@@ -50,7 +50,7 @@ def _explained(group: ClassicGroup, now: Moment) -> Iterator[ExplainedMember]:
             _quiet_ms(member, now),
             member.join_token is not None,
             group.state is not GroupState.PREPARING_REBALANCE
-            and member.member_id not in group.pending_sync,
+            and member.member_id not in group.roster.pending_sync,
             assigned_partitions(member.assignment) if is_consumer else None,
         )
 

@@ -12,6 +12,7 @@ from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.coordinator.groups.shared.topics import Partitions, Topics
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, ConsumerMember
+from cluster.coordinator.groups.views.rebalances import rebalances_of
 from cluster.model.clocks import Moment, MonotonicMs
 
 
@@ -28,7 +29,6 @@ def explain_consumers(
     which use the newer protocol. Takes some microseconds for each member and rebalance.
     """
     members = tuple(_explained(group, session_timeout_ms, topics, now))
-    since_ms = group.entered_ms
     return GroupExplanation(
         CONSUMER,
         group.state().value,
@@ -38,10 +38,10 @@ def explain_consumers(
         None,
         members,
         len(group.members) - len(members),
-        group.state_times_ms(now),
-        0 if since_ms is None else now.monotonic_ms - since_ms,
+        group.times.by_state_ms(now),
+        group.times.in_state_ms(now),
         _waits_at_most_ms(group, now),
-        group.rebalances(now),
+        rebalances_of(group, now),
         group.assignment_epoch,
     )
 
@@ -56,7 +56,7 @@ def _explained(
             timeout_ms,
             max(0, member.metadata.rebalance_timeout_ms),
             _quiet_ms(member, timeout_ms, now),
-            group.has_done_its_part(member),
+            group.has_reached_epoch(member),
             member.current.is_reconciled_to(group.epoch.epoch),
             _named(member.current.assigned, topics),
             member.current.member_epoch,

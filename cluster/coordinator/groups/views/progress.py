@@ -33,12 +33,12 @@ def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgre
     if isinstance(group, ConsumerGroup):
         what = (CONSUMER, CONSUMER, group.state().value, group.epoch.epoch)
     else:
-        what = (CLASSIC, group.protocol_type or "", group.state.value, group.generation_id)
+        what = (CLASSIC, group.roster.protocol_type or "", group.state.value, group.generation_id)
     return GroupProgress(
         group.group_id,
         *what,
         len(group.members),
-        group.state_times_ms(now),
+        group.times.by_state_ms(now),
         {
             topic: {number: committed.offset for number, committed in partitions.items()}
             for topic, partitions in group.offsets.topics.items()
