@@ -40,7 +40,7 @@ def parse_properties(text: str) -> PropertiesFile:
             line += len(_LINE_END.findall(element.source))
     except InvalidUEscapeError as problem:
         raise UserError(
-            f"line {line}: {problem.escape} is no character: write \\u and four hex digits"
+            f"line {line}: {problem.escape} is not a character: write \\u and four hex digits"
         ) from None
     return PropertiesFile(texts, lines)
 
@@ -49,7 +49,7 @@ def _check_text(text: str, line: int) -> None:
     half = _HALF_A_PAIR.search(text)
     if half is not None:
         raise UserError(
-            f"line {line}: \\u{ord(half[0]):04x} is no character: it is half a surrogate pair"
+            f"line {line}: \\u{ord(half[0]):04x} is not a character: it is half a surrogate pair"
         )
 
 

@@ -192,7 +192,7 @@ def test_what_retention_removed_while_nobody_followed_is_counted(cluster, tmp_pa
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("of another topic", "it is about topic another"),
+        ("of another topic", "it belongs to topic another"),
         ("of another version", "it is of version 7, not 1"),
         ("of another query", "it holds metadata, which is not ours"),
         ("damaged", "follow.json is damaged"),

@@ -42,7 +42,8 @@ class Scenario:
         if count < 1:
             there = f"there {'is 1 broker' if now == 1 else f'are {now} brokers'}"
             raise ImpossibleScenario(
-                f"brokers {self.brokers}: {there} in the history, and one has to be left", "brokers"
+                f"brokers {self.brokers}: {there} in the history, and at least one must remain",
+                "brokers",
             )
         return count
 

@@ -71,13 +71,13 @@ def scenario_of(
 ) -> Scenario:
     """Make a scenario of parsed values. Raises ImpossibleScenario."""
     if brokers is None and growth is None and not retentions and not quotas:
-        raise ImpossibleScenario("suppose something: brokers, growth, retention or a quota")
+        raise ImpossibleScenario("name at least one of brokers, growth, retention and a quota")
     if len({each.kind for each in quotas}) < len(quotas):
-        raise ImpossibleScenario("suppose one limit of each key", "quota")
+        raise ImpossibleScenario("give one limit for each key", "quota")
     times = {each.topic: each.time.total_seconds() for each in retentions}
     if len(times) < len(retentions):
         raise ImpossibleScenario(
-            "suppose one time for each topic, and one for all others", "retention"
+            "give one time for each topic, and one for all others", "retention"
         )
     return Scenario(
         brokers,

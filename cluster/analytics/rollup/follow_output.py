@@ -61,10 +61,10 @@ def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool
     found = checkpoint.subject()
     if found is not None:
         if found.topic != subject.topic:
-            raise BadCheckpoint(f"it is about topic {found.topic}")
+            raise BadCheckpoint(f"it belongs to topic {found.topic}")
         clusters = {found.cluster_id, subject.cluster_id} - {None}
         if len(clusters) > 1:
-            raise BadCheckpoint(f"it is about another cluster, {found.cluster_id}")
+            raise BadCheckpoint(f"it belongs to another cluster, {found.cluster_id}")
         last = checkpoint.last_batch()
         is_same = (found.topic_id, found.schema) == (subject.topic_id, subject.schema)
         if last is not None and is_same:

@@ -144,7 +144,7 @@ def read_range(
                 if resumed <= position:
                     raise ReadFailed(
                         f"partition {wanted.partition} has no offset {position}: was the topic"
-                        " deleted and made again?"
+                        " deleted and recreated?"
                     ) from None
                 yield resumed - position
                 position = resumed
@@ -166,7 +166,7 @@ def _blocks(consumer: Consumer, wanted: OffsetRange, position: int) -> Iterator[
             deadline = time.monotonic() + STALL_S
         elif time.monotonic() > deadline:
             raise ReadFailed(
-                f"partition {wanted.partition} gave nothing for {STALL_S:g} s"
+                f"partition {wanted.partition} returned no records for {STALL_S:g} s"
                 f" at offset {filling.position} of {wanted.end}"
             )
         if filling.is_full() or filling.position >= wanted.end:

@@ -128,7 +128,7 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_json(begin)
         self._missing_since = None
         if fallen(begin, self._ends) is not None:
-            raise TopicGone(f"topic {self._job.topic} was deleted and made again: start again")
+            raise TopicGone(f"topic {self._job.topic} was deleted and recreated: start again")
         most = None if isinstance(limit, ReadAllAvailable) else self._job.most
         return to_json(next_offsets(begin, self._ends, most))
 
@@ -161,7 +161,7 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if ranges and job.topic_id is not None:
             known = topic_id(job.connection, job.topic)
             if known not in (None, job.topic_id):
-                raise TopicGone(f"topic {job.topic} was deleted and made again: start again")
+                raise TopicGone(f"topic {job.topic} was deleted and recreated: start again")
         return {each.partition: each.end for each in ranges}
 
     def _wait_for_answer(self, problem: KafkaException) -> None:

@@ -112,7 +112,7 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return to_json(begin)
         if fallen(begin, self._ends) is not None:
             raise UserError(
-                f"topic {self._options.topic} was deleted, or deleted and made again:"
+                f"topic {self._options.topic} was deleted, or deleted and recreated:"
                 " start the stream with a new checkpoint"
             )
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None

@@ -4,7 +4,7 @@ let token = tokenOf(document);
 
 export const mayChange = token !== "";
 
-/** An address here. A browser fetches none that has a user and a password, as the page's own may have. */
+/** The URL of a path here, without user and password: browsers do not fetch URLs that have them. */
 function addressOf(path) {
   const address = new URL(path, location.href);
   address.username = address.password = "";
@@ -20,7 +20,7 @@ async function renewToken() {
   token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
 }
 
-/** The answer to a request; throws an Error with the line that says what is wrong, and its `field` if one is. */
+/** The response to a request; throws an Error with a line for the user, and the invalid `field` if there is one. */
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   return answer(await reach(() => fetch(addressOf(query ? `${path}?${query}` : path))));
@@ -52,13 +52,13 @@ async function reach(ask) {
 async function answer(response) {
   const found = await response.json().catch(() => null);
   if (!response.ok) {
-    const wrong = new Error(found?.error ?? `The dashboard answers ${response.status}.`);
+    const wrong = new Error(found?.error ?? `The dashboard answered with status ${response.status}.`);
     throw Object.assign(wrong, { field: found?.field ?? null });
   }
   return found;
 }
 
-/** Why the stream was refused; empty if it would not be now. */
+/** Why the stream was refused; empty if it would be accepted now. */
 async function refusal() {
   const ending = new AbortController();
   const response = await fetch(addressOf("api/live"), { signal: ending.signal });
@@ -67,7 +67,7 @@ async function refusal() {
   return "";
 }
 
-/** Calls back with every reading, and with whether the dashboard can be reached, or why it refuses. */
+/** Calls back with every reading, and with the state of the connection or the reason of a refusal. */
 export function follow(onReading, onReachable) {
   let stream = null;
   const begin = () => {

@@ -1,4 +1,4 @@
-// Puts the page together: views, keys, the stream of readings.
+// Assembles the page: views, keys, the stream of readings.
 
 import { follow } from "./api.js";
 import { capacityView } from "./capacity.js";

@@ -1,4 +1,4 @@
-// The view of capacity: what the rollup's history says of growth, disks, headroom, latency and lag.
+// The view of capacity: growth, disks, headroom, latency and lag from the rollup's history.
 
 import { get } from "./api.js";
 import { lineChart } from "./chart.js";
@@ -8,7 +8,7 @@ import { whatIf } from "./what_if.js";
 
 const PERIOD_MS = 60_000;
 
-/** The view; the history is read anew once a minute while it is open. */
+/** The view; it reads the history once a minute while it is open. */
 export function capacityView() {
   const period = el("p", { class: "soft who" });
   const problem = el("p", { class: "problem", hidden: true });
@@ -64,7 +64,7 @@ export function capacityView() {
   };
 }
 
-/** Bytes in and out over time, with a mark for everything that happened. */
+/** Bytes in and out over time, with a mark for every event. */
 function throughput(place, { series, events }) {
   const marks = events.rows.map((each) => ({ time: each.start_s, text: `${each.event}: ${each.subject}${each.detail ? `: ${each.detail}` : ""}` }));
   return lineChart(place, "Throughput of clients", series.start_s, [
@@ -73,7 +73,7 @@ function throughput(place, { series, events }) {
   ], (value) => `${size(value)}/s`, true, marks);
 }
 
-/** The hours of the week; what a color says stands in each cell, too, for who does not see it. */
+/** The hours of the week; each cell also has its value as text, for readers who cannot see the color. */
 function heatMap({ days, bytes_per_s: rates }) {
   const highest = Math.max(...rates.flat().filter((rate) => rate !== null), 0) || 1;
   const cell = (rate, day, hour) => {

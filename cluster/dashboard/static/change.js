@@ -1,5 +1,5 @@
-// The view of changes: the quotas that are set, others to set, and brokers. Each action has the command
-// line that does the same beside it, before it is done.
+// The view of changes: current quotas, a form for new ones, and brokers. Each action shows the command
+// line that does the same before it is carried out.
 
 import { get, mayChange, post } from "./api.js";
 import { command, el, fill, setText, table } from "./dom.js";
@@ -19,13 +19,13 @@ const LIST_MS = 5000;
 const TYPING_MS = 200;
 const ROWS = 100;
 
-/** The view; it keeps what was entered while readings come. */
+/** The view; it keeps the input while readings arrive. */
 export function changeView() {
   const root = el("section", { "aria-labelledby": "change-title" }, el("h2", { id: "change-title" }, "Change"));
   const result = el("div", { role: "status", class: "result" });
   const list = quotaList(result);
   if (!mayChange) {
-    root.append(el("p", {}, "This dashboard shows and changes nothing: it was started without --dashboard-actions."), list.root);
+    root.append(el("p", {}, "This dashboard is read-only: it was started without --dashboard-actions."), list.root);
     return { root, update: () => {}, close: list.close };
   }
   const brokers = brokerCards(result);
@@ -35,9 +35,9 @@ export function changeView() {
   return { root, update: (_rows, reading) => brokers.update(reading.cluster?.brokers ?? []), close: list.close };
 }
 
-// ---- quotas that are set
+// ---- current quotas
 
-/** Every quota that is set, whoever uses it, each with what removes it. */
+/** Every configured quota, each with a way to remove it. */
 function quotaList(result) {
   let found = { quotas: [], left_out: 0 };
   let drawn = "";
@@ -47,7 +47,7 @@ function quotaList(result) {
   });
   const bar = el("div", { class: "bar", hidden: true }, filter);
   const place = el("div", { id: "quotas" }, el("p", { class: "empty" }, "Reading …"));
-  const root = el("div", {}, el("h3", {}, "Quotas that are set"), bar, place);
+  const root = el("div", {}, el("h3", {}, "Current quotas"), bar, place);
 
   async function load() {
     try {
@@ -69,7 +69,7 @@ function quotaList(result) {
     bar.hidden = found.quotas.length <= 10 && wanted === "";
     const more = Math.max(0, limits.length - ROWS);
     fill(place,
-      table("Quotas that are set", ["Whom", "What", ["Limit", true], mayChange ? "Remove" : "Removed by"], limits.slice(0, ROWS).map(row),
+      table("Current quotas", ["Applies to", "Quota", ["Limit", true], mayChange ? "Remove" : "Removed by"], limits.slice(0, ROWS).map(row),
         wanted === "" ? "No quota is set." : "No name matches the filter.", { isCaptionHidden: true }),
       more > 0 && el("p", {}, `… and ${more.toLocaleString("en")} more limits: the filter finds them.`),
       found.left_out > 0 && el("p", {}, `${found.left_out.toLocaleString("en")} more names are not read here: bin/cluster quotas list`));
@@ -88,7 +88,7 @@ function quotaList(result) {
       el("div", { class: "action" }, remove, command(each.command))];
   }
 
-  /** Brokers take a change over one after the other: the one that answers may be later. */
+  /** Brokers apply a change one after the other: the one that answers may be later. */
   function reload() {
     load();
     setTimeout(() => { if (isOpen) load(); }, 1000);
@@ -106,7 +106,7 @@ function quotaList(result) {
 
 const shortened = (text) => (text.length > 80 ? `${text.slice(0, 70)}…${text.slice(-9)}` : text);
 
-// ---- a quota to set
+// ---- the form for a quota
 
 function quotaForm(result, onDone) {
   const preview = el("div", { class: "preview", id: "quota-command" });
@@ -117,13 +117,13 @@ function quotaForm(result, onDone) {
     const input = el("input", { id: `who-${key}`, autocomplete: "off", maxlength: "10000", spellcheck: "false" });
     const isDefault = el("input", { type: "checkbox", id: `default-${key}`, onchange: () => { input.disabled = isDefault.checked; } });
     return { key, input, isDefault, row: el("div", { class: "field" }, el("label", { for: `who-${key}` }, label), input,
-      el("label", { for: `default-${key}`, class: "check" }, isDefault, ` every other ${label[0].toLowerCase()}${label.slice(1)}`)) };
+      el("label", { for: `default-${key}`, class: "check" }, isDefault, ` all other ${{ User: "users", "Client id": "client ids", Address: "addresses" }[label]} (default)`)) };
   };
   const names = [who("User", "user"), who("Client id", "client-id"), who("Address", "ip")];
   const limits = KEYS.map(([key, text, quota]) => ({
     key, text, input: el("input", { id: `limit-${key}`, autocomplete: "off", placeholder: isBytes(quota) ? "unchanged, or 1MiB" : "unchanged" }) }));
 
-  /** What the form says; throws an Error with what is missing. */
+  /** The input of the form; throws an Error that names what is missing. */
   function entered(isRemoval) {
     const entity = {};
     for (const each of names) {
@@ -135,8 +135,8 @@ function quotaForm(result, onDone) {
       const text = each.input.value.trim();
       if (text !== "") changes[each.key] = isRemoval ? null : amount(text);
     }
-    if (Object.keys(entity).length === 0) throw new Error("Name a user, a client id or an address, or choose every other one.");
-    if (Object.keys(changes).length === 0) throw new Error(isRemoval ? "Write anything beside the limits to remove." : "Write a limit.");
+    if (Object.keys(entity).length === 0) throw new Error("Enter a user, a client id or an address, or choose a default.");
+    if (Object.keys(changes).length === 0) throw new Error(isRemoval ? "Enter any text beside the limits to remove." : "Enter a limit.");
     return { entity, changes };
   }
 

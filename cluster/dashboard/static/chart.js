@@ -1,4 +1,4 @@
-// Charts: small ones drawn by hand, large ones by uPlot. The limit is a dashed line, not only a color.
+// Charts: small ones on a canvas, large ones by uPlot. The limit is a dashed line, not only a color.
 
 /* global uPlot */
 
@@ -6,7 +6,7 @@ const KEPT_MS = 1000;
 let colors = new Map();
 let keptUntil = 0;
 
-/** A color of the page, which may change with the theme; asked for once for all charts of a reading. */
+/** A color of the page, which may change with the theme; read once for all charts of a reading. */
 function style(name) {
   if (performance.now() > keptUntil) {
     colors = new Map();
@@ -18,7 +18,7 @@ function style(name) {
 
 const isFinite = (value) => value !== null && Number.isFinite(value);
 
-/** Pairs of the first index and the one after the last of what is without a gap. */
+/** The first index and the one after the last, of each run without a gap. */
 export function runs(values) {
   const found = [];
   let first = 0;
@@ -73,7 +73,7 @@ export function sparkline(canvas, series) {
 
 const HEIGHT = 230;
 const widthOf = (place) => Math.max(240, place.clientWidth);
-/** A moment on an axis over so many seconds: with seconds on a short one, with the day on a long one. */
+/** A time on an axis of this many seconds: with seconds on a short axis, with the day on a long one. */
 function timeOf(moment, span) {
   const then = new Date(moment * 1000);
   const two = (number) => String(number).padStart(2, "0");

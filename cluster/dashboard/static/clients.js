@@ -70,7 +70,7 @@ export function clientsView(past) {
     draw();
   }
 
-  /** Readings have the rows nearest to their limits: of the others the dashboard is asked for those that match. */
+  /** Readings have the rows nearest to their limits; the dashboard is asked for other rows that match. */
   async function lookFurther() {
     if (filter === "" || leftOut === 0) return;
     if (filter === further.filter && Date.now() - further.askedAt < LOOK_MS) return;
@@ -84,7 +84,7 @@ export function clientsView(past) {
     }
   }
 
-  /** The rows of the reading, and those found further. */
+  /** The rows of the reading, and those found by the filter. */
   function known() {
     if (filter === "" || further.filter !== filter) return rows;
     const keys = new Set(rows.map((row) => row.key));
@@ -146,7 +146,7 @@ export function clientsView(past) {
   };
 }
 
-/** What is to be seen at one glance. */
+/** The summary above the table. */
 function clientTiles() {
   const terms = ["Clients", "Throttled now", "Connections muted", "Nearest to its limit"];
   const values = terms.map(() => el("dd", {}, "-"));

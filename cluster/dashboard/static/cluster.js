@@ -65,20 +65,20 @@ export function clusterView() {
       ];
     });
     fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
-      ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No broker is known."));
+      ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No brokers."));
     if (found.apis) {
       fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true],
         ["p50", true], ["p95", true], ["p99", true], ["Local p50", true], ["Local p99", true]],
         found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms),
           ms(each.local_p50_ms), ms(each.local_p99_ms)]),
-        "No request was answered in the last seconds."),
-        found.apis.length > 0 && el("p", { class: "soft" }, "Time from a request's arrival to its answer (TotalTimeMs), with the waiting for replicas,"
-          + " or of a fetch for data; local: what the broker's thread worked (LocalTimeMs)."));
+        "No requests in the last seconds."),
+        found.apis.length > 0 && el("p", { class: "soft" }, "Time from a request's arrival to its response (TotalTimeMs), including waiting for replicas"
+          + " or, in a fetch, for data; local: time of the broker's thread (LocalTimeMs)."));
     }
     if (found.topics) {
       fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
         found.topics.slice(0, ROWS).map((each) => [topicLink(each.name), each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
-          Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "There is no topic yet."),
+          Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "No topics yet."),
         found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
     }
     drawGroups();
@@ -89,14 +89,14 @@ export function clusterView() {
     const found = reading?.groups ?? [];
     fill(groups, table("Groups", ["Group", "Type", "State", ["Members", true], ["Partitions", true], ["Lag", true]],
       found.slice(0, ROWS).map((each) => [each.group, each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
-      "No group is known."),
+      "No groups."),
       found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: bin/cluster groups --list`));
   }
 
   function drawEvents() {
     const found = reading?.events ?? [];
-    fill(events, table("Events", ["Time", "Process", "What"],
-      found.slice(-ROWS).reverse().map((each) => [moment(each.ts), each.process, each.text]), "Nothing has happened."));
+    fill(events, table("Events", ["Time", "Process", "Event"],
+      found.slice(-ROWS).reverse().map((each) => [moment(each.ts), each.process, each.text]), "No events."));
   }
 
   ask();
@@ -110,7 +110,7 @@ export function clusterView() {
 
 const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
 
-/** The time of day, with the date if that is another day. */
+/** The time of day, with the date unless it is today. */
 function moment(ms) {
   const then = new Date(ms);
   return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
@@ -121,13 +121,13 @@ function topicLink(topic) {
   return link;
 }
 
-/** Of a topic's replicas, how many are in sync. */
+/** The share of a topic's replicas that are in sync. */
 function inSync(topic) {
   const text = `${count(topic.in_sync)} of ${count(topic.replicas)}`;
   return topic.in_sync < topic.replicas ? el("strong", { class: "wrong" }, `▲ ${text}`) : text;
 }
 
-/** A number that should be 0: a sign beside it where it is not. */
+/** A number that should be 0, marked if it is not. */
 function mark(number) {
   if (number === null || number === undefined) return "-";
   return number > 0 ? el("strong", { class: "wrong" }, `▲ ${count(number)}`) : "0";

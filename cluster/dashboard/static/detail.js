@@ -10,7 +10,7 @@ document.body.append(dialog);
 
 let shown = null;
 
-/** Opens the client of a row; the focus goes back to `opener` at the end. */
+/** Opens the client of a row; closing returns the focus to `opener`. */
 export function openDetail(row, opener) {
   const chart = el("div", { class: "chart" });
   const explanation = el("div", {}, el("p", {}, "Reading …"));
@@ -35,7 +35,7 @@ export function openDetail(row, opener) {
   history(shown);
 }
 
-/** Takes a reading: the chart goes on, the explanation is asked for anew now and then. */
+/** Takes a reading: the chart continues, the explanation is renewed now and then. */
 export function updateDetail(rows, past) {
   if (shown === null) return;
   const row = rows.find((each) => each.key === shown.row.key);

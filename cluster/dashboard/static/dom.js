@@ -1,6 +1,6 @@
-// Elements are made by functions: whatever a client calls itself is text, never markup.
+// Elements are made by functions: names chosen by clients are text, never markup.
 
-/** An element with attributes and children; a child that is no element is text, null is nothing. */
+/** An element with attributes and children; other children become text, null is ignored. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -20,7 +20,7 @@ function append(element, children) {
   }
 }
 
-/** Replaces all that is in an element. */
+/** Replaces the content of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
@@ -32,7 +32,7 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A command line with a button that copies it, where the browser lets a page do so. */
+/** A command line with a button that copies it, if the browser allows that. */
 export function command(line) {
   const copy = navigator.clipboard && el("button", {
     type: "button", class: "copy", title: "Copy the command line", "aria-label": `Copy ${line}`,
@@ -47,7 +47,7 @@ export function command(line) {
   return el("span", { class: "command" }, el("code", {}, words), copy);
 }
 
-/** A table of figures as the dashboard tells it, with its notes and how the figures were reached. */
+/** A table of figures, with its notes and how the figures were computed. */
 export function explained({ title, columns, rows, notes, how: way }) {
   const heads = columns.map(([text, kind]) => [text === "" ? "what" : text, kind === ""]);
   return el("div", {},

@@ -16,7 +16,7 @@ function scaled(value, units) {
 
 export const isBytes = (quota) => quota === "produce" || quota === "fetch";
 
-/** What a quota of that kind counts, per second. */
+/** The unit of a quota of that kind, per second. */
 export function rate(quota, value) {
   if (value === null || value === undefined) return "-";
   if (isBytes(quota)) return scaled(value, BYTES);
@@ -38,7 +38,7 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** A name on one line, shortened in the middle; an empty one is said to be so. */
+/** A name on one line, shortened in the middle; an empty name is shown as such. */
 export function name(text, longest = 60) {
   if (text === "") return "(empty)";
   const line = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "\ufffd");

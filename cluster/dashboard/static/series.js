@@ -1,4 +1,4 @@
-// What the page remembers of each client: five minutes, so that charts have a past.
+// The last five minutes of each client, so that charts have a past.
 
 const SECONDS = 300;
 const GAP_SECONDS = 5;
@@ -11,7 +11,7 @@ class Series {
     this.limits = [];
   }
 
-  /** Where there was no reading for long, a value of null is a gap in the line. */
+  /** After a long time without a reading, null makes a gap in the line. */
   add(time, rate, limit) {
     const last = this.times.at(-1);
     if (last !== undefined && time - last > GAP_SECONDS) this.#push((last + time) / 2, null, null);
@@ -30,7 +30,7 @@ class Series {
   }
 }
 
-/** All series by key; a client that is gone from the readings is forgotten with its last value. */
+/** All series by key; a client that leaves the readings is forgotten after its last value. */
 export class Past {
   #series = new Map();
 
@@ -50,12 +50,12 @@ export class Past {
   }
 }
 
-/** The rows of the readings: a reading tells new rows, changed cells and rows that are gone, or, where it has columns, all. */
+/** The rows of the readings: a reading has new rows, changed cells and removed rows, or, if it has columns, all rows. */
 export class Clients {
   #columns = [];
   #rows = new Map();
 
-  /** The rows after a reading; a row that changes is another object, so that a frozen view keeps its own. */
+  /** The rows after a reading; a changed row is a new object, so that a frozen view keeps its own. */
   take(reading) {
     if (reading.columns !== undefined) {
       this.#columns = reading.columns;
@@ -76,7 +76,7 @@ export class Clients {
   }
 }
 
-/** JSON has no infinity: the use of a limit of 0 comes as null. */
+/** JSON has no infinity: an exceeded limit of 0 arrives as null. */
 function withInfinity(row) {
   if (row.limit === 0 && row.utilisation === null) row.utilisation = Infinity;
   return row;

@@ -10,7 +10,7 @@ document.body.append(dialog);
 
 let shown = null;
 
-/** Opens a topic; the focus goes back to `opener` at the end. */
+/** Opens a topic; closing returns the focus to `opener`. */
 export function openTopic(topic, opener) {
   const partitions = el("div", {}, el("p", {}, "Reading …"));
   fill(dialog,

@@ -1,5 +1,5 @@
-// What if: other brokers, traffic, retention or quotas, asked of the history. Asked only on a press of the
-// button; it changes nothing in the cluster.
+// What if: other brokers, traffic, retention or quotas, applied to the history when the button is pressed.
+// It changes nothing in the cluster.
 
 import { get } from "./api.js";
 import { command, el, explained, fill, setText } from "./dom.js";
@@ -11,7 +11,7 @@ const FIELDS = [
   { name: "quota", label: "Quota of each client id", hint: "producer_byte_rate=2MB, on each broker; several with blanks between", isList: true },
 ];
 
-/** The form, and beneath it what the history says. */
+/** The form, and the result below it. */
 export function whatIf() {
   const fields = FIELDS.map(field);
   const told = el("p", { role: "status", class: "told" });

@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
 def _limits(suppositions: "Sequence[Supposed]") -> dict[str, float]:
     limits = {what.kind.value: what.limit for what in suppositions}
     if len(limits) < len(suppositions):
-        raise UsageError("--if: suppose one limit of each key")
+        raise UsageError("--if: give one limit for each key")
     return limits
 
 

@@ -47,7 +47,7 @@ def test_a_broker_shows_a_setting_under_each_of_its_names():
     assert entry(odd, "log.retention.hours").value is None
 
 
-def test_what_may_change_and_what_may_not():
+def test_read_only_settings_are_marked():
     assert entry(BROKER, "broker.id").read_only
     assert entry(BROKER, "log.retention.hours").read_only  # its own name is log.retention.ms
     assert not entry(BROKER, "message.max.bytes").read_only
@@ -98,7 +98,7 @@ def test_entries_are_sorted_and_documented():
     assert all(entry.documentation[-1] in ".)" for entry in describe(BROKER))
 
 
-def test_documentation_ends_with_what_a_setting_does_not_do():
+def test_documentation_ends_with_the_missing_effect():
     assert remark_of(entry(BROKER, "controlled.shutdown.max.retries").documentation) == (
         "accepted, without effect yet:"
         " a stopping broker asks for three seconds, and anew when the controller changes"

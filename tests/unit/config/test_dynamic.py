@@ -28,7 +28,7 @@ STARTED = broker_settings({"log.retention.hours": "5", "message.max.bytes": "200
 
 
 @pytest.mark.parametrize("setting", OWN_SETTINGS, ids=lambda setting: setting.name)
-def test_what_changes_in_use_is_what_changes_in_kafka(setting):
+def test_dynamic_settings_are_those_of_kafka(setting):
     for name in setting.names:
         of_kafka = KAFKA_DEFINITIONS.get(name)
         expected = Update.READ_ONLY if of_kafka is None else of_kafka.update
@@ -64,7 +64,7 @@ def test_a_brokers_own_value_stands_over_all_brokers_and_both_over_its_file():
     assert applied(STARTED, {}).settings[broker.LOG_RETENTION_MS] == 5 * 3_600_000
 
 
-def test_nonsense_is_left_out_and_the_rest_applied():
+def test_invalid_stored_values_are_ignored():
     settings, problems = applied(
         STARTED,
         {
@@ -89,7 +89,7 @@ def test_nonsense_is_left_out_and_the_rest_applied():
     assert "s3cret" not in told
 
 
-def test_a_value_that_contradicts_a_stronger_one_is_left_out():
+def test_value_that_contradicts_one_of_higher_precedence_is_ignored():
     lags = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
     settings, problems = applied(
         STARTED, {OWN: {lags[0]: "100"}, CLUSTER_WIDE: {lags[1]: "10", "log.segment.bytes": "99"}}
@@ -164,7 +164,7 @@ def test_a_value_that_contradicts_a_stronger_one_is_left_out():
         ),
     ],
 )
-def test_what_may_not_be_changed_is_refused(level, given_texts, code, detail):
+def test_change_of_a_fixed_setting_is_refused(level, given_texts, code, detail):
     with pytest.raises(Refused) as refused:
         check_change(
             STARTED, level, {OWN: {}, CLUSTER_WIDE: {}} | {level: given_texts}, given_texts
@@ -196,7 +196,7 @@ def test_what_kafka_lets_change_is_stored_with_a_remark_though_it_has_no_effect(
     assert "accepted, without effect yet: " in remark_of(entry.documentation)
 
 
-def test_nonsense_that_was_stored_before_does_not_stand_in_the_way():
+def test_invalid_stored_values_do_not_prevent_changes():
     stored = {"broker.id": "3", "nope": "x", "log.segment.bytes": "77"}
     check_change(STARTED, OWN, {OWN: stored, CLUSTER_WIDE: {"a": "b"}}, ["log.segment.bytes"])
     check_change(STARTED, OWN, {OWN: stored, CLUSTER_WIDE: {}}, ["removed.long.ago"])
@@ -210,7 +210,7 @@ TEXTS = st.dictionaries(
 
 
 @given(own=TEXTS, cluster_wide=TEXTS)
-def test_whatever_is_stored_each_value_is_in_force_or_told_of(own, cluster_wide):
+def test_every_stored_value_is_applied_or_reported(own, cluster_wide):
     settings, problems = applied(STARTED, {OWN: own, CLUSTER_WIDE: cluster_wide})
     used_own, used_wide = texts_at(settings, OWN), texts_at(settings, CLUSTER_WIDE)
     assert used_own.items() <= own.items()

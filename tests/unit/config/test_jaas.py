@@ -107,7 +107,7 @@ def test_a_mechanism_of_a_listener_has_a_login_module_of_its_own():
         (f'{PLAIN} required x="s3cret"', "its end must be a semicolon"),
     ],
 )
-def test_a_mistake_is_told_with_its_key(text, reason):
+def test_error_names_the_key(text, reason):
     key = "listener.name.a.plain.sasl.jaas.config"
     settings = broker_settings({key: text})
     with pytest.raises(SettingError, match=reason) as refused:

@@ -51,7 +51,7 @@ def test_kafkas_single_node_file_is_explained():
     ]
 
 
-def test_a_file_of_settings_alone_is_left_as_it_is():
+def test_file_of_plain_settings_is_unchanged():
     texts = {"num.partitions": "3", "listeners": "PLAINTEXT://:9092"}
     assert read_kafka_texts(texts) == (texts, [], ())
 
@@ -106,7 +106,7 @@ def test_a_file_with_every_setting_of_kafka_at_its_default_is_taken_whole(releas
         ("num.io.threads=many", "num.io.threads", "must be a whole number, 1 or more"),
     ],
 )
-def test_what_cannot_be_had_is_refused_by_name(text, key, reason):
+def test_unsupported_settings_are_refused_by_name(text, key, reason):
     with pytest.raises(SettingError) as refused:
         read(text)
     assert refused.value.name == key
@@ -115,7 +115,7 @@ def test_what_cannot_be_had_is_refused_by_name(text, key, reason):
     assert "\n" not in str(refused.value)
 
 
-def test_what_kafka_files_say_of_identity_is_left_as_it_is():
+def test_identity_settings_are_kept():
     texts = {
         "listeners": "INTERNAL://:19092,EXTERNAL://:9092",
         "listener.security.protocol.map": "INTERNAL:SSL,EXTERNAL:SASL_SSL",
@@ -128,7 +128,7 @@ def test_what_kafka_files_say_of_identity_is_left_as_it_is():
     assert read_kafka_texts(texts) == (texts, [], ())
 
 
-def test_what_chooses_among_parts_of_java_has_a_remark():
+def test_settings_that_name_java_classes_have_a_remark():
     found = read("ssl.provider=BC\nlistener.name.a.ssl.trustmanager.algorithm=PKX")
     assert found.remarks == [
         "Without effect here: listener.name.a.ssl.trustmanager.algorithm, ssl.provider"

@@ -40,7 +40,7 @@ SCRAM = {"sasl.enabled.mechanisms": "SCRAM-SHA-512"}
         {"connection.failed.authentication.delay.ms": "9", "connections.max.idle.ms": "-1"},
     ],
 )
-def test_what_fits_together_is_taken(texts):
+def test_consistent_listener_settings_are_accepted(texts):
     broker_settings(texts)
 
 
@@ -111,7 +111,7 @@ def test_what_fits_together_is_taken(texts):
         ({"connection.failed.authentication.delay.ms": "700000"}, "less than connections.max.idle"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(texts, message):
+def test_inconsistent_listener_settings_are_refused(texts, message):
     with pytest.raises(UserError) as refused:
         broker_settings(texts)
     assert message in str(refused.value)

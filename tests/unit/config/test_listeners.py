@@ -112,7 +112,7 @@ def test_the_brokers_client_auth_is_not_for_listeners_with_sasl():
     ]
 
 
-def test_keys_of_a_listener_that_is_not_there_are_named():
+def test_keys_of_an_unknown_listener_are_named():
     given = {
         "listener.name.a.max.connections": "5",
         "listener.name.other.max.connections": "5",

@@ -44,7 +44,7 @@ BY_KAFKA = [
 
 
 @pytest.mark.parametrize("text", BY_KAFKA, ids=["CBC", "CBC 256, SHA1", "GCM, SHA256"])
-def test_what_kafka_has_encrypted_is_read(text):
+def test_password_encrypted_by_kafka_is_decoded(text):
     assert ENCODER.decoded(text) == "pässwörd"
 
 
@@ -69,7 +69,7 @@ def test_any_password_is_read_back(password):
 
 
 @pytest.mark.parametrize("options", [CBC, GCM])
-def test_another_secret_reads_nothing(options):
+def test_another_secret_cannot_decode(options):
     stored = PasswordEncoder("the-secret", options).encoded("hunter2")
     with pytest.raises(ValueError, match="it was not encrypted with this secret"):
         PasswordEncoder("another", options).decoded(stored)

@@ -47,7 +47,7 @@ def test_a_broken_escape_is_refused_with_its_line():
 
 @settings(deadline=None)
 @given(st.dictionaries(TEXTS, TEXTS))
-def test_what_is_rendered_reads_back(texts):
+def test_rendered_properties_are_parsed_back(texts):
     assert parse_properties(render_properties(texts)).texts == texts
 
 

@@ -32,7 +32,7 @@ from cluster.model.errors import ErrorCode, Refused, UserError
         ),
     ],
 )
-def test_broker_settings_that_contradict_each_other(texts, message):
+def test_contradictory_broker_settings_are_refused(texts, message):
     with pytest.raises(UserError, match=message):
         broker_settings(texts)
 
@@ -45,12 +45,12 @@ def test_broker_settings_that_contradict_each_other(texts, message):
         {"remote.storage.enable": "true"},
     ],
 )
-def test_topic_settings_that_contradict_each_other(texts):
+def test_contradictory_topic_settings_are_refused(texts):
     with pytest.raises(Refused):
         topic_settings(broker_settings({}), texts)
 
 
-def test_settings_of_different_topics_are_fine():
+def test_settings_of_different_topics_do_not_conflict():
     broker = broker_settings({})
     topic_settings(broker, {"local.retention.ms": "5", "retention.ms": "10"})
     topic_settings(broker, {"local.retention.ms": "-1", "retention.ms": "-1"})
@@ -74,7 +74,7 @@ def test_settings_of_different_topics_are_fine():
         ({"leader.replication.throttled.replicas": "0:1,"}, True),
     ],
 )
-def test_what_kafka_4_1_accepts_of_topics_and_what_not(texts, is_valid):
+def test_topic_settings_are_checked_like_in_kafka_4_1(texts, is_valid):
     if is_valid:
         topic_settings(broker_settings({}), texts)
         return

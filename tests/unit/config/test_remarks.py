@@ -23,7 +23,7 @@ def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_ea
     ]
 
 
-def test_a_default_that_is_given_is_no_reason_for_a_line():
+def test_explicit_default_has_no_remark():
     assert remarks_on(broker_settings({"controlled.shutdown.max.retries": "3"})) == []
 
 

@@ -30,7 +30,7 @@ def test_the_finest_unit_wins_whatever_the_order():
     assert settings[broker.LOG_RETENTION_MS] == 60_000
 
 
-def test_a_hidden_value_must_be_valid_too():
+def test_overridden_value_must_be_valid_too():
     with pytest.raises(UserError, match=r"log\.retention\.hours=soon"):
         broker_settings({"log.retention.hours": "soon", "log.retention.ms": "1"})
 

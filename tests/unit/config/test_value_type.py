@@ -48,7 +48,7 @@ from cluster.config.value_type import (
         ),
     ],
 )
-def test_text_within_the_range_is_read(value_type, text, value):
+def test_text_within_the_range_is_parsed(value_type, text, value):
     assert value_type.parse(text) == value
     assert value_type.parse(value_type.render(value) or "") == value
 

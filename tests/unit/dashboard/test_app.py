@@ -130,7 +130,7 @@ def post(client: Page, path: str, body: Any = None, **headers: str) -> Any:
 QUOTA = {"entity": {"client-id": "loader"}, "changes": {"producer_byte_rate": 1000}}
 
 
-def test_the_page_is_whole_and_names_nothing_of_another_host(page: Page) -> None:
+def test_page_is_complete_and_loads_nothing_from_other_hosts(page: Page) -> None:
     answer = page.get("/")
     assert answer.status_code == 200
     assert TOKEN in answer.text
@@ -156,18 +156,18 @@ def test_names_of_clients_are_data_whatever_they_contain(page: Page) -> None:
     assert found["new"][0][:4] == [0, NASTY, NASTY, "fetch"]
 
 
-def test_a_problem_is_one_line(page: Page) -> None:
+def test_user_error_is_reported_in_one_line(page: Page) -> None:
     answer = page.get("/api/cluster")
     assert (answer.status_code, answer.json()) == (409, {"error": "no broker answers"})
 
 
 @pytest.mark.parametrize("since", ["", "soon", "nan", "inf", "-inf"])
-def test_a_time_that_is_none_is_refused(page: Page, since: str) -> None:
+def test_invalid_time_is_refused(page: Page, since: str) -> None:
     query = {"user": "u", "client_id": "c", "since_ms": since}
     assert page.get("/api/history", params=query).status_code == 400
 
 
-def test_what_is_missing_is_named(page: Page) -> None:
+def test_missing_parameter_is_named(page: Page) -> None:
     answer = page.get("/api/client", params={"user": "u"})
     assert (answer.status_code, answer.json()) == (400, {"error": "client_id is missing"})
 
@@ -175,13 +175,13 @@ def test_what_is_missing_is_named(page: Page) -> None:
 # ---------------------------------------------------------------------------- changes
 
 
-def test_a_quota_is_changed_and_the_command_told(page: Page, sources: Recorded) -> None:
+def test_quota_change_returns_the_command_line(page: Page, sources: Recorded) -> None:
     answer = post(page, "/api/quotas", QUOTA)
     assert answer.json() == {"text": "changed", "command": "bin/cluster quotas set"}
     assert sources.changes == [({"client-id": "loader"}, {"producer_byte_rate": 1000.0})]
 
 
-def test_command_lines_are_told_before_anything_is_done(page: Page, sources: Recorded) -> None:
+def test_command_lines_are_available_before_the_change(page: Page, sources: Recorded) -> None:
     told = post(page, "/api/quotas/command", QUOTA).json()["command"]
     assert told == "bin/cluster quotas set {'client-id': 'loader'} {'producer_byte_rate': 1000.0}"
     assert post(page, "/api/quotas/command", {"entity": {}}).status_code == 400
@@ -189,7 +189,7 @@ def test_command_lines_are_told_before_anything_is_done(page: Page, sources: Rec
     assert sources.changes == []
 
 
-def test_capacity_is_told(page: Page) -> None:
+def test_capacity_returns_the_view(page: Page) -> None:
     assert page.get("/api/capacity").json()["empty"] == NASTY
 
 
@@ -198,7 +198,7 @@ def test_capacity_is_told(page: Page) -> None:
 WHAT_IF = "/api/capacity/what-if"
 
 
-def test_a_scenario_is_read_as_the_command_reads_it(page: Page, sources: Recorded) -> None:
+def test_scenario_is_parsed_like_the_command_line(page: Page, sources: Recorded) -> None:
     query = {
         "brokers": "+1",
         "growth": "-20%",
@@ -215,7 +215,7 @@ def test_a_scenario_is_read_as_the_command_reads_it(page: Page, sources: Recorde
 @pytest.mark.parametrize(
     ("query", "field", "problem"),
     [
-        ({}, None, "suppose something"),
+        ({}, None, "name at least one of"),
         ({"brokers": ""}, "brokers", "must be like +1, -1 or 4"),
         ({"brokers": "0"}, "brokers", "must be like +1, -1 or 4"),
         ({"growth": "-100%"}, "growth", "must be more than -100%"),
@@ -224,14 +224,14 @@ def test_a_scenario_is_read_as_the_command_reads_it(page: Page, sources: Recorde
         ({"growth": "x" * 10_000}, "growth", "must be a percentage"),
         ({"retention": "=3d"}, "retention", "must be like 3d or orders=3d"),
         ({"retention": "9" * 20 + "d"}, "retention", "must be less than"),
-        ({"retention": ["3d", "2d"]}, "retention", "suppose one time"),
+        ({"retention": ["3d", "2d"]}, "retention", "give one time"),
         ({"quota": "producer_byte_rate"}, "quota", "must be KEY=AMOUNT"),
         ({"quota": "connection_creation_rate=5"}, "quota", "limits addresses"),
         ({"quota": ["request_percentage=5", "request_percentage=6"]}, "quota", "one limit"),
     ],
     ids=str,
 )
-def test_a_scenario_that_cannot_be_read_is_one_line_about_its_field(
+def test_invalid_scenario_names_its_field(
     page: Page, sources: Recorded, query: Any, field: str | None, problem: str
 ) -> None:
     answer = page.get(WHAT_IF, params=query)
@@ -244,9 +244,7 @@ def test_a_scenario_that_cannot_be_read_is_one_line_about_its_field(
     assert sources.scenarios == []
 
 
-def test_a_scenario_that_the_history_refuses_is_about_its_field(
-    page: Page, sources: Recorded
-) -> None:
+def test_impossible_scenario_names_its_field(page: Page, sources: Recorded) -> None:
     sources.failure = "there are 3 brokers"
     answer = page.get(WHAT_IF, params={"brokers": "-3"})
     assert (answer.status_code, answer.json()) == (
@@ -291,7 +289,7 @@ def test_quotas_are_listed(page: Page) -> None:
 
 
 @pytest.mark.parametrize("action", ["kill", "pause", "resume", "restart"])
-def test_a_broker_is_acted_on(page: Page, sources: Recorded, action: str) -> None:
+def test_action_reaches_the_broker(page: Page, sources: Recorded, action: str) -> None:
     assert post(page, f"/api/brokers/2/{action}").status_code == 200
     assert sources.changes == [(2, action)]
 
@@ -367,7 +365,7 @@ def test_an_unknown_action_or_broker_is_refused(page: Page, sources: Recorded) -
         {"x-milena-token": TOKEN, "sec-fetch-site": "same-site"},
     ],
 )
-def test_another_page_changes_nothing(
+def test_request_of_another_page_is_refused(
     page: Page, sources: Recorded, headers: dict[str, str]
 ) -> None:
     for path in ("/api/quotas", "/api/brokers/0/kill"):
@@ -376,13 +374,13 @@ def test_another_page_changes_nothing(
     assert sources.changes == []
 
 
-def test_its_own_page_may_say_where_it_is_from(page: Page, sources: Recorded) -> None:
+def test_own_page_may_send_its_origin(page: Page, sources: Recorded) -> None:
     own = {"origin": "http://127.0.0.1:9292", "sec-fetch-site": "same-origin"}
     assert post(page, "/api/quotas", QUOTA, **own).status_code == 200
     assert len(sources.changes) == 1
 
 
-def test_a_change_is_no_get(page: Page, sources: Recorded) -> None:
+def test_get_cannot_change_anything(page: Page, sources: Recorded) -> None:
     assert page.get("/api/brokers/0/kill", headers={"x-milena-token": TOKEN}).status_code == 405
     assert sources.changes == []
 
@@ -399,11 +397,11 @@ def test_a_foreign_name_for_this_machine_is_refused(page: Page, host: str) -> No
 
 
 @pytest.mark.parametrize("host", ["localhost:9292", "LOCALHOST", "[::1]:9292", "127.0.0.1"])
-def test_this_machine_has_several_names(page: Page, host: str) -> None:
+def test_every_local_host_name_is_accepted(page: Page, host: str) -> None:
     assert page.get("/api/now", headers={"host": host}).status_code == 200
 
 
-def test_a_dashboard_for_other_machines_asks_for_its_password(sources: Recorded) -> None:
+def test_dashboard_for_other_machines_requires_its_password(sources: Recorded) -> None:
     client = page_of(sources, hosts=None, password="secret", may_change=True)
     for path in ("/", "/api/now", "/metrics", "/static/app.js"):
         refused = client.get(path)
@@ -420,7 +418,7 @@ def test_a_dashboard_for_other_machines_asks_for_its_password(sources: Recorded)
     assert sources.changes == []
 
 
-def test_a_dashboard_for_other_machines_changes_nothing_unless_told_to(sources: Recorded) -> None:
+def test_dashboard_for_other_machines_refuses_changes_by_default(sources: Recorded) -> None:
     client = page_of(sources, may_change=False)
     assert TOKEN not in client.get("/").text
     answer = post(client, "/api/quotas", QUOTA)
@@ -474,7 +472,7 @@ def streamed(sources: Recorded, reading: Callable[[int], Reading]) -> httpx.Resp
     return asyncio.run(scene())
 
 
-def test_a_stream_is_made_of_readings_until_the_server_stops(sources: Recorded) -> None:
+def test_stream_sends_readings_until_the_server_stops(sources: Recorded) -> None:
     row = (True, 1.0, *[None] * (len(COLUMNS) - 2))
     answer = streamed(
         sources, lambda number: Reading({(NASTY, NASTY, "fetch"): row}, {"n": number})
@@ -485,7 +483,7 @@ def test_a_stream_is_made_of_readings_until_the_server_stops(sources: Recorded) 
     assert told == {"n": 1, "columns": list(COLUMNS), "new": [[0, NASTY, NASTY, "fetch", *row]]}
 
 
-def test_a_reading_that_fails_is_told_in_the_stream(sources: Recorded) -> None:
+def test_failed_reading_is_reported_in_the_stream(sources: Recorded) -> None:
     def failing(_number: int) -> Reading:
         raise ZeroDivisionError
 

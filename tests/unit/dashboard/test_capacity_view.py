@@ -19,7 +19,7 @@ def view(place: Path, now_s: int = TRUTH.end_s) -> dict[str, Any]:
     return capacity_view(place, now_s * 1000, "bin/cluster")
 
 
-def test_without_a_rollup_the_command_is_named(tmp_path: Path) -> None:
+def test_command_is_named_without_a_rollup(tmp_path: Path) -> None:
     told = view(tmp_path / "rollup")
     assert "not written any window yet" in told["empty"]
     assert told["command"] == "bin/cluster rollup"
@@ -48,7 +48,7 @@ def test_windows_of_long_ago_are_left_out(tmp_path: Path) -> None:
     assert "empty" in view(tmp_path, TRUTH.end_s + 30 * 86_400)
 
 
-def test_a_broken_directory_is_one_line(tmp_path: Path) -> None:
+def test_broken_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     written(tmp_path, TRUTH.rows())
     for path in tmp_path.rglob("*.parquet"):
         path.write_bytes(b"no parquet")

@@ -78,7 +78,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 @pytest.mark.usefixtures("enough_files")
-def test_a_thousand_silent_connections_do_not_keep_others_out() -> None:
+def test_idle_connections_make_room_for_others() -> None:
     def use(address: tuple[str, int]) -> tuple[int, int]:
         with ExitStack() as stack:
             silent = [stack.enter_context(connected(address)) for _ in range(1_000)]
@@ -102,7 +102,7 @@ def test_a_thousand_silent_connections_do_not_keep_others_out() -> None:
         ),  # after the five seconds that uvicorn waits for another request
     ],
 )
-def test_what_never_becomes_a_request_is_closed(
+def test_connection_without_a_request_is_closed(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(http_connection, "REQUEST_S", SOON_S)
@@ -137,7 +137,9 @@ def test_a_stream_outlives_the_time_for_requests(monkeypatch: pytest.MonkeyPatch
     assert served(app_of(stream=stream), use) == "first\nlast\n"
 
 
-def test_who_does_not_take_an_answer_loses_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_is_closed_when_the_response_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(http_connection, "STALLED_S", SOON_S)
     ended = threading.Event()
 

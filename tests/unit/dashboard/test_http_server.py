@@ -17,7 +17,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.held_socket import listen
 
 
-def test_a_taken_port_is_one_line() -> None:
+def test_taken_port_is_reported_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError) as problem:
@@ -28,12 +28,12 @@ def test_a_taken_port_is_one_line() -> None:
     )
 
 
-def test_a_foreign_address_is_one_line() -> None:
+def test_foreign_address_is_reported_in_one_line() -> None:
     with pytest.raises(UserError, match=r"^it cannot listen on 192\.0\.2\.1:0: [^\n]*$"):
         listen("192.0.2.1", 0)
 
 
-def test_it_serves_until_sigterm_and_returns() -> None:
+def test_server_runs_until_sigterm() -> None:
     app = Starlette(routes=[Route("/", lambda _request: PlainTextResponse("here"))])
     listening: socket.socket = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/"

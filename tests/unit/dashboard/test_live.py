@@ -84,7 +84,7 @@ def test_a_slow_watcher_gets_the_newest_reading_only() -> None:
     asyncio.run(scene())
 
 
-def test_only_who_missed_a_reading_is_told_all() -> None:
+def test_only_watchers_that_missed_a_reading_get_all_rows() -> None:
     async def scene() -> None:
         read = Counted()
         may_read = threading.Semaphore(1)
@@ -113,7 +113,7 @@ def test_only_who_missed_a_reading_is_told_all() -> None:
     asyncio.run(scene())
 
 
-def test_so_many_watchers_are_refused() -> None:
+def test_watchers_beyond_the_bound_are_refused() -> None:
     async def scene() -> None:
         feed = LiveFeed(Counted(), period_s=3_600)
         streams = [feed.watch() for _ in range(WATCHERS_MAX)]
@@ -190,7 +190,7 @@ def test_an_old_reading_and_a_failure_are_not_kept() -> None:
     asyncio.run(scene())
 
 
-def test_what_is_forgotten_is_read_anew_also_while_it_is_read() -> None:
+def test_forget_discards_a_reading_in_progress() -> None:
     async def scene() -> None:
         read, may_end = Counted(), threading.Event()
 
@@ -213,7 +213,7 @@ def test_what_is_forgotten_is_read_anew_also_while_it_is_read() -> None:
     asyncio.run(scene())
 
 
-def test_one_who_gives_up_does_not_end_the_reading_of_others() -> None:
+def test_canceled_request_does_not_end_the_reading_of_others() -> None:
     async def scene() -> None:
         may_end = threading.Event()
 
@@ -232,7 +232,7 @@ def test_one_who_gives_up_does_not_end_the_reading_of_others() -> None:
     asyncio.run(scene())
 
 
-def test_a_reading_that_takes_much_processor_time_is_made_less_often() -> None:
+def test_expensive_readings_are_less_frequent() -> None:
     assert period_s(0.01, 1.0) == 1.0
     assert period_s(0.1, 1.0) == pytest.approx(3.0)
     assert period_s(10.0, 1.0) == PERIOD_MAX_S

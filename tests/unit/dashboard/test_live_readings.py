@@ -40,7 +40,7 @@ def only_row(*brokers: BrokerStats) -> dict[str, Any]:
     return dict(zip(COLUMNS, cells, strict=True))
 
 
-def test_a_row_puts_together_what_brokers_say() -> None:
+def test_row_combines_the_figures_of_brokers() -> None:
     near = used(
         limit=2048.0,
         rule="client",
@@ -72,19 +72,19 @@ def test_a_row_puts_together_what_brokers_say() -> None:
     }
 
 
-def test_the_dead_count_only_for_clients_that_no_live_broker_knows() -> None:
+def test_dead_brokers_count_only_for_clients_unknown_to_live_ones() -> None:
     dead = broker(0, used(rate=9e9, muted_until_ms=NOW_MS + 60, muted_channels=1), state=DEAD)
     assert only_row(dead, broker(1, used(rate=1.0)))["rate"] == 1
     alone = only_row(dead)
     assert (alone["is_live"], alone["muted"], alone["muted_left_ms"]) == (False, 0, 0)
 
 
-def test_a_limit_of_0_is_json() -> None:
+def test_limit_of_zero_is_valid_json() -> None:
     row = only_row(broker(0, used(limit=0.0, rate=5.0)))
     assert (row["limit"], row["utilisation"]) == (0.0, None)
 
 
-def test_those_nearest_to_their_limits_are_told() -> None:
+def test_rows_are_those_nearest_to_their_limits() -> None:
     idle = [used(f"idle-{number}") for number in range(CLIENTS_MAX)]
     over, fast = used("over", limit=10.0, rate=12.0), used("fast", rate=5e9)
     dead = broker(1, used("gone", rate=1e12), state=DEAD)
@@ -99,7 +99,7 @@ def test_a_search_looks_at_users_and_client_ids_in_any_case() -> None:
     assert not matches(("u", "c", "fetch"), "fetch")
 
 
-def test_the_filter_finds_who_is_left_out() -> None:
+def test_search_finds_clients_that_were_left_out() -> None:
     far = [used(f"far-{number}", rate=9.0) for number in range(2 * CLIENTS_MAX)]
     rows, left_out = live_rows([broker(0, used("Wanted"), *far)], NOW_MS, "want")
     assert ([key[1] for key in rows], left_out) == (["Wanted"], 0)
@@ -116,11 +116,11 @@ def test_the_filter_finds_who_is_left_out() -> None:
         (1024.0**5 * 3, 3072 * 1024**4),
     ],
 )
-def test_rates_are_rounded_to_what_the_page_writes(rate: float, shown: float) -> None:
+def test_rates_are_rounded_like_on_the_page(rate: float, shown: float) -> None:
     assert shown_rate("fetch", rate) == shown
 
 
-def test_other_amounts_are_rounded_to_what_the_page_writes() -> None:
+def test_other_amounts_are_rounded_like_on_the_page() -> None:
     assert shown_rate("request", 9.876) == 9.88
     assert shown_rate("mutation", 98.76) == 98.8
     assert [shown_ms(each) for each in (0, 0.6, 999, 1_249, 1_250)] == [0, 1, 999, 1_200, 1_300]
@@ -182,7 +182,7 @@ def test_a_page_knows_each_reading_from_the_first_on_or_from_a_later_one() -> No
                 assert (page.shown(), page.sections) == (rows, sections)
 
 
-def test_what_has_not_changed_is_not_told() -> None:
+def test_unchanged_rows_are_not_sent() -> None:
     page, differences = Page(), Differences()
     for rows, sections in READINGS[:2]:
         told = page.take(differences.told(rows, sections).changes)
@@ -190,7 +190,7 @@ def test_what_has_not_changed_is_not_told() -> None:
     assert told == {"ts": 2, "new": [], "changed": [[1, rate, 3, honours, False]], "gone": []}
 
 
-def test_after_a_reading_that_failed_all_is_told() -> None:
+def test_whole_reading_is_sent_after_a_failed_one() -> None:
     differences = Differences()
     differences.told(*READINGS[0])
     failed = differences.failed("it is gone")

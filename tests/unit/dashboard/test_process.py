@@ -38,7 +38,7 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_this_machine_needs_no_password_and_may_change(
+def test_local_dashboard_needs_no_password_and_allows_changes(
     rules_of: Any, tmp_path: Path, host: str
 ) -> None:
     rules = rules_of(host)
@@ -58,7 +58,7 @@ def test_a_secure_clusters_dashboard_on_loopback_has_a_password_and_may_change(
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_other_machines_need_a_password_and_change_nothing_unless_they_may(
+def test_remote_dashboard_needs_a_password_and_refuses_changes_by_default(
     rules_of: Any, tmp_path: Path, host: str
 ) -> None:
     rules = rules_of(host, has_password=True)

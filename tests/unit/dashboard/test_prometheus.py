@@ -138,7 +138,7 @@ def test_processes_by_the_names_of_every_exporter():
     assert process_figures(2**31 - 2) is None, "no process has that id"
 
 
-def test_a_system_that_does_not_tell_limits_of_processes_has_the_other_figures(monkeypatch):
+def test_processes_have_other_figures_without_a_limit_of_files(monkeypatch):
     monkeypatch.delattr(psutil.Process, "rlimit")
     own = process_figures(os.getpid())
     assert own is not None
@@ -172,7 +172,7 @@ OPEN = "application/openmetrics-text"
         ),
     ],
 )
-def test_openmetrics_is_for_who_prefers_it(accept, is_open):
+def test_openmetrics_is_returned_when_preferred(accept, is_open):
     assert accepts_openmetrics(accept) == is_open
 
 
@@ -192,7 +192,7 @@ def test_closed_connections_are_not_errors_of_an_api():
     assert one(found, "milena_server_connections_failedconnections_total", broker="0") == 5
 
 
-def test_types_and_help_are_there():
+def test_families_have_types_and_help():
     brokers = [
         broker_stats(0, **counted(), rows=[LIMITED], groups=[GROUP, *LAGS]),
         broker_stats(1, **counted(), rows=[LIMITED]),
@@ -221,7 +221,7 @@ def test_a_clients_quota_with_its_limit():
     assert connections == 2
 
 
-def test_a_limit_of_nothing_is_used_without_end():
+def test_exceeded_limit_of_zero_has_infinite_utilization():
     row = QuotaRow(quota="fetch", user="u", client_id="c", rule="user", limit=0.0, rate=1.0)
     found = both([broker_stats(rows=[row])])
     labels = {"broker": "0", "user": "u", "client_id": "c", "quota": "fetch"}
@@ -237,7 +237,7 @@ def test_a_client_without_a_limit_has_none():
 
 
 @pytest.mark.parametrize("state", [DEAD, SILENT])
-def test_a_broker_that_says_nothing_is_down_and_has_no_series(state):
+def test_silent_broker_is_down_and_has_no_series(state):
     gone = broker_stats(1, state=state, **counted(), rows=[LIMITED], groups=[GROUP])
     found = both([broker_stats(0, **counted()), gone])
     assert one(found, "kafka_up", broker="0") == 1
@@ -246,12 +246,12 @@ def test_a_broker_that_says_nothing_is_down_and_has_no_series(state):
     assert of_it == {"kafka_up", "milena_broker_silence_seconds"}
 
 
-def test_nothing_to_scrape_is_an_empty_answer():
+def test_exposition_is_empty_without_brokers():
     assert exposition([], openmetrics=False) == b""
     assert exposition([], openmetrics=True) == b"# EOF\n"
 
 
-def test_of_too_many_clients_the_rest_is_summed_up(monkeypatch):
+def test_clients_beyond_the_bound_are_summed_up(monkeypatch):
     monkeypatch.setattr(client_series, "CLIENTS_MAX", 50)
     clients_max = 50
     rows = [
@@ -295,7 +295,7 @@ def test_partitions_of_groups_are_bounded(monkeypatch):
     assert len(named) == lags_max - 1
 
 
-def test_quantiles_are_of_the_last_minutes():
+def test_quantiles_cover_the_last_minutes():
     recent = RecentTimes()
     quantile = {"broker": "0", "request": "Produce", "quantile": "0.5"}
 
@@ -313,7 +313,7 @@ def test_quantiles_are_of_the_last_minutes():
     assert math.isnan(median({"Produce": {"LocalTimeMs": faster}}, 1_000_000))
 
 
-def test_throttle_times_are_means_of_the_last_seconds():
+def test_throttle_times_are_means_over_the_last_seconds():
     throttles = RecentThrottles()
     client = {"broker": "0", "user": "u", "client_id": "c"}
 
@@ -390,7 +390,7 @@ def test_any_name_can_be_read_back(clients):
         assert all(len(value) <= LABEL_MAX for _, value in labels)
 
 
-def test_the_state_of_the_cluster_and_what_is_the_matter_are_series() -> None:
+def test_cluster_state_and_problems_are_series() -> None:
     problems = (Problem("broker_paused", "broker 1 is paused", 1),) * 2
     text = exposition([], health=Health("degraded", 1, 3, problems), openmetrics=False).decode()
     assert 'milena_cluster_state{state="degraded"} 1\n' in text

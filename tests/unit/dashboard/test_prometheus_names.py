@@ -60,12 +60,12 @@ def by_the_rules(bean: str) -> tuple[str, dict[str, str]]:
     raise AssertionError(f"no rule for {bean}")
 
 
-def test_most_names_are_covered():
+def test_spelled_covers_most_of_kafkas_names():
     assert len(KAFKAS) > 50
 
 
 @pytest.mark.parametrize(("name", "kind"), KAFKAS, ids=lambda value: str(value))
-def test_a_name_is_spelled_as_the_rules_have_it(name, kind):
+def test_spelled_follows_the_rules_of_jmx_exporter(name, kind):
     domain, _, tags = name.partition(":")
     attribute = "Value" if kind is Type.GAUGE else "Count"
     place = spelled(name, kind)

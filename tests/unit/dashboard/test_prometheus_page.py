@@ -86,7 +86,7 @@ def test_dashboards_query_what_is_exported(path):
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_dashboards_are_what_grafana_takes(path):
+def test_dashboards_are_valid_for_grafana(path):
     board = json.loads(path.read_text())
     assert (board["uid"], board["schemaVersion"] >= 36) == (path.stem, True)
     declared = {variable["name"] for variable in board["templating"]["list"]}

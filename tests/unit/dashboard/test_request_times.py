@@ -55,7 +55,7 @@ def test_hours_of_readings_take_no_more_memory_than_some_minutes() -> None:
     assert later < first * 1.3
 
 
-def test_what_has_not_changed_is_kept_once() -> None:
+def test_unchanged_histogram_is_kept_once() -> None:
     recent = RecentTimes()
     told = {name: Histogram(1_000, (7,) * BUCKETS) for name in names()}
     tracemalloc.start()

@@ -27,7 +27,7 @@ def history(place: Path, since_ms: int = NOON_MS - 60_000, client_id: str = "c")
     return client_history(place, "u", client_id, since_ms, NOON_MS + 60_000, "bin/cluster")
 
 
-def test_without_a_rollup_the_command_is_named(tmp_path: Path) -> None:
+def test_command_is_named_without_a_rollup(tmp_path: Path) -> None:
     told = history(tmp_path / "rollup")
     assert told["windows"] == []
     assert "not written any window yet" in told["empty"]
@@ -71,13 +71,13 @@ def test_a_long_time_is_shown_in_wider_windows(tmp_path: Path) -> None:
     assert history(tmp_path, 0)["width_s"] == 86_400
 
 
-def test_the_open_hour_is_told_of_and_what_is_of_the_future_is_not(tmp_path: Path) -> None:
+def test_history_includes_the_open_hour_and_no_future_windows(tmp_path: Path) -> None:
     written(tmp_path, [used(), used(3600 * 24 * 365 * 20)], is_merged=False)
     told = history(tmp_path)["windows"]
     assert {each["start_s"] - NOON_MS // 1000 for each in told} == {0, 9, 10}
 
 
-def test_a_broken_file_is_one_line(tmp_path: Path) -> None:
+def test_broken_file_is_reported_in_one_line(tmp_path: Path) -> None:
     written(tmp_path, [used()])
     (path,) = tmp_path.glob("kind=quota/width=10s/*/*.parquet")
     path.write_bytes(b"no parquet")

@@ -54,7 +54,7 @@ def test_the_worst_client_comes_first_and_the_dead_last() -> None:
     assert order == ["over", "near", "fast", "dead"]
 
 
-def test_a_row_is_json_even_where_the_limit_is_0() -> None:
+def test_client_row_is_valid_json_when_the_limit_is_0() -> None:
     ((key, states),) = ranked(by_client([state(limit=0.0, rate=5.0)]))
     row = client_row(key, states)
     assert states[0].row.utilization == math.inf
@@ -110,7 +110,7 @@ def test_the_health_of_a_cluster() -> None:
     }
 
 
-def test_of_many_topics_those_with_something_wrong_are_shown() -> None:
+def test_topics_with_problems_are_shown_first() -> None:
     many = [topic(f"t{number:04}", FINE) for number in range(3 * TOPICS_MAX)]
     facts = ClusterFacts(0, (*many, topic("zz", LAGGING), topic("zzz", OFFLINE)))
     shown = shown_topics(facts)
@@ -184,7 +184,7 @@ def test_quotas_are_listed_with_what_removes_them() -> None:
     )
 
 
-def test_of_many_quotas_the_first_are_listed_and_the_others_counted() -> None:
+def test_quotas_beyond_the_bound_are_counted() -> None:
     many = {
         QuotaEntity(None, f"c{number:05}"): {"request_percentage": 1.0}
         for number in range(QUOTAS_MAX + 7)

@@ -55,7 +55,7 @@ def test_the_figures_are_those_of_the_command(
             assert all(cell in text for cell in row)
 
 
-def test_processors_network_disks_and_clients_are_told(place: Path) -> None:
+def test_what_if_covers_cpu_network_disks_and_clients(place: Path) -> None:
     told = view(place, EVERYTHING)
     tables = {table["title"]: table for table in told["tables"]}
     assert list(tables) == ["Processors", "Network", "Disks, at last", "Throttled client ids"]
@@ -76,7 +76,7 @@ def test_processors_network_disks_and_clients_are_told(place: Path) -> None:
         Scenario(quotas={"fetch": 1e12, "request": 0.01}),
     ],
 )
-def test_the_command_line_supposes_the_same(scenario: Scenario) -> None:
+def test_command_line_has_the_same_scenario(scenario: Scenario) -> None:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     line = what_if_command("bin/cluster", scenario)
@@ -85,7 +85,7 @@ def test_the_command_line_supposes_the_same(scenario: Scenario) -> None:
     assert found == scenario
 
 
-def test_what_cannot_be_names_its_field(place: Path) -> None:
+def test_impossible_scenario_names_its_field(place: Path) -> None:
     for scenario, field in (
         (Scenario("-3"), "brokers"),
         (Scenario(topic_retention_s={"nope": 60.0}), "retention"),
@@ -95,7 +95,7 @@ def test_what_cannot_be_names_its_field(place: Path) -> None:
         assert problem.value.field == field
 
 
-def test_without_a_history_it_says_so(tmp_path: Path) -> None:
+def test_view_is_empty_without_a_history(tmp_path: Path) -> None:
     with pytest.raises(NoHistory, match="not written any window yet"):
         view(tmp_path / "rollup", EVERYTHING)
     (tmp_path / "rollup").mkdir()

@@ -19,17 +19,17 @@ def test_the_rate_is_over_the_intervals_that_end_in_the_stretch():
     assert usage_rates(usages, from_ms=1_000, until_ms=4_500) == {0: 20.0}
 
 
-def test_a_second_without_a_record_is_one_without_use():
+def test_usage_rates_count_a_missing_second_as_idle():
     usages = [one for one in per_second(0, [30.0, 0.0, 30.0]) if one.usage]
     assert usage_rates(usages, 0, 3_000) == {0: 20.0}
 
 
-def test_brokers_are_apart_though_their_seconds_begin_at_other_times():
+def test_usage_rates_separate_brokers_with_shifted_seconds():
     usages = per_second(0, [5.0] * 4) + per_second(1, [7.0] * 4, start_ms=300)
     assert usage_rates(usages, 0, 5_000) == {0: 5.0, 1: 7.0}
 
 
-def test_nothing_recorded_is_no_broker():
+def test_usage_rates_are_empty_without_records():
     assert usage_rates([], 0, 1_000) == {}
 
 
@@ -63,5 +63,5 @@ def test_only_records_of_the_client_and_quota_count():
         b' "interval_ms": 0, "usage": 1}',
     ],
 )
-def test_what_is_no_metric_record_says_nothing(value):
+def test_parse_usage_ignores_other_values(value):
     assert parse_usage(value, "produce", "noisy") is None

@@ -27,11 +27,11 @@ def test_adding_up_leaves_the_parts_as_they_are():
     assert [part.records for part in parts] == [1, 1]
 
 
-def test_of_nothing_the_total_is_nothing():
+def test_total_of_no_intervals_is_empty():
     assert total([]).records_per_s == 0
 
 
-def test_throttling_counts_answers_that_throttle():
+def test_throttle_count_ignores_zero_throttle_times():
     interval = ClientInterval(0)
     for told_ms in (200, 0, 400):
         interval.on_throttle(told_ms)
@@ -58,7 +58,7 @@ def test_another_process_reads_the_same_interval():
     assert copy.bytes_by_partition[4] == 200
 
 
-def test_a_stretch_takes_only_what_lies_wholly_in_it():
+def test_within_returns_only_intervals_inside():
     parts = [an_interval(second) for second in range(6)]
     chosen = within(parts, from_us=1_500_000, until_us=5 * SECOND_US)
     assert [part.from_us // SECOND_US for part in chosen] == [2, 3, 4]

@@ -49,7 +49,7 @@ def test_runs_are_the_records_in_their_order(stamps):
 
 
 @given(st.lists(STAMPS, max_size=6), st.randoms(use_true_random=False))
-def test_it_is_as_if_one_had_received_everything_by_the_clock(batches, dice: Random):
+def test_checks_combine_members_in_order_of_time(batches, dice: Random):
     members = [MemberAccount() for _ in range(3)]
     expected: dict[tuple[int, int], SequenceCheck] = {}
     for at_us, stamps in enumerate(batches):
@@ -69,7 +69,7 @@ def test_a_member_that_dies_has_its_records_repeated_not_lost():
     assert verified == Verified(sent=4, received=4, lost=0, duplicates=2, out_of_order=0)
 
 
-def test_everything_is_read_when_somebody_was_at_each_end():
+def test_is_all_read_when_each_end_was_reached():
     one, other = MemberAccount(), MemberAccount()
     assert is_all_read([one], {0: 0})
     received(one, 1, p0=5, p1=3)

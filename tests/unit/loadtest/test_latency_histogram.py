@@ -59,15 +59,15 @@ def test_every_bucket_has_a_value_of_its_own():
     assert [bucket_of(middle) for middle in middles] == list(range(3_000))
 
 
-def test_without_values_everything_is_zero():
+def test_empty_histogram_has_zeros():
     empty = LatencyHistogram()
     assert (empty.percentile_us(99), empty.average_us, empty.max_us) == (0, 0, 0)
 
 
-def test_a_clock_that_seems_to_go_back_counts_as_no_time():
+def test_negative_latency_counts_as_zero():
     assert LatencyHistogram([-3]).percentile_us(50) == 0
 
 
-def test_the_rank_does_not_suffer_from_floats():
+def test_percentile_rank_is_exact():
     latencies = LatencyHistogram([1] * 40_959 + [2] * 41)
     assert latencies.percentile_us(99.9) == 1

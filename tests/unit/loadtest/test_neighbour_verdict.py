@@ -24,7 +24,7 @@ def broken(**changes: Any) -> list[str]:
     return [check.what for check in verdict(replace(AS_EXPECTED, **changes)) if not check.holds]
 
 
-def test_everything_as_expected():
+def test_verdict_passes_when_all_is_as_expected():
     assert broken() == []
     text = verdict_text(verdict(AS_EXPECTED))
     assert "✗" not in text
@@ -59,7 +59,7 @@ def test_the_expected_total_grows_with_the_brokers_that_lead():
         ({"p99_limited_ms": 500.1}, "polite p99 latency"),
     ],
 )
-def test_what_is_not_as_expected_is_named(changes, what):
+def test_verdict_names_failed_expectations(changes, what):
     assert broken(**changes) == [what]
     assert "✗" in verdict_text(verdict(replace(AS_EXPECTED, **changes)))
 
@@ -69,7 +69,7 @@ def test_a_small_latency_is_good_however_small_it_was_before():
     assert broken(p99_alone_ms=1.0, p99_limited_ms=251.0) == ["polite p99 latency"]
 
 
-def test_a_rough_measurement_only_tells_what_is_exceeded():
+def test_rough_measurement_is_judged_for_exceeded_limits_only():
     assert broken(is_rough=True, broker_rates={0: QUOTA / 3}, p99_limited_ms=1_900.0) == []
     assert broken(is_rough=True, broker_rates={0: QUOTA * 1.16}) == [
         "noisy at broker 0",

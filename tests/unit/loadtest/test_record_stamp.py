@@ -8,7 +8,7 @@ from cluster.loadtest.record_stamp import STAMP_BYTES, Stamp, ValueMaker, placem
 
 
 @pytest.mark.parametrize("size", [STAMP_BYTES, 100, 70_000])
-def test_a_value_has_its_size_and_tells_who_sent_it(size):
+def test_value_has_its_size_and_a_stamp(size):
     value = ValueMaker(run=7, producer=2, size_bytes=size, dice=Random(1)).make(9, 123_456)
     assert len(value) == size
     assert read_stamp(value) == Stamp(run=7, producer=2, sequence=9, due_us=123_456)
@@ -43,7 +43,7 @@ def test_a_few_keys_are_most_of_a_zipf_load():
     assert keys[b"key-0"] > 20 * keys[b"key-99"]
 
 
-def test_keys_lie_where_other_clients_put_them():
+def test_keys_have_the_partition_of_other_clients():
     murmur2 = pytest.importorskip("kafka.partitioner.default").murmur2
     for key, partition in islice(placements("uniform", 500, 7, Random(1)), 2_000):
         assert partition == (murmur2(key) & 0x7FFFFFFF) % 7

@@ -22,7 +22,7 @@ def a_result(*, failed: int, verified: Verified, waited_s: float = 0.0) -> LoadR
     return LoadResult("t", [producer], [], 1.0, is_interrupted=False, verified=verified)
 
 
-def test_failed_sends_are_no_success_though_no_acknowledged_record_is_lost():
+def test_failed_sends_are_reported_when_no_acknowledged_record_is_lost():
     result = a_result(failed=13_115, verified=Verified(59_718, 51_219, 0, 0, 0))
     assert result_text(result).splitlines()[-1] == (
         "✗ 51219 of 59718 records arrived, 13115 could not be delivered, 0 others lost,"
@@ -31,7 +31,7 @@ def test_failed_sends_are_no_success_though_no_acknowledged_record_is_lost():
     assert result.exit_status == 1
 
 
-def test_a_run_without_fault_has_a_check_mark():
+def test_verified_line_has_a_check_mark_without_faults():
     result = a_result(failed=0, verified=Verified(10, 10, 0, 0, 0))
     assert result_text(result).splitlines()[-1].startswith("✓ 10 of 10 records arrived, 0 lost,")
     assert "waited" not in result_text(result)

@@ -16,26 +16,26 @@ def test_records_are_due_at_even_distances_from_the_start():
     ]
 
 
-def test_a_record_counts_as_due_from_its_moment_on():
+def test_record_is_due_from_its_due_time_on():
     schedule = SendSchedule(start_us=0, records_per_s=1_000)
     assert [schedule.due_count(now) for now in (-1, 0, 999, 1_000, 2_500)] == [0, 1, 1, 2, 3]
 
 
-def test_what_is_late_stays_due_at_its_time():
+def test_late_record_keeps_its_due_time():
     schedule = SendSchedule(start_us=0, records_per_s=10)
     stalled_until_us = 3 * SECOND_US
     assert schedule.due_count(stalled_until_us) == 31
     assert stalled_until_us - schedule.due_at_us(5, stalled_until_us) == 2_500_000
 
 
-def test_the_record_count_ends_it():
+def test_schedule_ends_after_the_record_count():
     schedule = SendSchedule(start_us=0, records_per_s=100, record_count=7)
     assert schedule.due_count(SECOND_US) == 7
     assert not schedule.is_over(6, SECOND_US)
     assert schedule.is_over(7, SECOND_US)
 
 
-def test_the_duration_ends_it_once_what_was_due_in_it_is_sent():
+def test_schedule_ends_after_the_duration_when_all_is_sent():
     schedule = SendSchedule(start_us=0, records_per_s=100, duration_us=2 * SECOND_US)
     assert schedule.due_count(10 * SECOND_US) == 200
     assert not schedule.is_over(200, 2 * SECOND_US - 1)
@@ -43,7 +43,7 @@ def test_the_duration_ends_it_once_what_was_due_in_it_is_sent():
     assert schedule.is_over(200, 2 * SECOND_US)
 
 
-def test_the_duration_ends_it_also_with_records_left_behind():
+def test_schedule_ends_after_the_grace_period_with_unsent_records():
     schedule = SendSchedule(start_us=0, records_per_s=100, duration_us=2 * SECOND_US)
     end_us = 2 * SECOND_US + GRACE_US
     assert not schedule.is_over(3, end_us - 1)
@@ -51,7 +51,7 @@ def test_the_duration_ends_it_also_with_records_left_behind():
     assert schedule.unsent(3, end_us) == 197
 
 
-def test_an_unlimited_one_has_everything_due_at_once():
+def test_unlimited_schedule_is_always_due():
     schedule = SendSchedule(start_us=0, records_per_s=UNLIMITED, record_count=50)
     assert schedule.due_count(1) == 50
     assert schedule.due_at_us(49, now_us=77) == 77

@@ -15,17 +15,17 @@ def checked(*sequences: int) -> SequenceCheck:
     return check
 
 
-def test_everything_once_and_in_order_is_perfect():
+def test_check_is_perfect_when_all_arrived_once_in_order():
     verified = verify({(0, 0): Promised(3)}, {(0, 0): checked(0, 1, 2)})
     assert verified == Verified(sent=3, received=3, lost=0, duplicates=0, out_of_order=0)
     assert verified.is_perfect
 
 
-def test_a_hole_is_lost():
+def test_gap_counts_as_lost():
     assert verify({(0, 0): Promised(4)}, {(0, 0): checked(0, 3)}).lost == 2
 
 
-def test_what_is_missing_at_the_end_is_lost():
+def test_missing_records_at_the_end_count_as_lost():
     assert verify({(0, 0): Promised(5)}, {(0, 0): checked(0, 1)}).lost == 3
     assert verify({(0, 0): Promised(5)}, {}).lost == 5
 
@@ -35,22 +35,22 @@ def test_a_failed_record_that_did_not_arrive_is_not_lost():
     assert verified.lost == 0
 
 
-def test_a_failed_record_that_arrived_all_the_same_is_accepted():
+def test_failed_record_that_arrived_is_accepted():
     verified = verify({(0, 0): Promised(2, unsure=(1,))}, {(0, 0): checked(0, 1)})
     assert verified.is_perfect
 
 
-def test_a_late_one_is_out_of_order_and_not_lost():
+def test_late_record_is_out_of_order_and_not_lost():
     verified = verify({(0, 0): Promised(3)}, {(0, 0): checked(0, 2, 1)})
     assert (verified.lost, verified.out_of_order, verified.duplicates) == (0, 1, 0)
 
 
-def test_one_that_arrives_again_is_a_duplicate():
+def test_repeated_record_is_a_duplicate():
     verified = verify({(0, 0): Promised(2)}, {(0, 0): checked(0, 1, 0, 1)})
     assert (verified.received, verified.duplicates, verified.is_perfect) == (2, 2, False)
 
 
-def test_what_comes_again_is_no_fault_of_a_group():
+def test_repeated_record_is_no_fault_of_a_group():
     again = verify({(0, 0): Promised(2)}, {(0, 0): checked(0, 0, 1)})
     assert (again.is_perfect, again.is_at_least_once) == (False, True)
     for wrong in (checked(1), checked(1, 0)):
@@ -74,7 +74,7 @@ def test_producers_and_partitions_are_counted_apart():
     assert {part: one.lost for part, one in by_partition(promised, checks).items()} == {0: 0, 1: 1}
 
 
-def test_a_hole_too_large_to_remember_is_still_counted(monkeypatch):
+def test_gap_too_large_to_remember_is_counted(monkeypatch):
     monkeypatch.setattr(sequence_check, "MISSING_MAX", 10)
     check = checked(0, 5, 1_000)
     assert check.lost(1_001, ()) == 998
@@ -82,7 +82,7 @@ def test_a_hole_too_large_to_remember_is_still_counted(monkeypatch):
 
 
 @given(st.integers(0, 60), st.sets(st.integers(0, 59)), st.randoms(use_true_random=False))
-def test_any_order_of_any_part_adds_up(sent, dropped, dice: Random):
+def test_check_counts_every_order_correctly(sent, dropped, dice: Random):
     arrived = [sequence for sequence in range(sent) if sequence not in dropped]
     dice.shuffle(arrived)
     copy = SequenceCheck.from_json(json.loads(json.dumps(checked(*arrived).to_json())))

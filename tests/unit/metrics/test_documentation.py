@@ -26,7 +26,7 @@ from cluster.model.quotas import RULES, QuotaKind
 TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 
 
-def test_every_metric_has_its_row():
+def test_documentation_has_a_row_for_every_metric():
     metrics = [(f"`{metric.key}`", metric) for metric in BROKER_METRICS + TOPIC_METRICS]
     metrics += [("-", metric) for metric in REQUEST_METRICS]
     rows = [
@@ -36,7 +36,7 @@ def test_every_metric_has_its_row():
     assert [row for row in rows if row not in TEXT] == []
 
 
-def test_every_field_is_described():
+def test_documentation_describes_every_field():
     records = (
         quota_record(0, WallMs(0), 0, QuotaUsage(quota=QuotaKind.FETCH, user="u", client_id="c")),
         broker_record(0, WallMs(0), 0, {}),

@@ -25,7 +25,7 @@ def test_events_are_taken_once_and_in_order():
     assert events.take() == []
 
 
-def test_beyond_the_bound_events_of_a_kind_are_counted():
+def test_events_beyond_the_bound_are_counted():
     events = EventLog()
     for number in range(1_000):
         kind = EventKind.ELECTION if number % 2 else EventKind.ISR_SHRINK
@@ -40,7 +40,7 @@ def test_beyond_the_bound_events_of_a_kind_are_counted():
     assert [event.subject for event in events.take()] == ["topic-1"]
 
 
-def test_what_caused_a_thousand_elections_has_its_name():
+def test_cause_keeps_its_name_after_a_thousand_elections():
     events = EventLog()
     for number in range(1_000):
         events.note(EventKind.ELECTION, f"topic-{number}", "0: 1->2")
@@ -67,7 +67,7 @@ def test_the_end_of_a_long_subject_is_cut():
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=60), min_size=1, max_size=60))
-def test_a_list_names_as_many_as_have_room(items: list[str]):
+def test_listed_names_as_many_items_as_fit(items: list[str]):
     text = listed(iter(items), len(items))
     assert len(text) <= DETAIL_MAX_CHARACTERS
     shown, _, rest = text.partition(", and ")
@@ -77,5 +77,5 @@ def test_a_list_names_as_many_as_have_room(items: list[str]):
     assert len(named) + left == len(items)
 
 
-def test_where_not_even_one_has_room_they_are_counted():
+def test_listed_counts_items_when_none_fits():
     assert listed(["x" * 600, "y"], 2) == "2 of them"

@@ -30,12 +30,12 @@ def test_a_quantile_is_right_within_its_bucket(durations_us, fraction):
     assert estimate >= (0 if bucket == 0 else bound_us(bucket - 1))
 
 
-def test_without_observations_it_is_zero():
+def test_quantile_is_zero_without_observations():
     assert quantile_us([0] * BUCKETS, 0.5) == 0
     assert Histogram().mean_us == 0
 
 
-def test_the_difference_of_two_readings():
+def test_since_subtracts_an_earlier_reading():
     before = Histogram(5, (1, 2, *[0] * (BUCKETS - 2)))
     now = Histogram(105, (1, 4, *[0] * (BUCKETS - 2)))
     assert now.since(before) == Histogram(100, (0, 2, *[0] * (BUCKETS - 2)))

@@ -52,7 +52,7 @@ def view(stats):
     return memoryview(stats.memory)
 
 
-def test_names_and_values_come_back(tmp_path):
+def test_reader_returns_written_names_and_values(tmp_path):
     stats = MmapStats.create(tmp_path / "s", "broker-7", 1234)
     counter = stats.slot("c", MetricKind.COUNTER)
     gauge = stats.slot("g", MetricKind.GAUGE)
@@ -70,7 +70,7 @@ def test_names_and_values_come_back(tmp_path):
     assert stats.slot("c", MetricKind.COUNTER) == counter
 
 
-def test_a_new_writer_takes_the_place_of_the_old_file(tmp_path):
+def test_create_replaces_the_old_file(tmp_path):
     path = tmp_path / "s"
     old = MmapStats.create(path, "old", 1)
     old.counts[old.slot("x", MetricKind.COUNTER)] = 9
@@ -83,7 +83,7 @@ def test_a_new_writer_takes_the_place_of_the_old_file(tmp_path):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.none() | st.integers(0, 1 << 40)), max_size=30))
-def test_rows_are_what_was_written_last(orders):
+def test_reader_returns_the_rows_written_last(orders):
     stats = MmapStats.in_memory(slots=1, rows=5)
     model = {}
     for index, number in orders:
@@ -110,7 +110,7 @@ def test_a_row_whose_writer_stopped_halfway_is_left_out():
 
 
 @given(st.lists(st.binary(max_size=64), max_size=8))
-def test_groups_are_what_was_written_last(texts):
+def test_reader_returns_the_groups_written_last(texts):
     stats = MmapStats.in_memory(slots=1, rows=2, groups_bytes=64)
     for text in [b"", *texts]:
         stats.write_groups(text)
@@ -125,14 +125,14 @@ def test_groups_whose_writer_stopped_halfway_are_left_out():
     assert read_memory(view(stats)).groups == b""
 
 
-def test_groups_that_do_not_fit_are_a_bug():
+def test_write_groups_raises_when_groups_do_not_fit():
     stats = MmapStats.in_memory(slots=1, rows=0, groups_bytes=8)
     with pytest.raises(InvariantViolated, match="too many"):
         stats.write_groups(b"123456789")
     assert MmapStats.in_memory(slots=1, rows=0).groups_capacity == 0
 
 
-def test_too_many_or_too_long_names_are_a_bug():
+def test_slot_raises_when_names_are_too_many_or_too_long():
     stats = MmapStats.in_memory(slots=1, rows=0)
     with pytest.raises(InvariantViolated, match="longer than"):
         stats.slot("n" * 200, MetricKind.COUNTER)
@@ -142,19 +142,19 @@ def test_too_many_or_too_long_names_are_a_bug():
         stats.slot("b", MetricKind.COUNTER)
 
 
-def test_a_file_that_cannot_be_written_says_so(tmp_path):
+def test_create_raises_when_the_file_cannot_be_written(tmp_path):
     with pytest.raises(StorageFailed, match="No such file"):
         MmapStats.create(tmp_path / "absent" / "s", "x", 0)
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"MILSTAT1", bytes(5000)])
-def test_what_is_no_stats_file_is_a_value_error(tmp_path, content):
+def test_reader_raises_value_error_for_other_files(tmp_path, content):
     (tmp_path / "s").write_bytes(content)
     with pytest.raises(ValueError, match=r".+"):
         read_stats(tmp_path / "s")
 
 
-def test_readers_never_see_half_a_row_and_read_on_after_kill_9(tmp_path):
+def test_readers_never_see_partial_rows_even_after_kill_9(tmp_path):
     path = tmp_path / "s"
     with subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) as writer:
         wait_until(path.exists, "the file")

@@ -63,14 +63,14 @@ rows = st.builds(
 
 
 @given(rows)
-def test_a_row_comes_back(row):
+def test_unpack_row_returns_the_packed_row(row):
     packed = row.pack()
     assert len(packed) == ROW_BYTES - ROW_AT
     assert unpack_row(packed) == row
     assert unpack_row(packed, with_samples=False) == row._replace(samples=())
 
 
-def test_more_muted_channels_than_a_row_can_count_are_as_many_as_it_can():
+def test_pack_caps_the_number_of_muted_channels():
     row = QuotaRow(quota="fetch", user="u", client_id="c", muted_channels=40_000)
     assert unpack_row(row.pack()).muted_channels == 32_767
 
@@ -85,26 +85,26 @@ def test_a_long_name_is_cut_between_characters(text, size_bytes):
 
 
 @given(st.binary(min_size=ROW_BYTES - ROW_AT, max_size=ROW_BYTES - ROW_AT))
-def test_garbage_is_a_row_or_a_value_error(packed):
+def test_unpack_row_returns_a_row_or_raises_for_garbage(packed):
     with contextlib.suppress(ValueError):
         row = unpack_row(packed)
         assert row is None or row.quota in QUOTAS
 
 
 @given(st.binary(max_size=300))
-def test_garbage_is_no_header(data):
+def test_read_header_raises_for_garbage(data):
     with pytest.raises(ValueError, match=r"begins with|shorter than"):
         read_header(data)
 
 
 @given(st.binary(min_size=HEADER.size, max_size=HEADER.size))
-def test_a_header_that_promises_too_much_is_refused(data):
+def test_read_header_raises_when_the_file_is_too_short(data):
     data = MAGIC + data[len(MAGIC) : 48] + struct.pack("<ii", 1 << 20, 1 << 20) + data[56:]
     with pytest.raises(ValueError, match="shorter than its header says"):
         read_header(data)
 
 
-def test_every_eight_bytes_are_aligned():
+def test_numbers_are_aligned_to_eight_bytes():
     header = Header(MAGIC, 1, 0, 0, 0, 0, 7, 3, 0, b"x", 64)
     assert HEADER.size == HEADER_BYTES
     assert ROW_BYTES % 8 == 0
@@ -119,7 +119,7 @@ def test_every_eight_bytes_are_aligned():
     ("limit", "rate", "expected"),
     [(None, 5.0, None), (10.0, 5.0, 0.5), (0.0, 5.0, math.inf), (0.0, 0.0, 0.0)],
 )
-def test_utilization(limit, rate, expected):
+def test_utilization_is_rate_over_limit(limit, rate, expected):
     assert (
         QuotaRow(quota="fetch", user="u", client_id="c", limit=limit, rate=rate).utilization
         == expected

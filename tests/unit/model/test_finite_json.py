@@ -6,12 +6,12 @@ import math
 from cluster.model.finite_json import finite, json_text
 
 
-def test_what_json_cannot_express_becomes_null_at_any_depth() -> None:
+def test_finite_replaces_infinite_numbers_at_any_depth() -> None:
     given = {"a": [1, math.inf, {"b": math.nan, "c": "inf"}], "d": -math.inf, "e": 1.5}
     assert finite(given) == {"a": [1, None, {"b": None, "c": "inf"}], "d": None, "e": 1.5}
 
 
-def test_json_text_has_null_for_what_is_no_number() -> None:
+def test_json_text_has_null_for_nan() -> None:
     assert json.loads(json_text({"a": math.nan, "b": (1.0, -math.inf)})) == {
         "a": None,
         "b": [1.0, None],

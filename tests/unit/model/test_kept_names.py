@@ -24,12 +24,12 @@ def test_a_long_name_is_kept_by_its_beginning_and_its_hash():
 
 
 @given(st.text(min_size=181, max_size=400))
-def test_what_stands_for_a_name_is_never_a_name_that_is_kept_as_it_is(name):
+def test_kept_form_of_a_long_name_never_equals_a_short_name(name):
     size = len(kept_name(name).encode())
     assert WHOLE_MAX_BYTES < size <= CLIENT_ID_MAX_BYTES
 
 
-def test_a_long_name_is_found_as_it_was_given_and_as_it_was_shown():
+def test_spellings_include_a_long_name_and_its_kept_form():
     kept = kept_name(LONG)
     assert kept in spellings(LONG)
     assert kept in spellings(kept)
@@ -37,5 +37,5 @@ def test_a_long_name_is_found_as_it_was_given_and_as_it_was_shown():
     assert not is_kept_whole(kept)
 
 
-def test_halves_of_surrogate_pairs_are_no_failure():
+def test_kept_name_accepts_halves_of_surrogate_pairs():
     assert kept_name("\ud800" * 100) != kept_name("\ud801" * 100)

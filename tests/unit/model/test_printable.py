@@ -23,7 +23,7 @@ NASTY = [
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_nothing_unsafe_is_left_on_the_line(text):
+def test_one_line_contains_no_unsafe_character(text):
     shown = printable.one_line(text)
     assert len(shown.splitlines()) == 1
     assert shown.isprintable()
@@ -37,17 +37,17 @@ def test_unsafe_characters_are_spelled_as_python_spells_them():
 @pytest.mark.parametrize(
     "text", ["orders", "café", "日本語", "👨\u200d👩", "\u0646\u0645\u06cc\u200c\u062e", r"C:\x"]
 )
-def test_what_people_write_is_shown_as_it_is(text):
+def test_one_line_leaves_ordinary_text_unchanged(text):
     assert printable.one_line(text) == printable.lines(text) == text
 
 
-def test_what_is_long_is_cut_and_says_so():
+def test_one_line_cuts_long_text_and_says_so():
     assert printable.one_line("x" * 12, 10) == "x" * 10 + "...(2 more characters)"
     assert printable.one_line("x" * 10, 10) == "x" * 10
     assert len(printable.one_line("\x1b" * 100_000)) < 4 * printable.NAME_MAX_CHARACTERS + 40
 
 
-def test_layout_stays_where_lines_are_wanted():
+def test_lines_keeps_tabs_and_line_ends():
     assert printable.lines("a\n\tb\x1b[0m\r\n") == "a\n\tb\\x1b[0m\\r\n"
 
 

@@ -43,7 +43,7 @@ def _rfc_7677_server() -> ScramServer:
     return ScramServer(SHA_256, first, credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
 
 
-def test_the_exchange_of_rfc_7677_is_the_servers() -> None:
+def test_server_reproduces_the_exchange_of_rfc_7677() -> None:
     server = _rfc_7677_server()
     assert server.first_message == (
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -52,7 +52,7 @@ def test_the_exchange_of_rfc_7677_is_the_servers() -> None:
     assert final == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def test_the_exchange_of_rfc_7677_is_the_clients() -> None:
+def test_client_reproduces_the_exchange_of_rfc_7677() -> None:
     client = ScramClient(SHA_256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
     assert client.first_message() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert client.final_message(_rfc_7677_server().first_message) == _RFC_7677_CLIENT_FINAL
@@ -65,7 +65,7 @@ _names = st.text(st.characters(min_codepoint=1, max_codepoint=0x7F), min_size=1,
 
 
 @given(st.sampled_from(MECHANISMS), _names, st.text(max_size=12), st.text(max_size=12))
-def test_exactly_the_right_password_is_a_proof(
+def test_server_accepts_only_the_right_password(
     mechanism: SaslMechanism, name: str, password: str, tried: str
 ) -> None:
     credential = credential_of(mechanism, password, b"salt", DEFAULT_ITERATIONS)
@@ -95,7 +95,7 @@ def test_the_final_nonce_of_old_librdkafka_is_accepted() -> None:
     assert server.final_message(f"{unproved},p=".encode() + proof).startswith(b"v=")
 
 
-def test_a_replayed_proof_proves_nothing() -> None:
+def test_server_refuses_a_replayed_proof() -> None:
     first = parse_client_first(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     credential = credential_of(SHA_256, "pencil", _RFC_7677_SALT, 4096)
     later = ScramServer(SHA_256, first, credential, "another nonce")
@@ -124,7 +124,7 @@ def test_other_first_messages_are_refused(message: bytes) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_do_more_than_fail(message: bytes) -> None:
+def test_garbage_raises_only_scram_errors(message: bytes) -> None:
     server = _rfc_7677_server()
     with pytest.raises(ScramError):
         server.final_message(message)
@@ -135,7 +135,7 @@ def test_no_bytes_do_more_than_fail(message: bytes) -> None:
         client.check_server_final(message)
 
 
-def test_a_first_message_says_whom_it_is_from() -> None:
+def test_first_message_contains_the_user() -> None:
     first = parse_client_first(b"n,a=a=2Cb,n=a=2Cb=3D2C,r=x,tokenauth=true,other=1")
     assert (first.name, first.authorization_id) == ("a,b=2C", "a,b")
     assert first.has_token
@@ -165,7 +165,7 @@ def test_a_stored_credential_is_read_as_it_was(credential: ScramCredential) -> N
         "salt=,stored_key=,server_key=,iterations=4096,more=1",
     ],
 )
-def test_no_other_text_is_a_credential(text: str) -> None:
+def test_parse_credential_raises_for_other_texts(text: str) -> None:
     with pytest.raises(ValueError, match="a SCRAM credential has"):
         parse_credential(text)
 
@@ -215,7 +215,7 @@ def test_forms_of_unknown_users_are_as_frequent_as_those_of_users() -> None:
     assert made(b"another", forms) != first
 
 
-def test_only_so_many_forms_are_chosen_from() -> None:
+def test_forms_in_use_are_bounded() -> None:
     many = [credential_of(SHA_256, "secret", bytes(n), 4096) for n in range(40)]
     weak = credential_of(SHA_256, "secret", bytes(50), 4095)
     forms = forms_in_use([*many, many[7], weak, weak])

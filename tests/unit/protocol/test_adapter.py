@@ -137,7 +137,7 @@ def test_delete_topics_by_name_looks_like_the_newest_version() -> None:
     ("version", "code"),
     [(3, ErrorCode.invalid_producer_epoch), (4, ErrorCode.producer_fenced)],
 )
-def test_a_fenced_producer_is_told_in_words_of_its_version(version: int, code: int) -> None:
+def test_fenced_producer_gets_the_error_of_its_version(version: int, code: int) -> None:
     response = messages.InitProducerIdResponse(
         throttle_time=NO_TIME,
         error_code=ErrorCode.producer_fenced,
@@ -169,6 +169,6 @@ def test_every_api_is_read_and_answered() -> None:
     assert all(set(table) == set(SERVED) for table in tables)
 
 
-def test_what_the_client_asks_for_goes_both_ways() -> None:
+def test_client_messages_are_written_and_read() -> None:
     assert set(messages.WRITE_REQUEST) == set(messages.READ_RESPONSE)
     assert set(messages.WRITE_REQUEST) >= {ApiKey.API_VERSIONS, *SPOKEN}

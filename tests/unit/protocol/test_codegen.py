@@ -115,7 +115,7 @@ READ = generated("read", EVERYTHING, VERSIONS, 0, **CLASSES)
 
 
 @pytest.mark.parametrize("message", [FULL, Everything()], ids=["full", "empty"])
-def test_every_shape_comes_back(message: Everything) -> None:
+def test_every_shape_is_read_back(message: Everything) -> None:
     out = bytearray()
     WRITE(out, message, 0)
     assert READ(bytes(out), 0, len(out), 0) == (message, len(out))

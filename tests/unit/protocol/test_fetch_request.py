@@ -104,7 +104,7 @@ def test_unknown_tags_are_skipped_everywhere() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 2**31 - 1])
-def test_a_count_that_cannot_be_is_the_peers_mistake(count: int) -> None:
+def test_impossible_count_is_the_peers_mistake(count: int) -> None:
     body = struct.pack(">iiiibi", -1, 500, 1, 1000, 0, count) + bytes(30)
     with pytest.raises(PeerError, match="array"):
         scan_fetch_request(4, body, 0)

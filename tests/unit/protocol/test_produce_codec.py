@@ -135,7 +135,7 @@ def test_unknown_tags_of_a_request_are_skipped() -> None:
         struct.pack(">hhii", -1, 1, 1, 2**31 - 1),
     ],
 )
-def test_lengths_that_cannot_be_are_the_peers_mistake(body: bytes) -> None:
+def test_impossible_lengths_are_the_peers_mistake(body: bytes) -> None:
     with pytest.raises(PeerError):
         scan_produce_request(3, memoryview(body), 0)
 
@@ -213,7 +213,7 @@ def test_responses_are_the_bytes_that_kio_writes(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("size", [1, 126, 127, 249])
-def test_one_partition_of_a_topic_with_any_name(version: int, size: int) -> None:
+def test_one_partition_is_packed_for_any_topic_name(version: int, size: int) -> None:
     topics = [("t" * size, UUID(int=7), [ProducedPartition(2, 0, 9, -1, 4)])]
     frame = pack_produce_response(version, 5, topics)
     assert frame == kio_frame(kio_response(version, topics, 0, []), 5)

@@ -60,7 +60,7 @@ def test_a_string_that_is_not_utf8_is_the_peers_mistake() -> None:
 
 
 @given(value=st.integers(0, 2**32 - 1))
-def test_varints_come_back(value: int) -> None:
+def test_varints_are_read_back(value: int) -> None:
     raw = varint(value)
     assert read_varint(raw, 0) == (value, len(raw))
 

@@ -36,7 +36,7 @@ def metadata(**changes: Any) -> m.MetadataResponse:
 @pytest.mark.parametrize(
     ("version", "position", "null"), [(11, 13, b"\1"), (12, 13, b"\0"), (5, 20, b"\0\0")]
 )
-def test_a_name_that_is_none_is_null_or_empty(version: int, position: int, null: bytes) -> None:
+def test_missing_name_is_null_or_empty(version: int, position: int, null: bytes) -> None:
     topic = m.MetadataResponseTopic(
         error_code=ErrorCode.none, name=None, topic_id=None, partitions=()
     )
@@ -59,7 +59,7 @@ def test_a_string_too_long_for_its_version_is_our_bug_and_not_sent() -> None:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_partitions_encoded_ahead_make_the_same_answer(version: int) -> None:
+def test_partitions_encoded_in_advance_give_the_same_response(version: int) -> None:
     partitions = tuple(
         m.MetadataResponsePartition(
             error_code=ErrorCode.none, partition_index=n, leader_id=n, replica_nodes=(n, 2)

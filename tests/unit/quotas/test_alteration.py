@@ -46,13 +46,13 @@ def test_entities_from_their_parts_and_back(parts, entity):
         [("user", "")],
     ],
 )
-def test_entities_that_there_are_not(parts):
+def test_entity_of_refuses_unknown_entities(parts):
     with pytest.raises(Refused) as refused:
         entity_of(parts)
     assert refused.value.code is ErrorCode.invalid_request
 
 
-def test_what_is_stored_for_a_value():
+def test_text_of_is_the_stored_text_of_a_value():
     assert text_of(ALICE, "producer_byte_rate", 1_048_576.0) == "1048576"
     assert text_of(ALICE, "request_percentage", 12.5) == "12.5"
     assert changes_of(
@@ -77,7 +77,7 @@ def test_what_is_stored_for_a_value():
         ("connection_creation_rate", 5.0, "Invalid configuration key connection_creation_rate"),
     ],
 )
-def test_values_that_are_refused(key, value, words):
+def test_text_of_refuses_invalid_values(key, value, words):
     with pytest.raises(Refused, match=words) as refused:
         changes_of(ALICE, [(key, value, False)])
     assert refused.value.code is ErrorCode.invalid_request
@@ -160,7 +160,7 @@ def test_filters_select_by_name_default_or_presence():
         ([("ip", 2, None), ("user", 2, None)], ErrorCode.invalid_request),
     ],
 )
-def test_filters_that_are_refused(components, code):
+def test_selected_refuses_invalid_filters(components, code):
     with pytest.raises(Refused) as refused:
         limits(*components)
     assert refused.value.code is code

@@ -33,7 +33,7 @@ def test_a_client_below_its_limit_does_not_wait():
     assert record(quotas, PRODUCE, "u", "other", 1e9, MonotonicMs(0)) == 0
 
 
-def test_the_delay_to_the_millisecond():
+def test_delay_is_exact_to_the_millisecond():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     assert record(quotas, PRODUCE, "u", "app", 6_000, MonotonicMs(0)) == 5_000
     assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(1_700)) == 4_300
@@ -41,7 +41,7 @@ def test_the_delay_to_the_millisecond():
     assert present_delay_ms(quotas, PRODUCE, "u", "nobody", MonotonicMs(1_700)) is None
 
 
-def test_the_delay_to_the_millisecond_with_kafkas_credit():
+def test_delay_is_exact_to_the_millisecond_with_kafkas_credit():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0, WindowCredit.KAFKA)
     assert record(quotas, PRODUCE, "u", "app", 15_000, MonotonicMs(0)) == 5_000
     assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(700)) == 4_300
@@ -70,7 +70,9 @@ def test_a_request_delay_is_at_most_one_window():
         (QuotaEntity(DEFAULT, DEFAULT), ("u", "a"), ("u", "b"), False),
     ],
 )
-def test_who_shares_a_budget(entity, first: tuple[str, str], second: tuple[str, str], is_shared):
+def test_budget_is_shared_according_to_the_rule(
+    entity, first: tuple[str, str], second: tuple[str, str], is_shared
+):
     quotas = quotas_with(entity, PRODUCE, 1_000.0)
     assert record(quotas, PRODUCE, *first, 1_000, MonotonicMs(0)) == 0
     assert (record(quotas, PRODUCE, *second, 500, MonotonicMs(0)) > 0) is is_shared
@@ -89,7 +91,7 @@ def test_a_changed_limit_counts_from_the_next_request_on():
     assert record(quotas, PRODUCE, "u", "app", 1e9, MonotonicMs(7)) == 0
 
 
-def test_what_is_not_sent_is_not_counted():
+def test_take_back_undoes_a_record():
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0)
     assert record(quotas, FETCH, "u", "app", 3_000, MonotonicMs(0)) == 2_000
     quotas.account(FETCH, QuotaClient("u", "app"), MonotonicMs(0)).take_back(3_000, MonotonicMs(0))
@@ -101,13 +103,13 @@ def test_what_is_not_sent_is_not_counted():
 @pytest.mark.parametrize(
     ("credit", "most"), [(WindowCredit.ELAPSED, 250), (WindowCredit.KAFKA, 10_000)]
 )
-def test_how_much_one_fetch_may_take(credit, most):
+def test_fetch_bytes_max_follows_the_limit(credit, most):
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0, credit)
     assert ClientAccounts(quotas, "u", "app").fetch_bytes_max(MonotonicMs(0)) == most
     assert ClientAccounts(quotas, "u", "other").fetch_bytes_max(MonotonicMs(0)) == math.inf
 
 
-def test_an_interval_tells_what_happened_in_it():
+def test_drained_interval_has_the_usage_of_its_time():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     delay_ms = record(quotas, PRODUCE, "u", "app", 2_500, MonotonicMs(100))
     on_throttled(quotas, PRODUCE, "u", "app", delay_ms, MonotonicMs(100))
@@ -134,7 +136,7 @@ def test_mutes_of_several_channels_that_overlap_count_once():
     assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (3, 700, 500)
 
 
-def test_a_mute_that_is_lifted_early_ends():
+def test_mute_ends_when_limits_are_eased():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     on_throttled(quotas, PRODUCE, "u", "app", 5_000, MonotonicMs(0))
     quotas.account(PRODUCE, QuotaClient("u", "app"), MonotonicMs(400)).on_limits_eased(
@@ -144,7 +146,7 @@ def test_a_mute_that_is_lifted_early_ends():
     assert (usage.muted_ms, state.mute_left_ms) == (400, 0)
 
 
-def test_a_standing_says_which_rule_holds_and_how_long_to_wait():
+def test_state_has_the_matched_rule_and_the_delay():
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
     record(quotas, PRODUCE, "u", "app", 12_000, MonotonicMs(0))
     on_throttled(quotas, PRODUCE, "u", "app", 11_000, MonotonicMs(0))
@@ -155,7 +157,7 @@ def test_a_standing_says_which_rule_holds_and_how_long_to_wait():
     assert quotas.state_of(FETCH, "u", "app", MonotonicMs(10_500)) is None
 
 
-def test_asking_for_a_standing_changes_nothing():
+def test_state_of_changes_nothing():
     asked, left_alone = (quotas_with(QuotaEntity(None, "app"), REQUEST, 5.0) for _ in range(2))
     for quotas in (asked, left_alone):
         record(quotas, REQUEST, "u", "app", 70.0, MonotonicMs(0))
@@ -172,7 +174,7 @@ def is_known(quotas: ClientQuotas, client_id: str, now_ms: MonotonicMs) -> bool:
     return quotas.state_of(PRODUCE, "u", client_id, now_ms) is not None
 
 
-def test_a_silent_client_is_forgotten_once_nothing_of_it_counts():
+def test_idle_client_is_forgotten_once_its_samples_are_obsolete():
     quotas = ClientQuotas()
     record(quotas, PRODUCE, "u", "gone", 1, MonotonicMs(0))
     record(quotas, PRODUCE, "u", "here", 1, MonotonicMs(10_000))
@@ -187,7 +189,7 @@ def test_a_silent_client_is_forgotten_once_nothing_of_it_counts():
     assert quotas.state_of_silent(PRODUCE, "u", "gone").rate == 0
 
 
-def test_who_owes_anything_is_not_forgotten():
+def test_client_with_a_debt_is_not_forgotten():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     record(quotas, PRODUCE, "u", "app", 40_000, MonotonicMs(0))
     quotas.drain_interval(MonotonicMs(0))
@@ -198,7 +200,7 @@ def test_who_owes_anything_is_not_forgotten():
     assert not is_known(quotas, "app", MonotonicMs(39_000))
 
 
-def test_of_many_clients_those_that_wait_longest_are_told_first():
+def test_drain_returns_the_clients_that_wait_longest_first():
     quotas = ClientQuotas()
     for number in range(10):
         record(quotas, PRODUCE, "u", f"client-{number}", 1, MonotonicMs(0))
@@ -213,7 +215,7 @@ def test_of_many_clients_those_that_wait_longest_are_told_first():
     assert told[2] == [("client-0", 5)]
 
 
-def test_only_clients_of_the_last_seconds_are_remembered_however_many_come():
+def test_accounts_are_bounded_by_recent_clients():
     quotas = ClientQuotas()
     for number in range(5_000):
         now_ms = MonotonicMs(number * 20)
@@ -224,7 +226,7 @@ def test_only_clients_of_the_last_seconds_are_remembered_however_many_come():
     assert known < 1.5 * 12 * 50
 
 
-def test_what_a_client_takes_of_memory():
+def test_account_uses_bounded_memory():
     """A hundred megabytes are enough for all accounts that there may be."""
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
     clients = [(f"user-{number % 1_000}", f"client-{number}") for number in range(5_000)]
@@ -247,7 +249,7 @@ def test_the_memory_of_client_ids_is_bounded_whatever_their_number():
     assert is_known(quotas, kept_name("1999-" + "x" * 30_000), MonotonicMs(2_000))
 
 
-def test_of_many_accounts_a_share_is_looked_at_for_silent_ones():
+def test_expire_share_checks_a_share_of_many_accounts():
     quotas = ClientQuotas()
     for number in range(40_000):
         record(quotas, PRODUCE, "u", f"{number}", 1, MonotonicMs(0))
@@ -270,7 +272,7 @@ def test_without_a_rule_users_of_one_client_id_are_measured_each_by_itself():
     assert rates == {"alice": 1_000, "bob": 3_000}
 
 
-def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
+def test_holder_of_a_forgotten_account_gets_another():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     accounts = ClientAccounts(quotas, "u", "app")
     accounts.on_produced(0, 1, MonotonicMs(0))

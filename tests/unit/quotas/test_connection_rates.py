@@ -20,7 +20,7 @@ def limited(limits: dict[Name, float]) -> ConnectionRates:
     return rates
 
 
-def test_nothing_is_limited_unless_it_is_said():
+def test_nothing_is_limited_by_default():
     rates = limited({})
     for _ in range(1_000):
         assert rates.close_after_ms("192.0.2.7", AT_ONCE) == 0
@@ -61,7 +61,7 @@ def test_accepting_pauses_above_the_rate_of_the_broker_or_a_listener():
     assert rates.pause_ms("INSIDE", AT_ONCE) == (0, 0)
 
 
-def test_a_rate_of_none_at_all_pauses_for_a_window_each_time():
+def test_rate_of_zero_pauses_for_a_window_each_time():
     rates = ConnectionRates(WindowOptions())
     rates.limit(CreationRates(0, {}))
     assert [rates.pause_ms("INSIDE", MonotonicMs(at)) for at in (0, 5_000)] == [(0, 1_000)] * 2

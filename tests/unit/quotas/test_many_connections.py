@@ -80,7 +80,7 @@ def test_any_ten_seconds_are_within_two_percent_however_many_share_the_limit(
     assert max(shares) <= 1.02
 
 
-def test_what_connections_with_capped_delays_owe_is_forgotten_in_the_end():
+def test_debt_of_connections_with_capped_delays_is_forgiven():
     """Their requests cost more than the limit pays in the second that they wait at most."""
     quotas = ClientQuotas()
     quotas.set_quota(QuotaEntity(None, "app"), QuotaKind.REQUEST, 1.0)

@@ -78,7 +78,7 @@ def test_without_a_limit_everything_is_admitted_and_counted():
     assert (usage.quota, usage.usage) == (QuotaKind.MUTATION, 10_000)
 
 
-def test_the_larger_of_two_delays_is_told():
+def test_larger_returns_the_longer_delay():
     bench = Bench()
     quota = bench.request(is_strict=False)
     quota.admit("t", 24)

@@ -27,7 +27,7 @@ def table_with(*entities: QuotaEntity) -> QuotaTable:
     return table
 
 
-def test_a_quota_of_a_long_client_id_is_that_ids_and_told_as_it_was_set():
+def test_quota_of_a_long_client_id_applies_and_keeps_its_name():
     long, other = "x" * 32_000, "x" * 31_999 + "y"
     table = table_with(QuotaEntity(None, long), QuotaEntity("alice", DEFAULT))
     resolved = table.resolve(QuotaKind.PRODUCE, "bob", kept_name(long))
@@ -38,7 +38,7 @@ def test_a_quota_of_a_long_client_id_is_that_ids_and_told_as_it_was_set():
     assert table.resolve(QuotaKind.PRODUCE, "bob", kept_name(long)).rule is None
 
 
-def test_the_levels_are_kafkas_in_kafkas_order():
+def test_table_has_kafkas_levels_in_kafkas_order():
     assert tuple(entity.rule for entity, _ in LEVELS) == RULES
 
 
@@ -48,7 +48,7 @@ def test_each_level_matches_alone_and_names_who_shares_it(entity, tags):
     assert resolved == Resolved(entity.rule, 1.0, *tags)
 
 
-def test_of_any_levels_that_are_set_the_most_specific_counts():
+def test_most_specific_level_applies():
     for count in range(1, len(LEVELS) + 1):
         for chosen in combinations(LEVELS, count):
             entities = [entity for entity, _ in chosen]
@@ -66,7 +66,7 @@ def test_quotas_of_others_do_not_match():
     assert table.resolve(QuotaKind.PRODUCE, "alice", "app") == nothing
 
 
-def test_kinds_are_resolved_each_for_itself():
+def test_kinds_of_quotas_are_resolved_separately():
     table = QuotaTable()
     table.set(QuotaEntity("alice", "app"), QuotaKind.FETCH, 5.0)
     table.set(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 7.0)

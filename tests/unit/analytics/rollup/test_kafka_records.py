@@ -53,7 +53,7 @@ def read(producer: Producer, wanted: OffsetRange, *, strict: bool = False) -> li
     return found
 
 
-def test_the_ranges_of_a_topic(producer):
+def test_topic_ranges_are_the_current_offsets(producer):
     fill(producer, 7)
     ranges = topic_ranges(connection(producer), TOPIC)
     assert [each for each in ranges if each.size] == [OffsetRange(PARTITION, 0, 7)]
@@ -76,7 +76,7 @@ def test_blocks_are_bounded(producer, monkeypatch):
     assert [at for block in blocks for at in block.offsets] == list(range(1050))
 
 
-def test_what_retention_removed_is_counted_or_refused(producer):
+def test_records_removed_by_retention_are_counted_or_refused(producer):
     values = fill(producer, 8000, size_bytes=1000)  # the test broker keeps 5 MB of a partition
     (held,) = [each for each in topic_ranges(connection(producer), TOPIC) if each.size]
     assert held.start > 0

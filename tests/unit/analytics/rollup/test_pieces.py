@@ -92,7 +92,7 @@ def test_only_the_start_of_a_long_value_is_put_aside(tmp_path):
     assert second == "\\xff\\xfe"
 
 
-def test_what_retention_removed_is_counted(tmp_path, monkeypatch):
+def test_records_removed_by_retention_are_counted(tmp_path, monkeypatch):
     def reading(_connection, topic, wanted, *, fail_on_data_loss):
         assert topic == "metrics"
         assert not fail_on_data_loss
@@ -112,9 +112,7 @@ def test_two_attempts_of_a_task_do_not_write_the_same_file(tmp_path):
     assert len(set(paths)) == 2
 
 
-def test_what_cannot_be_added_is_named_and_the_rest_of_its_block_is_in_the_windows(
-    tmp_path, monkeypatch
-):
+def test_only_bad_records_of_a_block_are_rejected(tmp_path, monkeypatch):
     def fussy(table, kind):
         if kind.name == "quota" and "odd" in table["client_id"].to_pylist():
             raise pa.ArrowInvalid("too odd\nand more")

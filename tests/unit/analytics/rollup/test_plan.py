@@ -43,15 +43,15 @@ def test_a_later_run_reads_what_is_new_and_partitions_that_were_added():
     assert chosen.start.cluster_id == "here", "known, although nobody tells now"
 
 
-def test_nothing_new_is_nothing_to_read():
+def test_plan_is_empty_without_new_records():
     assert plan(progress(9), topic((3, 9)), whole=False).ranges == ()
 
 
-def test_all_of_it_on_demand():
+def test_plan_covers_everything_on_request():
     assert plan(progress(7), topic((2, 9)), whole=True).ranges == (OffsetRange(0, 2, 9),)
 
 
-def test_what_retention_removed_meanwhile_is_counted_as_lost():
+def test_plan_counts_records_removed_by_retention():
     chosen = plan(progress(7, 7), topic((10, 12), (0, 8)), whole=False)
     assert chosen.lost == 3
     assert chosen.ranges == (OffsetRange(0, 10, 12), OffsetRange(1, 7, 8))
@@ -67,7 +67,7 @@ def test_what_retention_removed_meanwhile_is_counted_as_lost():
     ],
     ids=["another id", "a lower end", "an id no longer told", "fewer partitions"],
 )
-def test_a_topic_that_was_made_again_is_read_from_its_start(before, now):
+def test_recreated_topic_is_read_from_its_start(before, now):
     chosen = plan(before, now, whole=False)
     assert chosen.is_other_topic
     assert chosen.ranges == now.ranges
@@ -103,7 +103,7 @@ def test_a_stream_begins_where_the_windows_end_so_that_it_counts_what_was_remove
     assert stream_start(again, plan(again, now, whole=False)).offsets == {0: 5, 1: 0, 2: 2}
 
 
-def test_another_cluster_is_told_by_its_id():
+def test_another_cluster_is_detected_by_its_id():
     assert is_other_cluster(progress(3), topic((0, 3))._replace(cluster_id="elsewhere"))
     assert not is_other_cluster(progress(3), topic((0, 3))._replace(cluster_id="here"))
     assert not is_other_cluster(progress(3), topic((0, 3)))
@@ -119,5 +119,5 @@ def test_another_cluster_is_told_by_its_id():
         (0, 2_000_001, SPARK),
     ],
 )
-def test_spark_is_for_much(records, delta_rows, expected):
+def test_spark_is_chosen_for_many_records(records, delta_rows, expected):
     assert engine(records, delta_rows) == expected

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("installed", ["4.1.9", "4.4.0", "3.5.1", "5.0.0.dev1"])
-def test_a_pyspark_that_is_not_tested_is_refused(monkeypatch, installed):
+def test_untested_pyspark_is_refused(monkeypatch, installed):
     monkeypatch.setattr(preflight, "version", lambda _: installed)
     with pytest.raises(
         UserError, match=rf"^PySpark {re.escape(installed)} is installed, but .*4.2"
@@ -37,12 +37,12 @@ def test_a_pyspark_that_is_not_tested_is_refused(monkeypatch, installed):
 
 
 @pytest.mark.parametrize("installed", ["4.2.0", "4.3.1", "4.3.0.dev2"])
-def test_a_pyspark_that_is_tested_is_taken(monkeypatch, installed):
+def test_tested_pyspark_is_accepted(monkeypatch, installed):
     monkeypatch.setattr(preflight, "version", lambda _: installed)
     check_pyspark()
 
 
-def test_without_pyspark_it_says_what_to_install(monkeypatch):
+def test_missing_pyspark_names_the_package_to_install(monkeypatch):
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
@@ -70,7 +70,7 @@ def test_the_versions_are_those_of_the_package():
         ("k8s://https://10.0.0.1:6443", True),
     ],
 )
-def test_which_masters_may_have_workers_elsewhere(master, expected):
+def test_is_remote_knows_masters_with_remote_workers(master, expected):
     assert is_remote(master) == expected
 
 
@@ -126,7 +126,7 @@ def test_a_worker_that_does_not_see_the_output_is_told(tmp_path):
         ),
     ],
 )
-def test_why_there_is_no_worker(text, expected):
+def test_why_no_worker_explains_sparks_error(text, expected):
     assert re.match(expected, why_no_worker(text, "/usr/bin/python3") or "")
     assert why_no_worker("something else", "/usr/bin/python3") is None
 

@@ -21,7 +21,7 @@ from cluster.model.topics import METRICS_TOPIC
         ("orders", ""),
     ],
 )
-def test_a_topic_that_is_missing_is_told_with_what_to_do(monkeypatch, topic, says):
+def test_missing_topic_is_reported_with_the_remedy(monkeypatch, topic, says):
     monkeypatch.setattr(job, "topic_state", lambda *_: TopicRanges(topic, None, ()))
     options = RollupOptions({}, topic, "windows", log=None, master=None)
     with pytest.raises(UserError, match=rf"^there is no topic {topic}{says}$"):

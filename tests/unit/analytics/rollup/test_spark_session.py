@@ -60,5 +60,5 @@ def test_the_reason_is_the_workers_own_last_line(text, expected):
     assert reason_in(text) == expected
 
 
-def test_of_a_java_error_the_last_cause_is_told():
+def test_reason_is_the_last_cause_of_a_java_error():
     assert reason_in(IN_JAVA) == "disk full"

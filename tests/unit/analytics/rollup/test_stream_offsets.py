@@ -30,7 +30,7 @@ def test_the_text_is_read_again_and_depends_on_no_order(offsets):
 @pytest.mark.parametrize(
     "found", [None, [], 7, {"x": 1}, {"0": "1"}, {"0": -1}, {"0": True}, {"-1": 1}, {"0": 1 << 63}]
 )
-def test_anything_else_is_no_offsets(found):
+def test_from_json_raises_for_other_texts(found):
     with pytest.raises(ValueError, match=r"offset|literal"):
         from_json(found)
 

@@ -76,7 +76,7 @@ def test_offsets_stand_for_a_place_in_every_partition(text: str, expected: dict[
         (offsets(_0=9, _1=8), "startingOffsets: partition 1 ends at offset 7, before 8"),
     ],
 )
-def test_offsets_that_the_topic_has_not_are_one_line(text: str, line: str):
+def test_missing_offsets_are_reported_in_one_line(text: str, line: str):
     with pytest.raises(UserError, match=f"^{re.escape(line)}$"):
         offsets_at("startingOffsets", batch(startingOffsets=text).starting, PRESENT)
 
@@ -89,7 +89,7 @@ def test_offsets_that_the_topic_has_not_are_one_line(text: str, line: str):
         *(offsets(_x=1), json.dumps({"__cluster_metrics": 1})),
     ],
 )
-def test_offsets_of_another_form_are_one_line(text: str):
+def test_malformed_offsets_are_reported_in_one_line(text: str):
     with pytest.raises(
         UserError, match=r"^startingOffsets must be earliest, latest or offsets as "
     ):
@@ -115,17 +115,17 @@ def test_offsets_of_another_form_are_one_line(text: str):
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set"),
     ],
 )
-def test_options_that_cannot_be_are_one_line(given: dict[str, str], line: str):
+def test_invalid_options_are_reported_in_one_line(given: dict[str, str], line: str):
     with pytest.raises(UserError, match=f"^{re.escape(line)}[^\n]*$"):
         batch(**given)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "", "²", "1" * 30])
-def test_a_limit_that_is_no_number_is_one_line(text: str):
+def test_invalid_limit_is_reported_in_one_line(text: str):
     with pytest.raises(UserError, match=r"^maxOffsetsPerTrigger must be a number from 1[^\n]*$"):
         stream(maxOffsetsPerTrigger=text)
 
 
-def test_a_stream_has_no_end():
+def test_stream_refuses_ending_offsets():
     with pytest.raises(UserError, match=r"^endingOffsets is for spark\.read$"):
         stream(endingOffsets="latest")

@@ -109,10 +109,10 @@ def test_a_stream_waits_for_brokers_that_do_not_answer_and_then_ends(topic):
 
 
 @pytest.mark.parametrize("ranges", [(), (OffsetRange(0, 0, 1), OffsetRange(1, 0, 30))])
-def test_a_topic_that_is_gone_or_was_made_again_ends_a_stream(topic, ranges):
+def test_stream_ends_when_its_topic_is_deleted_or_recreated(topic, ranges):
     reader = stream()
     topic.ranges = ranges
-    with pytest.raises(UserError, match=r"^topic metrics was deleted, or deleted and made again:"):
+    with pytest.raises(UserError, match=r"^topic metrics was deleted, or deleted and recreated:"):
         reader.latestOffset({"0": 10, "1": 30}, ReadAllAvailable())
 
 
@@ -126,7 +126,7 @@ def test_a_batch_is_cut_into_as_many_tasks_as_are_asked_for(topic):
     assert sum(each.size for each in pieces) == 38
 
 
-def test_a_range_that_ends_before_it_starts_is_one_line(topic):
+def test_range_that_ends_before_its_start_is_reported_in_one_line(topic):
     reader = batch(
         startingOffsets=json.dumps({"metrics": {"0": 5, "1": 9}}),
         endingOffsets=json.dumps({"metrics": {"0": 7, "1": 8}}),
@@ -135,7 +135,7 @@ def test_a_range_that_ends_before_it_starts_is_one_line(topic):
         reader.partitions()
 
 
-def test_without_the_topic_or_an_answer_a_batch_is_one_line(topic):
+def test_missing_topic_or_answer_is_reported_in_one_line(topic):
     topic.ranges = ()
     with pytest.raises(UserError, match=r"^there is no topic metrics$"):
         batch().partitions()

@@ -64,7 +64,7 @@ def parts() -> list[list[Record]]:
     ]
 
 
-def test_what_is_appended_is_read_at_once_and_merged_windows_by_anybody(tmp_path):
+def test_appended_records_are_visible_immediately_and_merged_windows_to_all_readers(tmp_path):
     done: list[Record] = []
     with opened(tmp_path) as directory:
         for number, part in enumerate(parts()):
@@ -259,7 +259,7 @@ def test_nothing_new_changes_nothing(tmp_path):
         assert directory.next_change == before.change + 2
 
 
-def test_computing_anew_replaces_nothing_by_less(tmp_path):
+def test_full_run_never_replaces_windows_by_fewer_records(tmp_path):
     records = every_kind(1, seconds=60)
     more = every_kind(2, seconds=30, start_ms=START_MS + DAY_MS)
     with opened(tmp_path) as directory:
@@ -377,7 +377,7 @@ def test_a_width_that_is_kept_between(tmp_path):
             assert read_windows(tmp_path, kind, "1h").num_rows == 0
 
 
-def test_what_nobody_names_is_removed_when_it_is_opened_and_foreign_files_stay(tmp_path):
+def test_open_removes_unnamed_files_and_keeps_foreign_ones(tmp_path):
     with opened(tmp_path) as directory:
         directory.append([piece(directory, every_kind(1, seconds=10))], reached(1))
         piece(directory, every_kind(2, seconds=10))
@@ -403,7 +403,7 @@ def test_only_one_process_may_have_it_open(tmp_path):
     opened(tmp_path).close()
 
 
-def test_files_say_what_they_are_and_are_in_order(tmp_path):
+def test_files_have_notes_and_sorted_rows(tmp_path):
     with opened(tmp_path) as directory:
         directory.append([piece(directory, every_kind(1, seconds=60))], reached(1))
         merge_all(directory)
@@ -437,7 +437,7 @@ def foreign(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("pattern", ["kind=lag/width=*/*/*.parquet", "_open/*.parquet"])
-def test_a_bad_file_is_one_clear_line_to_readers_and_writers(tmp_path, spoil, says, pattern):
+def test_bad_file_is_reported_in_one_line(tmp_path, spoil, says, pattern):
     with opened(tmp_path) as directory:
         directory.append([piece(directory, every_kind(1, seconds=20))], reached(1))
         merge_all(directory)

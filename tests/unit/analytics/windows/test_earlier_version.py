@@ -132,7 +132,7 @@ def test_a_window_whose_rates_are_known_in_part(tmp_path):
         assert sum(count for _, count in row["histogram"]) == row["records"]
 
 
-def test_limits_that_are_none_are_not_taken_over(tmp_path):
+def test_invalid_limits_are_not_taken_over(tmp_path):
     """Any client could write them; reports compare rates with limits."""
     write_windows(tmp_path, FIRST_DAY, "14")
     (path,) = tmp_path.glob("width=10s/*/*.parquet")
@@ -240,7 +240,7 @@ def test_progress_that_cannot_be_read_is_refused(tmp_path, text, says):
     assert "width=10s" in top(tmp_path)
 
 
-def test_a_damaged_file_or_change_is_one_line(tmp_path):
+def test_damaged_file_or_change_is_reported_in_one_line(tmp_path):
     written(tmp_path)
     path = next(tmp_path.glob("lag/width=10s/*/day.parquet"))
     whole = path.read_bytes()

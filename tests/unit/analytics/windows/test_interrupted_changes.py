@@ -179,7 +179,7 @@ def attempts(template: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_kill_before_any_operation_loses_and_doubles_nothing(template, tmp_path, case):
+def test_kill_before_any_operation_loses_and_repeats_nothing(template, tmp_path, case):
     before, after, plain_before, plain_after = states(template, tmp_path, case)
     for number, place in attempts(template, tmp_path):
         kill = NthOperation(number, Killed)
@@ -203,7 +203,7 @@ def test_a_kill_before_any_operation_loses_and_doubles_nothing(template, tmp_pat
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_failure_of_any_operation_is_one_line_and_can_be_repeated(template, tmp_path, case):
+def test_failed_operation_is_reported_in_one_line_and_can_be_repeated(template, tmp_path, case):
     before, after, plain_before, plain_after = states(template, tmp_path, case)
     text = os.strerror(errno.ENOSPC)
     said: list[str] = []

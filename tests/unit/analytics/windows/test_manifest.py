@@ -61,7 +61,7 @@ def test_the_result_of_a_piece_goes_through_json() -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "a/../../b", "", "a//b", "a\\b", "./a", 5, None])
-def test_paths_that_leave_the_directory_are_damage(path: Any) -> None:
+def test_paths_outside_of_the_directory_are_refused(path: Any) -> None:
     document = json.loads(manifest_as_bytes(FULL))
     document["removals"] = [path]
     with pytest.raises(UnusableDirectory, match="m is damaged"):
@@ -86,7 +86,7 @@ def test_any_other_value_of_a_field_is_accepted_or_damage(name: str, value: Any)
 
 
 @given(st.binary())
-def test_any_other_bytes_are_damage(content: bytes) -> None:
+def test_other_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(UnusableDirectory):
         manifest_from_bytes(content, "m")
 

@@ -73,7 +73,7 @@ def name(case: object) -> str:
 
 
 @pytest.mark.parametrize("kind", RECORDS)
-def test_each_kind_is_taken(kind: str) -> None:
+def test_each_kind_is_accepted(kind: str) -> None:
     found = look_at(EXAMPLES[kind])
     assert reason(found) is None
     assert found.tables[kind]["at"].to_pylist() == [0]
@@ -105,7 +105,7 @@ def test_numbers_up_to_their_bounds_and_no_others(kind: str, field: RecordField)
 
 @pytest.mark.parametrize("bad", ["NaN", "Infinity", "-Infinity", "1e400", "-0.0000001"])
 @pytest.mark.parametrize("field", ["limit", "usage", "rate", "throttle_ms", "muted_ms"])
-def test_numbers_that_are_none(field: str, bad: str) -> None:
+def test_invalid_numbers_are_rejected(field: str, bad: str) -> None:
     whole = json.dumps({**quota_record(), field: 12345.5}).replace("12345.5", bad)
     assert reason(look(whole.encode())) == f"{field}: out of range"
 
@@ -177,7 +177,7 @@ def test_histograms_of_latencies() -> None:
         ("client_id", 7, "wrong type"),
     ],
 )
-def test_texts(field: str, bad: object, why: str) -> None:
+def test_texts_are_checked(field: str, bad: object, why: str) -> None:
     assert reason(look_at(quota_record(), **{field: bad})) == f"{field}: {why}"
 
 
@@ -204,12 +204,12 @@ def test_the_time_of_a_record_is_near_that_in_the_log() -> None:
         (1, "before 2020"),
     ],
 )
-def test_times_that_cannot_be(ts: int, why: str) -> None:
+def test_impossible_times_are_rejected(ts: int, why: str) -> None:
     for record in (quota_record(ts=ts), lag_record(ts=ts), group_record(ts=ts)):
         assert reason(look(as_written(record), at_ms=ts)) == f"ts: {why}"
 
 
-def test_a_clock_that_is_five_minutes_ahead_is_believed() -> None:
+def test_clock_five_minutes_ahead_is_accepted() -> None:
     ts = NOW_MS + CLOCK_SKEW_MS
     assert reason(look(as_written(quota_record(ts=ts)), at_ms=ts)) is None
 
@@ -239,7 +239,7 @@ def test_the_key_is_the_broker(key: bytes | None) -> None:
         (b'{"v":1,"kind":"quota","client_id":"\\ud800"}', "client_id: wrong type"),
     ],
 )
-def test_values_that_are_no_metric_records(value: bytes | None, why: str) -> None:
+def test_other_values_are_rejected_with_a_reason(value: bytes | None, why: str) -> None:
     assert reason(look(value)) == why
 
 
@@ -320,7 +320,7 @@ def test_late_records_are_named() -> None:
     assert found.late((START_MS + 40_000) * 1000) == [1]
 
 
-def test_few_values_are_looked_at_one_by_one_because_of_a_malformed_one(monkeypatch):
+def test_malformed_value_slows_down_few_others(monkeypatch):
     looked_at = 0
     row = record_schema._row  # noqa: SLF001
 

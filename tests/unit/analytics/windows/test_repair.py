@@ -65,7 +65,7 @@ def of_other_times(directory: WindowDirectory, name: str, by: timedelta) -> Piec
 
 
 @pytest.mark.parametrize("merged", ["all", "none", "half"])
-def test_impossible_windows_go_and_possible_ones_stay(tmp_path: Path, merged: str) -> None:
+def test_repair_removes_only_impossible_windows(tmp_path: Path, merged: str) -> None:
     records = spread()
     possible = [each for each in records if is_possible(each)]
     with WindowDirectory.open(LocalStore(tmp_path)) as directory:
@@ -117,7 +117,7 @@ def test_an_hour_that_is_cut_into_slices_meanwhile_is_known_to_be_so(
     assert_plain(tmp_path, expected)
 
 
-def test_nothing_is_left_where_all_is_impossible(tmp_path: Path) -> None:
+def test_repair_removes_everything_when_all_is_impossible(tmp_path: Path) -> None:
     with WindowDirectory.open(LocalStore(tmp_path)) as directory:
         directory.append([piece(directory, every_kind(1, seconds=10))], reached(1))
         merge_all(directory)

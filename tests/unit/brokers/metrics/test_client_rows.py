@@ -99,7 +99,7 @@ def test_a_new_client_takes_the_row_of_the_one_silent_longest():
     assert (bench.client_rows.count, bench.client_rows.lost_count) == (0, 1)
 
 
-def test_limits_of_every_level():
+def test_row_has_the_limit_of_every_level():
     names: tuple[Name | None, ...] = ("u", DEFAULT, None)
     client_ids: tuple[Name | None, ...] = ("c", DEFAULT, None)
     quotas = {

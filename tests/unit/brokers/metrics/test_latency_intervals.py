@@ -22,7 +22,7 @@ class World:
         return self.intervals.take()
 
 
-def test_only_apis_with_requests_in_the_interval_are_told():
+def test_intervals_contain_only_apis_with_requests():
     world = World()
     assert world.take() == []
     world.note(ApiKey.PRODUCE, 0)
@@ -37,13 +37,13 @@ def test_only_apis_with_requests_in_the_interval_are_told():
     assert world.take() == [LatencyFigures("Produce", 1, 4, [0, 0, 0, 1])]
 
 
-def test_a_timed_request_counts_for_those_that_it_stands_for():
+def test_timed_request_counts_with_its_weight():
     world = World()
     world.note(ApiKey.PRODUCE, 3, weight=64)
     assert world.take() == [LatencyFigures("Produce", 64, 192, [0, 0, 64])]
 
 
-def test_the_longest_are_in_the_last_bucket():
+def test_longest_requests_are_in_the_last_bucket():
     world = World()
     world.note(ApiKey.PRODUCE, 10**9)
     (figures,) = world.take()

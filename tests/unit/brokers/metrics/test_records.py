@@ -76,7 +76,7 @@ def test_without_a_rule_rule_and_limit_are_null():
     assert (record["user"], record["client_id"]) == ("ü", "ключ")
 
 
-def test_a_broker_record():
+def test_broker_record_has_rates_and_gauges():
     record = read(broker_record(1, WallMs(5), 1000, {"BytesInPerSec": 1.5, "LeaderCount": 3}))
     assert record == {
         "v": 1,
@@ -88,7 +88,7 @@ def test_a_broker_record():
     }
 
 
-def test_a_topic_record():
+def test_topic_record_has_every_field():
     figures = TopicFigures("orders", 100, 70, 2, 3, 1, 5, 0, 4_096, 2, 1)
     assert read(topic_record(1, WallMs(5), 1000, figures)) == {
         "v": 1,
@@ -110,7 +110,7 @@ def test_a_topic_record():
     }
 
 
-def test_a_latency_record():
+def test_latency_record_has_every_field():
     figures = LatencyFigures("Produce", 2, 5, [1, 0, 0, 1])
     assert read(latency_record(1, WallMs(5), 1000, figures)) == {
         "v": 1,
@@ -125,7 +125,7 @@ def test_a_latency_record():
     }
 
 
-def test_an_event_record():
+def test_event_record_has_every_field():
     event = Event(EventKind.BROKER_DOWN, "2", "live brokers: 0, 1", 1)
     assert read(event_record(1, WallMs(5), 1000, event)) == {
         "v": 1,

@@ -19,7 +19,7 @@ def test_few_requests_are_all_timed():
         assert kind.take_count() == TIMED_MAX
 
 
-def test_of_many_a_share_is_timed_from_the_first_moment_and_stands_for_all():
+def test_share_of_many_requests_is_timed_with_its_weight():
     kind = RequestKind(ApiKey.PRODUCE)
     requests = 25_000
     weights = take(kind, requests)
@@ -29,7 +29,7 @@ def test_of_many_a_share_is_timed_from_the_first_moment_and_stands_for_all():
     assert len(take(kind, requests)) <= requests // WEIGHT_MAX + 1
 
 
-def test_when_requests_get_fewer_all_are_timed_again():
+def test_all_requests_are_timed_again_when_they_get_fewer():
     kind = RequestKind(ApiKey.PRODUCE)
     take(kind, 100 * WEIGHT_MAX)
     for _ in range(5):
@@ -38,7 +38,7 @@ def test_when_requests_get_fewer_all_are_timed_again():
     assert kind.take_count() == 3
 
 
-def test_a_client_with_a_rhythm_is_timed_at_every_beat():
+def test_client_with_a_rhythm_is_timed_at_every_phase():
     kind = RequestKind(ApiKey.PRODUCE)
     take(kind, 100 * WEIGHT_MAX)
     beats = [0] * 8

@@ -37,7 +37,7 @@ def only(times: dict[str, Histogram], **expected_ms: int) -> None:
     assert found == expected_ms
 
 
-def test_each_part_of_the_time_of_a_request():
+def test_each_part_of_a_requests_time_is_recorded():
     stats = MmapStats.in_memory()
     times = RequestTimes(stats, [ApiKey.FETCH])
     at = [each * MS for each in (100, 103, 110, 610, 611, 615)]
@@ -56,7 +56,7 @@ def test_each_part_of_the_time_of_a_request():
     )
 
 
-def test_what_real_handlers_do_is_counted(tmp_path: Path):
+def test_requests_of_real_handlers_are_counted(tmp_path: Path):
     with a_stage(tmp_path) as stage:
         counters = stage.core.clients.services.counters
         assert counters is not None

@@ -84,7 +84,7 @@ def world():
     return World()
 
 
-def test_the_leader_appends_its_own(world):
+def test_leader_appends_its_own_records(world):
     world.has_leaders(0, 4)  # 4 % 2 partitions is 0
     world.has_leaders(4, 0)
     world.send([b"a", b"b"], 5)
@@ -94,7 +94,7 @@ def test_the_leader_appends_its_own(world):
     assert world.asked == []
 
 
-def test_another_leader_is_handed_the_batch_and_one_at_a_time(world):
+def test_batches_are_sent_to_another_leader_one_at_a_time(world):
     world.has_leaders(2, 4)
     world.send([b"a"], 1)
     world.send([b"b"], 2)
@@ -117,7 +117,7 @@ def test_a_refused_batch_is_offered_again_to_the_next_leader(world):
 
 
 @pytest.mark.parametrize("answer", [None, Refusal(ErrorCode.invalid_request, "too large")])
-def test_a_batch_that_may_be_there_or_is_refused_as_a_message_is_dropped(world, answer):
+def test_batch_is_dropped_when_its_fate_is_unknown_or_it_is_refused(world, answer):
     world.has_leaders(2)
     world.send([b"a", b"b"], 1)
     world.asked[0][2](answer)
@@ -138,7 +138,7 @@ def test_without_a_leader_records_wait_and_the_oldest_are_dropped(world):
     assert world.written() == [[b"%d" % number] for number in range(6, 134)]
 
 
-def test_a_peer_hands_over_a_batch(world):
+def test_batch_of_a_peer_is_appended(world):
     answers = []
     world.has_leaders(4)
     world.topic.on_request(ProduceMetrics(1, b"x"), answers.append)
@@ -193,14 +193,14 @@ def test_batches_are_filled_up_to_the_bound(world):
     assert [len(values) for values in world.written()] == [256, 144]
 
 
-def test_a_record_that_no_reader_takes_is_dropped_and_others_are_not(world):
+def test_only_records_that_readers_refuse_are_dropped(world):
     world.has_leaders(4)
     world.send([b"a", bytes(RECORD_MAX_BYTES + 1), b"b"], 5)
     assert world.written() == [[b"a", b"b"]]
     assert world.topic.dropped_count == 1
 
 
-def test_a_batch_that_the_log_refuses_for_itself_holds_up_no_others(world, caplog):
+def test_batch_that_the_log_refuses_delays_no_others(world, caplog):
     """As where somebody has set a smaller `max.message.bytes`."""
     world.has_leaders(4)
     world.refuses = ErrorCode.message_too_large
@@ -211,7 +211,7 @@ def test_a_batch_that_the_log_refuses_for_itself_holds_up_no_others(world, caplo
     assert "cannot write metric records: refused" in caplog.text
 
 
-def test_a_peer_is_told_that_its_batch_is_refused_for_itself(world):
+def test_peer_learns_that_its_batch_is_refused(world):
     answers = []
     world.refuses = ErrorCode.message_too_large
     world.topic.on_request(ProduceMetrics(1, b"x"), answers.append)
@@ -289,7 +289,7 @@ def test_a_batch_that_is_in_the_log_but_not_committed_is_not_written_again(world
     assert world.topic.dropped_count == 2
 
 
-def test_what_waits_for_a_leader_is_bounded_in_bytes():
+def test_waiting_batches_are_bounded_in_bytes():
     world = World()
     noise = Random(1)
     for _ in range(100):  # 40 MB, which do not compress

@@ -29,14 +29,14 @@ class Table:
         return {topic: values[key] for topic, values in topics.items()}
 
 
-def test_what_has_no_place_is_added_up():
+def test_topics_without_a_row_are_added_up():
     table = Table()
     table.append("a", "b", "c", "d", "a", "_other")
     assert table.stored() == {"a": 4, "b": 2, "_other": 4}
     assert (table.table.messages_in, table.table.bytes_in) == (12, 600)
 
 
-def test_a_name_that_no_topic_has_takes_no_place():
+def test_unknown_topic_gets_no_row():
     table = Table()
     for number in range(10):
         table.append(f"unknown{number}")
@@ -48,7 +48,7 @@ def test_a_name_that_no_topic_has_takes_no_place():
     assert table.table.messages_in == 22
 
 
-def test_the_place_of_a_deleted_topic_is_another_ones():
+def test_row_of_a_deleted_topic_is_reused():
     table = Table()
     table.append("a", "b", "c")
     table.known -= {"a"}
@@ -73,7 +73,7 @@ def test_topics_without_a_place_are_counted():
     assert table.table.without_row_count == 0
 
 
-def test_gauges_are_what_was_seen_last():
+def test_gauges_are_replaced():
     table = Table()
     table.append("a")
     table.table.set_gauges({"b": ONES, "x": ONES, "y": ONES})

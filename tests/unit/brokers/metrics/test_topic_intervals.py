@@ -87,7 +87,7 @@ def test_an_interval_with_traffic_has_a_record_of_what_was_counted_in_it():
     assert (second["ts"], second["interval_ms"]) == (3_000, 1_000)
 
 
-def test_a_rest_is_told_once_a_minute_and_when_it_ends():
+def test_idle_topic_has_a_record_a_minute_and_at_the_end_of_its_idle_time():
     world = World()
     world.replicas = {"a": gauges(100)}
     assert len(world.look()) == 1
@@ -111,7 +111,7 @@ def test_a_rest_is_told_once_a_minute_and_when_it_ends():
     ]
 
 
-def test_of_the_brokers_own_topics_a_size_that_grows_is_told_every_ten_seconds():
+def test_growing_own_topic_has_a_record_every_ten_seconds():
     world = World()
     world.known |= {METRICS_TOPIC}
     due = []
@@ -130,7 +130,7 @@ def test_of_the_brokers_own_topics_a_size_that_grows_is_told_every_ten_seconds()
     assert [each["ts"] for each in shown(world.look())] == [83_000]
 
 
-def test_topics_without_a_place_are_one_and_told_of_only_with_something_to_say():
+def test_topics_without_a_row_are_combined_and_reported_only_after_changes():
     world = World(places=2)
     assert world.look() == []
     world.append("a")
@@ -141,7 +141,7 @@ def test_topics_without_a_place_are_one_and_told_of_only_with_something_to_say()
     assert world.look(UNCHANGED_MS) == []  # no replica is here
 
 
-def test_a_deleted_topic_is_told_to_its_end_and_a_new_one_of_its_name_from_its_beginning():
+def test_recreated_topic_has_separate_records():
     world = World()
     world.replicas = {"a": gauges(100)}
     world.append("a")

@@ -68,7 +68,7 @@ def test_mutes_are_counted_by_quota_and_connections_once():
     }
 
 
-def test_judgement_needs_mutes_and_allows_for_requests_under_way():
+def test_verdict_needs_mutes_and_allows_for_requests_in_flight():
     assert NO_PAUSES.honours_throttling is None
     assert Pauses(2, 0, 1, 0).honours_throttling is None
     assert Pauses(3, 0, 1, 0).honours_throttling is True

@@ -32,7 +32,7 @@ def test_each_change_of_an_entity_is_an_event():
     ]
 
 
-def test_only_one_broker_tells():
+def test_only_one_broker_notes_quota_events():
     events = EventLog()
     quota_noter(events, lambda: False)(ALICE, {}, {QuotaKind.PRODUCE: 1.0})
     assert events.take() == []

@@ -152,7 +152,7 @@ def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay
     assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (1, 250, 250)
 
 
-def test_a_producer_without_answers_is_held_back_too():
+def test_producer_without_acks_is_throttled():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = a_channel()
     throttle.respond(channel, None, a_delay(quotas, 250))
@@ -180,7 +180,7 @@ def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
     assert gone.done == []
 
 
-def test_it_is_known_of_each_client_how_many_of_its_channels_are_muted():
+def test_muted_channels_are_counted_per_client():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     first, second = a_channel(), a_channel()
 
@@ -202,7 +202,7 @@ def test_it_is_known_of_each_client_how_many_of_its_channels_are_muted():
     assert muted() == 0
 
 
-def test_of_many_that_are_due_at_once_a_few_go_on_before_others_have_their_turn():
+def test_many_due_channels_are_released_in_steps():
     quotas, timers, jobs = ClientQuotas(), Timers(), list[Iterator[None]]()
 
     def start(job: Iterator[None], _steps_at_once: int) -> None:
@@ -232,7 +232,7 @@ def limits_changed(throttle: QuotaThrottle, quotas: ClientQuotas) -> None:
         pass
 
 
-def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
+def test_waiting_channels_are_released_when_the_limit_is_removed():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = a_channel()
     delay = accounts_of(quotas).on_produced(0, 11_000, MonotonicMs(0))
@@ -248,7 +248,7 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
     assert channel.done[-1] == ("unmute", MuteReason.QUOTA)
 
 
-def test_a_stricter_limit_does_not_lengthen_what_was_told():
+def test_stricter_limit_does_not_lengthen_a_mute():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     throttle.respond(a_channel(), [], accounts_of(quotas).on_produced(0, 2_000, MonotonicMs(0)))
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0)
@@ -256,7 +256,7 @@ def test_a_stricter_limit_does_not_lengthen_what_was_told():
     assert timers.pending() == [1_000]
 
 
-def test_who_sends_while_it_is_muted_is_told_apart_from_who_keeps_quiet():
+def test_clients_that_send_while_muted_are_distinguished():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = a_channel()
     throttle.connected.on_request_kind(channel, "u", "app")
@@ -284,7 +284,7 @@ def test_a_request_that_comes_as_soon_as_the_answer_leaves_is_not_taken_for_an_e
     assert client.pauses == {PRODUCE: Pauses(0, 1, 1, 1)}
 
 
-def test_requests_from_before_say_nothing_of_a_client_that_sends_no_more():
+def test_earlier_requests_are_no_evidence_against_a_client():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = a_channel()
     throttle.connected.on_request_kind(channel, "u", "app")

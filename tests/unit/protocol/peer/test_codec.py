@@ -73,7 +73,7 @@ def listed(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda each: type(each).__name__)
-def test_what_is_sent_is_received(message: Any) -> None:
+def test_decoded_message_equals_the_encoded_one(message: Any) -> None:
     received = decode(framed(message))
 
     assert type(received) is type(message)
@@ -95,7 +95,7 @@ def test_every_request_has_an_answer_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda each: type(each).__name__)
-def test_a_field_of_another_type_is_refused_or_sound(message: Any) -> None:
+def test_field_of_another_type_is_refused_or_valid(message: Any) -> None:
     """Every value of the message in turn is replaced by every strange one."""
     first, *rest = framed(message)
     content = unpacked(first)
@@ -110,7 +110,7 @@ def test_a_field_of_another_type_is_refused_or_sound(message: Any) -> None:
     assert all(reason.isprintable() for reason in reasons)
 
 
-def test_confused_messages_are_refused_or_sound() -> None:
+def test_mixed_up_messages_are_refused_or_valid() -> None:
     random = Random(1)
     frames = [framed(message) for message in MESSAGES]
     for _ in range(CONFUSED_MESSAGES):
@@ -257,7 +257,7 @@ def test_an_unknown_error_code_is_an_unknown_error() -> None:
     assert decode([packed([kind, [31_000]])]) == Acknowledged(ErrorCode.unknown_server_error)
 
 
-def test_what_msgpack_itself_refuses_is_no_message() -> None:
+def test_invalid_msgpack_is_refused() -> None:
     deep = b"\x91" * 100_000 + b"\xc0"
     for frames in ([], [b""], [b"\xc1"], [b"\x81\x90\x01"], [deep], [b"\xd9\x01\xff"]):
         assert "not a message" in refusal_of(frames)

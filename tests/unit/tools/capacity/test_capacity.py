@@ -127,7 +127,7 @@ def test_a_value_may_begin_with_a_dash(hour, run, words, brokers, growth):
 @pytest.mark.parametrize(
     ("words", "status", "problem"),
     [
-        (["what-if"], 2, "suppose something"),
+        (["what-if"], 2, "name at least one of"),
         (["what-if", "--brokers", "-3"], 1, "there are 3 brokers in the history"),
         (["what-if", "--brokers", "0"], 2, "must be like +1, -1 or 4"),
         (["what-if", "--brokers", "+1001"], 2, "at most 1,000"),
@@ -139,7 +139,7 @@ def test_a_value_may_begin_with_a_dash(hour, run, words, brokers, growth):
         (["what-if", "--growth", "much"], 2, "must be a percentage"),
         (["what-if", "--retention", "long"], 2, "must be like 90s"),
         (["what-if", "--retention", "=3d"], 2, "must be like 3d or orders=3d"),
-        (["what-if", "--retention", "3d", "--retention", "2d"], 2, "suppose one time"),
+        (["what-if", "--retention", "3d", "--retention", "2d"], 2, "give one time"),
         (["what-if", "--retention", "nope=3d"], 1, "no windows of topic nope"),
         (["what-if", "--quota", "producer_byte_rate"], 2, "must be KEY=AMOUNT"),
         (["what-if", "--quota", "connection_creation_rate=5"], 2, "limits addresses"),
