@@ -44,7 +44,7 @@ def _of_broker(state: ClientState) -> dict[str, Any]:
         "throttle_ms": round(row.throttle_ms),
         "connections": row.connections,
         "software": row.software or None,
-        "pauses": {"honours_throttling": row.pauses.honours_throttling},
+        "pauses": {"honours_throttling": row.pauses.honors_throttling},
     }
 
 

@@ -86,7 +86,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
         throttle_ms += row.throttle_ms
         throttle_max_ms = max(throttle_max_ms, row.throttle_ms_max)
         software = software or row.software
-        told.append(row.pauses.honours_throttling)
+        told.append(row.pauses.honors_throttling)
     known = [each for each in told if each is not None]
     return (
         now_ms is not None,

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 _MUTES_TO_JUDGE: Final = 3
-_HONOURS_UP_TO: Final = 0.7
+_HONORS_UP_TO: Final = 0.7
 """Requests in flight when a mute begins make up to half of a pausing client's mutes early. So do
 requests just before its end, by the client's clock: 55 % for a Java producer."""
 _IGNORES_FROM: Final = 0.85
@@ -29,13 +29,13 @@ class Pauses(NamedTuple):
     They prove nothing, since the kernel's buffers may be full."""
 
     @property
-    def honours_throttling(self) -> bool | None:
+    def honors_throttling(self) -> bool | None:
         """Whether the client pauses as it should; None after too few mutes, or if both occur."""
         mutes = self.quiet + self.early
         if mutes < _MUTES_TO_JUDGE:
             return None
         share = self.early / mutes
-        if share <= _HONOURS_UP_TO:
+        if share <= _HONORS_UP_TO:
             return True
         return False if share >= _IGNORES_FROM else None
 

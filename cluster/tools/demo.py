@@ -14,7 +14,7 @@ from cluster.tools.arguments import add_command
 
 if TYPE_CHECKING:
     from cluster.datadir.paths import DataDir
-    from cluster.loadtest.noisy_neighbour import Phases
+    from cluster.loadtest.noisy_neighbor import Phases
     from cluster.tools.arguments import Subparsers
 
 TOPIC: Final = "machine.metrics"
@@ -87,7 +87,7 @@ class _Demo:
         self._has_windows = self._prepare()
         state = self._start()
         self._feed(self._connection(state["bootstrap"]))
-        holds = self._neighbours()
+        holds = self._neighbors()
         is_reported = self._roll_up()
         self._announce("What to try next")
         print(self._next_steps())
@@ -146,9 +146,9 @@ class _Demo:
         count = feed_topic(connection, TOPIC, seconds, SystemClock())
         print(f"{count} records, keyed by process name")
 
-    def _neighbours(self) -> bool:
+    def _neighbors(self) -> bool:
         from cluster.tools.load.display import display
-        from cluster.tools.load.scenario import ScenarioOptions, neighbours, scenario_text
+        from cluster.tools.load.scenario import ScenarioOptions, neighbors, scenario_text
         from cluster.tools.load.topic import open_load_topic
 
         phases = self._phases()
@@ -167,7 +167,7 @@ class _Demo:
             keep_topic=self._args.keep,
         )
         with open_load_topic(args) as topic, display(5_000, is_silent=False) as progress:
-            result = neighbours(topic, options, progress, _say)
+            result = neighbors(topic, options, progress, _say)
         print(scenario_text(result))
         return result.holds
 
@@ -215,7 +215,7 @@ class _Demo:
         return "\n".join(lines)
 
     def _phases(self) -> "Phases":
-        from cluster.loadtest.noisy_neighbour import SHORT, Phases
+        from cluster.loadtest.noisy_neighbor import SHORT, Phases
 
         # Without the `unlimited` phase, so that the report ends with the throttled time.
         return replace(SHORT if self._args.short else Phases(), unlimited=0.0)

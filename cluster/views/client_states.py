@@ -75,7 +75,7 @@ class ClientState:
             "software": row.software or None,
             "pauses": {
                 **row.pauses._asdict(),
-                "honours_throttling": row.pauses.honours_throttling,
+                "honours_throttling": row.pauses.honors_throttling,
             },
         }
 

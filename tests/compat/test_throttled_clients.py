@@ -1,4 +1,4 @@
-"""Stock clients over their quota are throttled whether they honour the throttle time or not.
+"""Stock clients over their quota are throttled whether they honor the throttle time or not.
 
 librdkafka and aiokafka ignore it, kafka-python pauses. A burst of one second's worth is allowed.
 """

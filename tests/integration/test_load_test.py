@@ -221,7 +221,7 @@ def test_a_worker_that_dies_is_one_line(cluster):
 
 
 @pytest.mark.slow
-def test_the_noisy_neighbour_is_held_back_and_the_polite_one_is_not(cluster):
+def test_the_noisy_neighbor_is_held_back_and_the_polite_one_is_not(cluster):
     done = cluster.command(
         "load-test", "--scenario", "noisy-neighbour", "--short", "--json", check=False
     )

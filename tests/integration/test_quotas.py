@@ -90,7 +90,7 @@ def test_who_pauses_and_who_does_not_is_in_the_stats_file(cluster):
                 return found
 
             wait_until(lambda: sum(row().pauses[:2]) > 12, "the mutes of the client")
-            assert row().pauses.honours_throttling is pauses
+            assert row().pauses.honors_throttling is pauses
             assert (row().connections, row().software) == (1, "patient 1.0")
         wait_until(lambda: row().connections == 0, "the end of its connection")
 
@@ -124,7 +124,7 @@ def test_a_throttled_fetch_is_empty_and_its_bytes_come_later(cluster):
         assert time.monotonic() - began >= delay_ms / 1_000
 
 
-def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
+def test_a_producer_without_acknowledgments_is_held_back_too(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with (
         limited(cluster, client_id, producer_byte_rate=60 * KIB),
@@ -372,7 +372,7 @@ def test_changes_of_topics_are_held_to_their_rate(cluster):
         began = time.monotonic()
         assert refused.topics[0].error_code == ErrorCode.throttling_quota_exceeded
         assert 0 < throttle_ms(refused) <= 4_000
-        with NamedClient(other, client_id) as asking, NamedClient(other, prefix) as neighbour:
+        with NamedClient(other, client_id) as asking, NamedClient(other, prefix) as neighbor:
 
             def is_there(client, name):
                 (topic,) = client.call(metadata_request(name, auto_create=True)).topics
@@ -382,7 +382,7 @@ def test_changes_of_topics_are_held_to_their_rate(cluster):
             # So are topics that are created since they are missed, whichever broker is asked.
             wait_until(lambda: is_there(asking, f"{prefix}-2"), "a missed topic")
             assert time.monotonic() - began >= throttle_ms(refused) / 1_000 - 0.1
-            wait_until(lambda: is_there(neighbour, f"{prefix}-3"), "a neighbour's topic")
+            wait_until(lambda: is_there(neighbor, f"{prefix}-3"), "a neighbor's topic")
 
         def is_taken():
             (topic,) = client.call(creation(f"{prefix}-1", 1, 7)).topics

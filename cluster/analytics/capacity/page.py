@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.analytics.capacity import throughput_plot, words
 from cluster.analytics.capacity.growth import BusyHours
 from cluster.analytics.capacity.report import CapacityReport
 from cluster.analytics.capacity.tables import busiest, period_text, tables
+from cluster.analytics.reports.page_templates import REPORTS, templates
 
 _HERE: Final = "cluster.analytics.capacity"
-_REPORTS: Final = "cluster.analytics.reports"
 _ROWS_MAX: Final = 200
 
 
@@ -24,12 +23,13 @@ def page(report: CapacityReport, source: str) -> str:
     """The whole document. `source` is the place of the windows."""
     style = "".join(
         files(folder).joinpath(name).read_text("utf-8")
-        for folder, name in ((_REPORTS, "report.css"), (_HERE, "capacity.css"))
+        for folder, name in ((REPORTS, "report.css"), (_HERE, "capacity.css"))
     )
     return (
-        _templates()
+        templates(_HERE)
         .get_template("capacity.html")
         .render(
+            title="Capacity report",
             style=Markup(style),
             period=period_text(report.period),
             source=source,
@@ -42,17 +42,6 @@ def page(report: CapacityReport, source: str) -> str:
             busy_how=report.busy_hours.how,
             tables=tables(report, _ROWS_MAX, _ROWS_MAX),
         )
-    )
-
-
-def _templates() -> Environment:
-    """Everything is escaped: names of topics and groups are foreign text."""
-    return Environment(
-        loader=ChoiceLoader([PackageLoader(_HERE, ""), PackageLoader(_REPORTS, "")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
     )
 
 

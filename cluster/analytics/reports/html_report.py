@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.analytics.reports import svg_plot
+from cluster.analytics.reports.page_templates import REPORTS, templates
 from cluster.analytics.reports.svg_shapes import Plot
 from cluster.analytics.reports.usage_history import ClientUsage, Span, Summary
 from cluster.analytics.reports.usage_report import UsageReport
@@ -26,7 +26,6 @@ from cluster.views.quantities import clock, duration, percent, rate
 _FRAME_HEIGHT: Final = 400
 _ROW_HEIGHT: Final = 34
 _CARD_HEIGHT: Final = 560
-_FOLDER: Final = "cluster.analytics.reports"
 
 
 class Cell(NamedTuple):
@@ -50,10 +49,11 @@ def page(report: UsageReport) -> str:
     """The whole document."""
     span, table = report.span, usage_table(report.shown)
     return (
-        _templates()
+        templates()
         .get_template("report.html")
         .render(
-            style=Markup(files(_FOLDER).joinpath("report.css").read_text("utf-8")),
+            title="Quota report",
+            style=Markup(files(REPORTS).joinpath("report.css").read_text("utf-8")),
             period=(
                 f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC"
                 f" in windows of {_width(span.width_s)}"
@@ -77,17 +77,6 @@ def height(report: UsageReport) -> int:
     """The height in pixels of `page` on a desktop, for a picture of all of it."""
     rows, cards = len(report.shown), len(report.page_plots)
     return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
-
-
-def _templates() -> Environment:
-    """Everything is escaped: client ids are foreign text."""
-    return Environment(
-        loader=PackageLoader(_FOLDER, ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:

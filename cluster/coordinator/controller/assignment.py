@@ -101,7 +101,7 @@ def _rack_aware_replicas(
 
 
 def _alternate_racks(brokers: Mapping[BrokerId, str | None]) -> list[BrokerId]:
-    """Broker ids so that neighbours are in different racks: 0, 2, 1, 3 for {0, 1}, {2, 3}."""
+    """Broker ids so that neighbors are in different racks: 0, 2, 1, 3 for {0, 1}, {2, 3}."""
     by_rack: dict[str, list[BrokerId]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(brokers[broker] or "", []).append(broker)

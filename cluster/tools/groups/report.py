@@ -184,7 +184,7 @@ def _rate(per_s: float | None) -> str:
 
 
 def _condensed(lags: Sequence[int | None]) -> list[int]:
-    """The highest of so many neighbours that all fit into the plot; nothing counts as 0."""
+    """The highest of so many neighbors that all fit into the plot; nothing counts as 0."""
     step = -(-len(lags) // _PLOT_COLUMNS)
     return [
         max(lag or 0 for lag in lags[start : start + step]) for start in range(0, len(lags), step)

@@ -10,23 +10,23 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from cluster.loadtest.broker_usage import read_usages, usage_rates
-from cluster.loadtest.neighbour_verdict import (
+from cluster.loadtest.neighbor_verdict import (
     Check,
     verdict,
     verdict_text,
 )
-from cluster.loadtest.noisy_neighbour import (
+from cluster.loadtest.noisy_neighbor import (
     NOISY,
     NOISY_FACTOR,
     POLITE,
     SHORT,
     Hooks,
-    NeighbourPlan,
+    NeighborPlan,
     Phases,
     Stretch,
     judged,
     rates_by_broker,
-    run_neighbours,
+    run_neighbors,
 )
 from cluster.loadtest.result_text import client_json, clients_table
 from cluster.loadtest.worker_orders import ProducerOrder
@@ -89,7 +89,7 @@ def run_scenario(args: argparse.Namespace, properties: "Mapping[str, object]") -
             open_load_topic(args) as topic,
             display(args.reporting_interval, is_silent=args.json) as progress,
         ):
-            result = neighbours(topic, options, progress, say)
+            result = neighbors(topic, options, progress, say)
     except KeyboardInterrupt:
         say(f"Interrupted: the clients are stopped, the quota of {NOISY} is removed.")
         return 130
@@ -97,7 +97,7 @@ def run_scenario(args: argparse.Namespace, properties: "Mapping[str, object]") -
     return 0 if result.holds else 1
 
 
-def neighbours(
+def neighbors(
     topic: LoadTopic,
     options: ScenarioOptions,
     progress: Callable[..., None],
@@ -136,9 +136,9 @@ def neighbours(
         progress=progress,
         while_limited=options.while_limited,
     )
-    plan = NeighbourPlan(polite, noisy, options.phases)
+    plan = NeighborPlan(polite, noisy, options.phases)
     try:
-        stretches = run_neighbours(plan, hooks)
+        stretches = run_neighbors(plan, hooks)
         rates, source = _broker_rates(topic, stretches["limited"])
     finally:
         try:

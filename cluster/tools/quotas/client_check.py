@@ -384,8 +384,8 @@ def to_json(outcome: CheckRun) -> dict[str, Any]:
                 "kept_median_ms": finding.kept_median_ms,
                 "sent_ahead_max": finding.ahead_max,
                 "pauses": {
-                    **finding.behaviour._asdict(),
-                    "honours_throttling": finding.behaviour.honours_throttling,
+                    **finding.behavior._asdict(),
+                    "honours_throttling": finding.behavior.honors_throttling,
                 },
             }
             for finding in outcome.findings

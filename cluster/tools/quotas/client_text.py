@@ -13,10 +13,10 @@ from cluster.views.quota_explanation import by_broker
 
 METRIC_OF_KEY: Final = {metric.key: metric for metric in BROKER_METRICS}
 _TIMES: Final = ("BusyTimeUs", "ExemptRequestTimeUs")
-_JUDGEMENTS: Final = {
-    True: "it honours throttling: it pauses as it is told",
-    False: "it does not honour throttling: it goes on sending, and only the mute holds it back",
-    None: "too little to tell whether it honours throttling",
+_JUDGMENTS: Final = {
+    True: "it honors throttling: it pauses as it should",
+    False: "it does not honor throttling: it keeps sending, and only the mute limits it",
+    None: "too few mutes to tell whether it honors throttling",
 }
 
 
@@ -93,5 +93,5 @@ def _pauses(pauses: Pauses) -> str:
     return (
         f"requests came in {pauses.early} of {pauses.quiet + pauses.early} mutes, on"
         f" {pauses.early_connections} of {pauses.connections} connections{ahead};"
-        f" {_JUDGEMENTS[pauses.honours_throttling]}"
+        f" {_JUDGMENTS[pauses.honors_throttling]}"
     )

@@ -71,7 +71,7 @@ class Finding:
     last_ms: float = 0.0
 
     @property
-    def behaviour(self) -> Pauses:
+    def behavior(self) -> Pauses:
         """Pauses that were kept and that were not."""
         kept = sum(pause.is_kept for pause in self.pauses)
         early = len(self.pauses) - kept
@@ -97,9 +97,9 @@ class Finding:
         """The verdict in a word: `pauses`, `does not pause`, `sends ahead`, ..."""
         if not self.throttled:
             return "not throttled"
-        honours = self.behaviour.honours_throttling
-        if honours is not None:
-            return "pauses" if honours else "does not pause"
+        honors = self.behavior.honors_throttling
+        if honors is not None:
+            return "pauses" if honors else "does not pause"
         if self.ahead_max and not self.pauses:
             return "sends ahead"
         return "pauses sometimes" if len(self.pauses) >= 3 else "too little to tell"
@@ -111,7 +111,7 @@ class Finding:
             if self.ahead_max
             else ""
         )
-        counts = f"{self.behaviour.quiet} of {len(self.pauses)} pauses were as long as asked"
+        counts = f"{self.behavior.quiet} of {len(self.pauses)} pauses were as long as asked"
         medians = f"asked {duration(self.asked_median_ms)}, kept {duration(self.kept_median_ms)}"
         texts = {
             "not throttled": f"not throttled: {usage(self.kind, self.bytes)} were too little",

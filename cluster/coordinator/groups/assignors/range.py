@@ -1,4 +1,4 @@
-"""The assignor `range`: of each topic a run of neighbouring partitions for each subscriber. Pure.
+"""The assignor `range`: of each topic a run of neighboring partitions for each subscriber. Pure.
 
 Kafka: `RangeAssignor`. Topics with the same subscribers and equally many partitions are divided in
 the same way (co-partitioned): whoever has partition 3 of one has that of the others too.

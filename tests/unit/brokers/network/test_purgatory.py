@@ -110,18 +110,18 @@ def test_an_operation_without_keys_waits_for_its_deadline(stage):
 
 def test_operations_may_come_and_go_while_a_key_is_checked(stage):
     purgatory = stage.purgatory
-    newcomer, neighbour = Waiting(), Waiting()
+    newcomer, neighbor = Waiting(), Waiting()
 
     class Successor(Waiting):
         def try_complete(self) -> bool:
             purgatory.park(newcomer, ["a"], stage.clock.now_ms + 100)
-            parked_neighbour.drop()
+            parked_neighbor.drop()
             return True
 
     purgatory.park(Successor(), ["a"], stage.clock.now_ms + 100)
-    parked_neighbour = purgatory.park(neighbour, ["a"], stage.clock.now_ms + 100)
+    parked_neighbor = purgatory.park(neighbor, ["a"], stage.clock.now_ms + 100)
     purgatory.check("a")
-    assert (newcomer.tries, neighbour.tries) == (0, 0)
+    assert (newcomer.tries, neighbor.tries) == (0, 0)
     assert len(purgatory) == 1
 
 

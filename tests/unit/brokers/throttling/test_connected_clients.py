@@ -69,15 +69,15 @@ def test_mutes_are_counted_by_quota_and_connections_once():
 
 
 def test_verdict_needs_mutes_and_allows_for_requests_in_flight():
-    assert NO_PAUSES.honours_throttling is None
-    assert Pauses(2, 0, 1, 0).honours_throttling is None
-    assert Pauses(3, 0, 1, 0).honours_throttling is True
-    assert Pauses(0, 0, 1, 0, 50).honours_throttling is None
-    assert Pauses(0, 3, 1, 0, 50).honours_throttling is False
-    assert Pauses(5, 5, 1, 1).honours_throttling is True
-    assert Pauses(3, 7, 1, 1).honours_throttling is True
-    assert Pauses(2, 8, 1, 1).honours_throttling is None
-    assert Pauses(1, 9, 1, 1).honours_throttling is False
+    assert NO_PAUSES.honors_throttling is None
+    assert Pauses(2, 0, 1, 0).honors_throttling is None
+    assert Pauses(3, 0, 1, 0).honors_throttling is True
+    assert Pauses(0, 0, 1, 0, 50).honors_throttling is None
+    assert Pauses(0, 3, 1, 0, 50).honors_throttling is False
+    assert Pauses(5, 5, 1, 1).honors_throttling is True
+    assert Pauses(3, 7, 1, 1).honors_throttling is True
+    assert Pauses(2, 8, 1, 1).honors_throttling is None
+    assert Pauses(1, 9, 1, 1).honors_throttling is False
 
 
 def test_clients_without_connections_are_forgotten_when_there_are_too_many():

@@ -15,7 +15,7 @@ def sizes_of(groups):
     return [[segment.size_bytes for segment in group] for group in groups]
 
 
-def test_neighbours_are_joined_while_they_fit():
+def test_neighbors_are_joined_while_they_fit():
     groups = group_segments(segments(400, 500, 200, 900, 1, 1_000), 600, 1_000, 1_000)
     assert sizes_of(groups) == [[400, 500], [200], [900, 1], [1_000]]
 

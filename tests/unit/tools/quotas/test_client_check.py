@@ -103,7 +103,7 @@ def test_a_client_that_pauses():
         run.answer(110.0 * turn + 5, 100)
     found = run.finding()
     assert found.word == "pauses"
-    assert found.behaviour == Pauses(4, 0, 1, 0)
+    assert found.behavior == Pauses(4, 0, 1, 0)
     assert (found.asked_median_ms, found.kept_median_ms) == (100, 105.0)
     assert found.verdict().startswith("it pauses: 4 of 4 pauses were as long as asked")
     assert (found.bytes, found.throttled, found.asked_ms, found.ahead_max) == (5_000, 5, 500, 0)
@@ -118,7 +118,7 @@ def test_a_client_that_goes_on_sending():
         run.watch.on_request(1, METADATA, 1_000 + turn, 10, 100.0 * turn + 2)  # no produce request
     found = run.finding()
     assert found.word == "does not pause"
-    assert found.behaviour == Pauses(0, 5, 1, 1)
+    assert found.behavior == Pauses(0, 5, 1, 1)
     assert "kept 1 ms" in found.verdict()
 
 
@@ -157,7 +157,7 @@ def test_too_little_to_tell_and_nothing_throttled():
     run.answer(201, 5)  # too short to judge
     run.request(202)
     assert run.finding().word == "too little to tell"
-    assert run.finding().behaviour == Pauses(1, 0, 1, 0)
+    assert run.finding().behavior == Pauses(1, 0, 1, 0)
 
 
 def test_a_connection_that_is_given_up_while_it_waits():

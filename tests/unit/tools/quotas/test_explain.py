@@ -70,9 +70,9 @@ def test_a_client_its_software_its_windows_and_its_pauses(tmp_path, capsys):
     assert "broker 0, windows: 4.88 KiB (2.0 s ago), 2.00 KiB (1.0 s ago)" in told
     assert "broker 0, while muted: requests came in 9 of 10 mutes, on 1 of 2" in told
     assert "connections, and in 7 more there were some from before to answer first; it" in told
-    assert "it does not honour throttling" in told
+    assert "it does not honor throttling" in told
     assert "broker 1, while muted: requests came in 1 of 6 mutes, on 1 of 1" in told
-    assert "it honours throttling" in told
+    assert "it honors throttling" in told
 
 
 def test_a_user_alone_means_all_its_clients(tmp_path, capsys):

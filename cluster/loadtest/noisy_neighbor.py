@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.loadtest.client_interval import ClientInterval, total, within
-from cluster.loadtest.neighbour_verdict import Judged
+from cluster.loadtest.neighbor_verdict import Judged
 from cluster.loadtest.spawned_process import Worker, WorkerGroup, now_us
 from cluster.loadtest.worker_orders import ProducerOrder
 
@@ -51,7 +51,7 @@ SHORT: Final = Phases(alone=5.0, settling=3.0, limited=WAVE_S, unlimited=2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourPlan:
+class NeighborPlan:
     """The orders of both clients, which send until they are stopped, and the phases."""
 
     polite: ProducerOrder
@@ -84,14 +84,14 @@ class Stretch:
     noisy: ClientInterval | None
 
 
-def run_neighbours(plan: NeighbourPlan, hooks: Hooks) -> dict[str, Stretch]:
+def run_neighbors(plan: NeighborPlan, hooks: Hooks) -> dict[str, Stretch]:
     """Run all phases and return the measurements by phase. Raises WorkerFailed, UserError."""
     with WorkerGroup() as group:
         return _Scenario(plan, hooks, group).run()
 
 
 class _Scenario:
-    def __init__(self, plan: NeighbourPlan, hooks: Hooks, group: WorkerGroup) -> None:
+    def __init__(self, plan: NeighborPlan, hooks: Hooks, group: WorkerGroup) -> None:
         self._plan = plan
         self._hooks = hooks
         self._group = group

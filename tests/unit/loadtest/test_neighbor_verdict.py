@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from cluster.loadtest.neighbour_verdict import Judged, verdict, verdict_text
+from cluster.loadtest.neighbor_verdict import Judged, verdict, verdict_text
 
 QUOTA = 1_048_576.0
 AS_EXPECTED = Judged(
