@@ -235,7 +235,7 @@ async def _body(request: Request) -> dict[str, Any]:
         ):  # half of a surrogate pair is valid JSON, but no text that can be sent on
             json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise BadRequest("the request has half a surrogate pair, which is no character") from None
+        raise BadRequest("the request has half a surrogate pair, no character") from None
     except (ValueError, RecursionError, ClientDisconnect):
         raise BadRequest("the request is not JSON") from None
     if not isinstance(body, dict):

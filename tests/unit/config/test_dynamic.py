@@ -1,4 +1,4 @@
-"""Broker settings that are changed in use: what may be stored, what is made of what is stored."""
+"""Dynamic broker settings: which values may be stored, and the effect of stored ones."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""JAAS texts: what Kafka's JaasConfig takes is taken, what it refuses is refused in one line."""
+"""JAAS texts are accepted like in Kafka's JaasConfig; others are refused in one line."""
 
 import pytest
 from hypothesis import given

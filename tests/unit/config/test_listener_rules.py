@@ -1,4 +1,4 @@
-"""Combinations of listeners: what Kafka 3.9 refuses is refused, in one line that names the key.
+"""Combinations of listeners that Kafka 3.9 refuses are refused in one line that names the key.
 
 `docs/decisions/027-listeners.md` says where Kafka differs.
 """

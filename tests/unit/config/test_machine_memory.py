@@ -1,4 +1,4 @@
-"""The share of the machine's memory that requests may take, and how it is told."""
+"""The share of the machine's memory for requests, and its description."""
 
 import pytest
 

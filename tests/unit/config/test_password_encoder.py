@@ -1,4 +1,4 @@
-"""Encrypted passwords: what Kafka's PasswordEncoder has written is read, and both ways fit."""
+"""Encrypted passwords of Kafka's PasswordEncoder are decoded, and both directions agree."""
 
 import pytest
 from hypothesis import given

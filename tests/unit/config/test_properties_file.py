@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 @pytest.mark.parametrize("line", [r"key=\ud800", r"k\udc00y=value", r"key=\ude00\ud83d"])
 def test_half_a_surrogate_pair_is_refused_with_its_line(line: str):
-    with pytest.raises(UserError, match=r"^line 2: \\u[0-9a-f]{4} is no character") as refused:
+    with pytest.raises(UserError, match=r"^line 2: \\u[0-9a-f]{4} is not a character") as refused:
         parse_properties(f"other=1\n{line}\n")
     str(refused.value).encode()
 

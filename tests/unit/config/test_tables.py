@@ -47,7 +47,7 @@ def test_every_setting_of_kafka_is_in_the_table():
 
 
 DIFFERENT_DEFAULTS = {
-    "authorizer.class.name",  # null, and not an empty text
+    "authorizer.class.name",  # null, not an empty text
     "broker.id",
     "group.coordinator.rebalance.protocols",  # no streams groups
     "inter.broker.protocol.version",
@@ -60,7 +60,7 @@ DIFFERENT_DEFAULTS = {
     "zookeeper.connect",
 }
 NULL_IN_KAFKA = {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
-"""Settings that follow another one in Kafka unless they are set."""
+"""Settings that default to another one in Kafka."""
 
 
 @pytest.mark.parametrize("setting", OWN_SETTINGS, ids=lambda setting: setting.name)

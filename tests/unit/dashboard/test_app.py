@@ -1,4 +1,4 @@
-"""The dashboard's routes: what they ask of the cluster, and whom they refuse."""
+"""The dashboard's routes: their calls of the cluster, and the requests that they refuse."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ NASTY = "</script><img src=x onerror=alert(1)>\"'\n\u202e😀"
 
 
 class Recorded:
-    """A cluster of one client, which writes down what it is told to change."""
+    """A cluster of one client, which records the requested changes."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[Any, ...]] = []
@@ -450,7 +450,7 @@ def test_only_static_files_are_served(page: Page, path: str) -> None:
 
 
 def streamed(sources: Recorded, reading: Callable[[int], Reading]) -> httpx.Response:
-    """The whole stream of a server that stops when it reads for the second time."""
+    """The whole stream of a server that stops at its second reading."""
     app = make_app(sources, AccessRules(frozenset({"127.0.0.1"}), TOKEN))
     readings = 0
 

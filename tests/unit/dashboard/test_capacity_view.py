@@ -1,4 +1,4 @@
-"""What the page tells of capacity: the figures of the report, or how to come by a history."""
+"""The page's capacity figures are those of the report, or it says how to get a history."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Connections that send nothing, half a request, or take no answer: others are served on."""
+"""Connections that send nothing, half a request, or read no response do not block others."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def enough_files() -> Iterator[None]:
 
 
 def served(app: Starlette, use: Callable[[tuple[str, int]], Any]) -> Any:
-    """What `use` returns, given an address at which the application is served meanwhile."""
+    """The result of `use`, called with an address at which the application is served meanwhile."""
     listening = listen("127.0.0.1", 0)
     told: list[Any] = []
 
@@ -113,7 +113,7 @@ def test_connection_without_a_request_is_closed(
     def use(address: tuple[str, int]) -> bool:
         with connected(address) as connection:
             connection.sendall(sent)
-            while not is_closed(connection):  # of an answer to a first request, all is read
+            while not is_closed(connection):  # a response to a first request is read completely
                 pass
         return True
 

@@ -1,4 +1,4 @@
-"""The dashboard's server: one line for a port that cannot be used, a clean end at SIGTERM."""
+"""The dashboard's server reports an unusable port in one line and stops cleanly on SIGTERM."""
 
 import os
 import signal

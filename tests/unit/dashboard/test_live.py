@@ -1,4 +1,4 @@
-"""One reading a second for all who look: none while nobody does, the newest only for the slow."""
+"""One reading a second for all watchers: none without them, only the newest for slow ones."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from tests.support.waiting import DEADLINE_S
 
 
 class Counted:
-    """Readings that say how many there were before."""
+    """Readings that contain the number of earlier ones."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -63,7 +63,7 @@ def test_nothing_is_read_after_the_last_one_has_gone() -> None:
         before = read.count
         for _ in range(50):
             await asyncio.sleep(0)
-        assert read.count <= before + 1  # one may have been under way
+        assert read.count <= before + 1  # one may have been in progress
         again = feed.watch()
         assert number(await anext(again)) > before
         await close(again)

@@ -1,4 +1,4 @@
-"""What pages are told of clients: rounded rows, and of later readings the differences."""
+"""Readings of clients for pages: rounded rows, then the differences."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The dashboard's process: whom it lets in, and with which password."""
+"""The dashboard's process: access rules and passwords."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from cluster.datadir.paths import DataDir
 
 @pytest.fixture
 def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """The rules of a dashboard on such an address; it is not served."""
+    """The rules of a dashboard at this address; it is not served."""
     made: list[AccessRules] = []
 
     def recorded(sources: Any, rules: AccessRules) -> Any:

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: judged by its own parsers of both formats."""
+"""The response to Prometheus, checked by its own parsers of both formats."""
 
 import math
 import os
@@ -67,7 +67,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 def families(text: bytes) -> list[Metric]:
-    """Parsed as what the last line says it is."""
+    """Parsed as the format that the last line indicates."""
     decoded = text.decode()
     is_open = decoded.endswith("# EOF\n")
     return list((parse_openmetrics if is_open else parse_text)(decoded))
@@ -309,7 +309,7 @@ def test_quantiles_cover_the_last_minutes():
     assert 0.512 <= median({"Produce": {"LocalTimeMs": slow}}, 0) <= 1.024  # all of it
     faster = Histogram(1_450, (0, 50, *slow.counts[2:]))
     assert median({"Produce": {"LocalTimeMs": faster}}, 400_000) < 0.002
-    # And in the last five minutes there were none.
+    # There were none in the last five minutes.
     assert math.isnan(median({"Produce": {"LocalTimeMs": faster}}, 1_000_000))
 
 

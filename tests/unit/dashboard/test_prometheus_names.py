@@ -1,4 +1,4 @@
-"""Names are what jmx_exporter makes of Kafka's beans by the rules that people use."""
+"""Names are what jmx_exporter makes of Kafka's beans with its usual rules."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""docs/prometheus.md names what is exported, and Grafana's dashboards query nothing else."""
+"""docs/prometheus.md names all exported families, and Grafana's dashboards query nothing else."""
 
 import json
 import re
@@ -26,16 +26,16 @@ TIMERS = {
     for timer in ("controller_controllerstats_leaderelection", "log_logflushstats_logflush")
     for part in ("", "_sum")
 }
-"""Of these only the number is known."""
+"""Only the number of these is known."""
 
 
 def documented() -> set[tuple[str, str]]:
-    """Name, as it stands in the table, and type."""
+    """The name in the table, and its type."""
     return set(ROW.findall(page()))
 
 
 def sample_names() -> set[str]:
-    """The names of all samples that the page promises."""
+    """The names of all samples in the page."""
     return {name + part for name, kind in documented() for part in PARTS.get(kind, ("",))}
 
 

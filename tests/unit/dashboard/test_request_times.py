@@ -1,4 +1,4 @@
-"""What the dashboard keeps of the times of requests: five minutes, in little memory."""
+"""The request times that the dashboard keeps: five minutes, in little memory."""
 
 import random
 import tracemalloc
@@ -36,7 +36,7 @@ def test_hours_of_readings_take_no_more_memory_than_some_minutes() -> None:
             for broker in range(3):
                 for counts in present.values():
                     counts[dice.randrange(BUCKETS)] += dice.randrange(1_000)
-                # Numbers of its own, as a reading of a file has.
+                # Separate number objects, as a reading of a file has.
                 told = {
                     name: Histogram(1_000, tuple(array("q", some).tolist()))
                     for name, some in present.items()

@@ -1,4 +1,4 @@
-"""What the dashboard tells of a client's past: the windows of the rollup."""
+"""The dashboard's history of a client, from the windows of the rollup."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ NOON_MS = int(NOON.timestamp() * 1000)
 
 
 def used(after_s: int = 0, **fields: Any) -> Record:
-    """A record of a second that begins so long after noon, at a rate of 1 over 10 s."""
+    """A record of a second that begins this long after noon, at a rate of 1 over 10 s."""
     usual = {"user": "u", "client_id": "c", "usage": 10.0, "rate": 2.0, "limit": 5.0}
     return quota_record(**{**usual, "ts": NOON_MS + 1000 * (after_s + 1), **fields})
 

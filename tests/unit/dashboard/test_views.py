@@ -1,4 +1,4 @@
-"""What the dashboard makes of readings: rows of clients, the cluster, command lines."""
+"""The dashboard's views of readings: rows of clients, the cluster, command lines."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What the page tells of another size: what the command tells, and the command line for it."""
+"""The page's answer to another size equals the command's, and names its command line."""
 
 import argparse
 import json
@@ -15,6 +15,7 @@ from cluster.analytics.capacity.supposed import scenario_of, written_scenario
 from cluster.dashboard.recent_history import NoHistory
 from cluster.dashboard.what_if_view import what_if_command, what_if_view
 from cluster.model.finite_json import finite
+from cluster.tools.arguments import with_signed_values
 from cluster.tools.capacity.command import add_parser
 from cluster.tools.main import main
 from tests.support.capacity_history import Truth, written
@@ -80,7 +81,7 @@ def test_command_line_has_the_same_scenario(scenario: Scenario) -> None:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     line = what_if_command("bin/cluster", scenario)
-    given = parser.parse_args(shlex.split(line)[1:])
+    given = parser.parse_args(with_signed_values(shlex.split(line)[1:]))
     found = scenario_of(given.brokers, given.growth, given.retention, given.quotas)
     assert found == scenario
 

@@ -1,4 +1,4 @@
-"""Members of a group between them: what arrived, in which order, and when everything has."""
+"""The members of a group together: what arrived, in which order, and when everything has."""
 
 import json
 from random import Random
@@ -22,7 +22,7 @@ STAMPS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0,
 
 
 def told(account: MemberAccount, kind: str, **document: object) -> None:
-    """As it comes through the pipe."""
+    """The messages as they come through the pipe."""
     account.take(json.loads(json.dumps({"kind": kind, **document})))
 
 
@@ -75,7 +75,7 @@ def test_is_all_read_when_each_end_was_reached():
     received(one, 1, p0=5, p1=3)
     assert not is_all_read([one, other], {0: 5, 1: 4})
     received(other, 2, p1=4)
-    received(other, 3, p1=2)  # it went back to what was committed
+    received(other, 3, p1=2)  # it returned to the committed offset
     assert is_all_read([one, other], {0: 5, 1: 4, 2: 0})
 
 

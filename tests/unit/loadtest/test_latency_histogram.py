@@ -11,7 +11,7 @@ TOLERANCE = 0.01
 
 
 def exact_percentile(values: list[int], percent: float) -> int:
-    """Nearest rank on the sorted values."""
+    """The nearest rank of the sorted values."""
     return sorted(values)[max(1, math.ceil(len(values) * percent / 100)) - 1]
 
 

@@ -1,4 +1,4 @@
-"""The worker's end of the pipes: no command is lost if several arrive in one read."""
+"""The worker's end of the pipes keeps every command if several arrive in one read."""
 
 import os
 

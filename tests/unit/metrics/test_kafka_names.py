@@ -1,4 +1,4 @@
-"""The table of names is sound, and everything a broker registers fits its file."""
+"""The table of names is consistent, and everything that a broker registers fits into its file."""
 
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -60,7 +60,7 @@ def test_keys_and_names_are_unique():
 
 
 def every_declaration():
-    """Name, unit and help of all that is counted, and all that is exported."""
+    """Name, unit and help of every counter and every exported value."""
     for metric in BROKER_METRICS + TOPIC_METRICS + REQUEST_METRICS:
         yield metric.key, metric.unit, metric.doc
     for part in REQUEST_PARTS:
@@ -91,7 +91,7 @@ def test_units_agree_with_names():
     }
     for name, unit, _ in every_declaration():
         if name.endswith("RateAndTimeMs"):
-            continue  # of a timer the number is told
+            continue  # the number of timed requests is exported
         expected = {by_end[end] for end in by_end if name.endswith(end)} or {unit}
         assert unit in expected, name
         assert "Bytes" not in name or unit is Unit.BYTES, name
@@ -133,7 +133,7 @@ def test_every_declared_metric_fits_into_the_file():
     )
     counters.throttle_ms += 30
     counters.store()
-    counters.store()  # and nothing counts twice
+    counters.store()  # nothing counts twice
     counters.set("LeaderCount", 4)
     counters.set_share("RequestHandlerAvgIdlePercent", 0.25)
     values = read_memory(memoryview(stats.memory)).values

@@ -1,4 +1,4 @@
-"""A writer's file as others see it: while it writes, when it stopped halfway, when it is dead."""
+"""A writer's file as other processes see it: during and after writes, and after its death."""
 
 import signal
 import subprocess

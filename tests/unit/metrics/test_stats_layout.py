@@ -1,4 +1,4 @@
-"""Rows and headers come back as they were packed; anything else is refused, not believed."""
+"""Rows and headers are unpacked as they were packed; anything else is refused."""
 
 import contextlib
 import math

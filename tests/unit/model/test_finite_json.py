@@ -1,4 +1,4 @@
-"""JSON that any reader takes."""
+"""JSON that any reader accepts."""
 
 import json
 import math

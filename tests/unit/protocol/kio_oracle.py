@@ -98,7 +98,7 @@ def request_of(key: int, theirs: Any) -> Any:
     """A kio request as our class."""
     ours = converted(messages.REQUESTS[key], theirs)
     if key == ApiKey.CREATE_DELEGATION_TOKEN and type(theirs).__version__ < 3:
-        # The one nullable field whose default is not null.
+        # The only nullable field whose default is not null.
         ours.owner_principal_type = ours.owner_principal_name = ""
     return ours
 

@@ -4,7 +4,7 @@ from kio.static.constants import EntityType
 from cluster.protocol.api import Api, ApiKey, is_flexible
 
 GONE = {4, 5, 6, 7}
-"""Keys between brokers and a controller that Kafka 4 removed, and kio with it."""
+"""Keys for brokers and controllers that Kafka 4 removed, and so did kio."""
 
 
 def test_names_and_numbers_are_those_of_kafkas_own_schemas() -> None:

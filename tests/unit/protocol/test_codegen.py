@@ -51,7 +51,7 @@ class Inner:
 
 @dataclass(slots=True, kw_only=True)
 class Everything:
-    """One field of every shape that Kafka's definitions may bring."""
+    """One field of every shape that Kafka's definitions may contain."""
 
     struct: Inner = field(default_factory=Inner)
     nullable: Inner | None = None

@@ -1,4 +1,4 @@
-"""What the adapter's tests cannot reach: unknown tags, and lengths that lie."""
+"""What the adapter's tests do not cover: unknown tags, and invalid lengths."""
 
 import struct
 from functools import cache
@@ -25,7 +25,7 @@ UNKNOWN_TAG = b"\2\x63\3abc\xe4\1\0"
 
 @cache
 def tagging_writer(key: int) -> Any:
-    """Writes a tag that nobody knows at the end of every struct."""
+    """Writes an unknown tag at the end of every struct."""
     message = wire_struct(ApiKey(key), "request", *SERVED[key])
     versions = range(SERVED[key][0], SERVED[key][1] + 1)
     return generated("write", message, versions, FIRST_FLEXIBLE.get(key, 0), NO_TAGS=UNKNOWN_TAG)
@@ -89,7 +89,7 @@ def test_the_zero_uuid_is_none() -> None:
 
 @pytest.mark.parametrize("version", [4, 12])
 def test_an_array_of_more_elements_than_any_request_has_is_refused_unread(version: int) -> None:
-    """Two bytes of request would become an object of a hundred."""
+    """Two bytes of a request would become an object of a hundred bytes."""
     count = ELEMENTS_MAX + 1
     size = struct.pack(">i", count) if version < 9 else varint(count + 1)
     frame = memoryview(size + bytes(20 * count))

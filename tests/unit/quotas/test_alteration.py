@@ -1,4 +1,4 @@
-"""What clients may ask about quotas, and the code and words when they may not (KIP-546)."""
+"""The requests that clients may make about quotas, and the errors of others (KIP-546)."""
 
 import math
 

@@ -121,7 +121,7 @@ def test_drained_interval_has_the_usage_of_its_time():
     assert (first.muted_ms, first_standing.mute_left_ms) == (900, 600)
     assert (free.client_id, free.rule, free.limit) == ("free", None, None)
     assert free.rate == pytest.approx(7.0)
-    # Still throttled, so told again; then over, so told no more.
+    # Still throttled, so it is reported again; then not, so it is not reported any more.
     ((second, second_standing),) = quotas.drain_interval(MonotonicMs(2_000))
     assert (second.requests, second.muted_ms, second_standing.mute_left_ms) == (0, 600, 0)
     assert quotas.drain_interval(MonotonicMs(3_000)) == []
@@ -222,12 +222,12 @@ def test_accounts_are_bounded_by_recent_clients():
         record(quotas, PRODUCE, "u", f"client-{number}", 1, now_ms)
         quotas.drain_interval(now_ms)
     known = sum(is_known(quotas, f"client-{number}", now_ms) for number in range(5_000))
-    # Twelve seconds of fifty a second, and those that were not looked at again.
+    # Twelve seconds of fifty a second, and those that were not checked again.
     assert known < 1.5 * 12 * 50
 
 
 def test_account_uses_bounded_memory():
-    """A hundred megabytes are enough for all accounts that there may be."""
+    """A hundred megabytes suffice for the maximum number of accounts."""
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
     clients = [(f"user-{number % 1_000}", f"client-{number}") for number in range(5_000)]
     tracemalloc.start()
@@ -245,7 +245,7 @@ def test_the_memory_of_client_ids_is_bounded_whatever_their_number():
     for number in range(2_000):
         accounts = ClientAccounts(quotas, "u", f"{number}-" + "x" * 30_000)
         accounts.on_produced(50, 1_000, MonotonicMs(number))
-    assert quotas.held_bytes < 100_000 * 2 * 3  # an account takes twice what its name does
+    assert quotas.held_bytes < 100_000 * 2 * 3  # an account takes twice as much as its name
     assert is_known(quotas, kept_name("1999-" + "x" * 30_000), MonotonicMs(2_000))
 
 
@@ -258,7 +258,7 @@ def test_expire_share_checks_a_share_of_many_accounts():
     while quotas.held_bytes:
         assert len(list(quotas.expire_share(MonotonicMs(20_000)))) <= 3
         looks += 1
-    assert looks < 128  # 157 of them, if each looked at 256 accounts
+    assert looks < 128  # 157 of them, if each checked 256 accounts
 
 
 def test_without_a_rule_users_of_one_client_id_are_measured_each_by_itself():
@@ -293,7 +293,7 @@ def test_a_flood_of_client_ids_takes_no_more_than_its_share():
         busy_delay_ms = record(quotas, PRODUCE, "u", "busy", 10, MonotonicMs(number))
     known = sum(is_known(quotas, f"client-{number}", MonotonicMs(5_000)) for number in range(5_000))
     assert known <= 100
-    # Nor do those pile up of whom nobody has been told yet.
+    # Accounts that have not been reported yet do not pile up either.
     assert quotas.active_count <= 2 * 100
-    # Who is busy is not forgotten: a flood of others does not clear an account.
+    # Busy clients are not forgotten: a flood of others does not clear an account.
     assert busy_delay_ms > 1_000

@@ -68,7 +68,7 @@ def test_rate_of_zero_pauses_for_a_window_each_time():
 
 
 def test_any_number_of_addresses_takes_bounded_memory():
-    """The addresses that came first are forgotten, so they may begin again."""
+    """The oldest addresses are forgotten, so they may begin again."""
     rates = limited({DEFAULT: 1.0})
     for number in range(HOSTS_MAX + 1):
         assert rates.close_after_ms(f"2001:db8::{number:x}", AT_ONCE) == 0
@@ -90,6 +90,6 @@ def test_no_pattern_of_connections_is_let_in_faster_than_the_rate(rate, arrivals
         if not rates.close_after_ms(host, MonotonicMs(now_ms)):
             let_in[host].append(now_ms)
     for times in let_in.values():
-        # In the windows together, and one window's worth at the beginning.
+        # In all windows together, plus one window's worth at the beginning.
         within = [sum(at - 11_000 < each <= at for each in times) for at in times]
         assert max(within, default=0) <= rate * 12 + 1

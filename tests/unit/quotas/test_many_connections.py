@@ -24,7 +24,7 @@ class Load:
     """Each connection sends its next request as soon as it may."""
 
     def __init__(self, kind: QuotaKind, limit: float, connections: int, size: int) -> None:
-        """`size`: of each request, in bytes; in microseconds for request time."""
+        """`size` of each request, in bytes, or in microseconds for request time."""
         self._kind = kind
         self._size = size
         quotas = ClientQuotas()
@@ -33,7 +33,7 @@ class Load:
         self._connections = connections
 
     def run(self) -> list[float]:
-        """The milliseconds at which requests were granted."""
+        """The times in milliseconds at which requests were granted."""
         random = Random(1)  # round trips are uneven
         turns = [(0.0, each) for each in range(self._connections)]
         granted = []
@@ -81,7 +81,7 @@ def test_any_ten_seconds_are_within_two_percent_however_many_share_the_limit(
 
 
 def test_debt_of_connections_with_capped_delays_is_forgiven():
-    """Their requests cost more than the limit pays in the second that they wait at most."""
+    """Their requests cost more than the limit pays in their maximum wait of a second."""
     quotas = ClientQuotas()
     quotas.set_quota(QuotaEntity(None, "app"), QuotaKind.REQUEST, 1.0)
     accounts = ClientAccounts(quotas, "u", "app")

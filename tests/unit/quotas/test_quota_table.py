@@ -1,4 +1,4 @@
-"""The eight levels of precedence, and who shares a budget with whom."""
+"""The eight levels of precedence, and the clients that share a budget."""
 
 from itertools import combinations
 
@@ -52,7 +52,7 @@ def test_most_specific_level_applies():
     for count in range(1, len(LEVELS) + 1):
         for chosen in combinations(LEVELS, count):
             entities = [entity for entity, _ in chosen]
-            # Set in the opposite order: the order of setting must not matter.
+            # Set in the opposite order, which must not matter.
             resolved = table_with(*reversed(entities)).resolve(QuotaKind.PRODUCE, "alice", "app")
             assert resolved.rule == entities[0].rule
             assert (resolved.user_tag, resolved.client_tag) == chosen[0][1]

@@ -1,4 +1,4 @@
-"""Window arithmetic to the millisecond, against a plain re-statement of its rules."""
+"""Window arithmetic to the millisecond, compared with a plain implementation of its rules."""
 
 import bisect
 import itertools
@@ -69,7 +69,7 @@ def test_after_exactly_the_delay_the_rate_is_at_the_limit():
         rate.record(1_100, MonotonicMs(second * 1_000))
     delay_ms = rate.delay_ms(1_000.0, MonotonicMs(10_000))
     assert delay_ms == 2_100
-    # What began the window is obsolete by then, so less is left than the limit.
+    # The oldest sample is obsolete by then, so less than the limit is left.
     assert rate.rate(MonotonicMs(10_000 + delay_ms)) < 1_000.0
 
 
@@ -104,7 +104,7 @@ def test_measured_time_is_the_elapsed_time_but_at_least_one_window():
     assert rate.measured_ms(MonotonicMs(51_001)) == 1_001
     assert rate.measured_ms(MonotonicMs(60_999)) == 10_999
     assert rate.rate(MonotonicMs(60_999)) == pytest.approx(2_500 / 10.999)
-    # Obsolete, and then nothing is left to be credited with.
+    # Obsolete, and then there is no credit left.
     assert (rate.measured_ms(MonotonicMs(61_000)), rate.total) == (1_000, 0.0)
     rate.record(2_500, MonotonicMs(66_543))
     assert rate.delay_ms(1_000.0, MonotonicMs(66_543)) == 1_500
@@ -143,7 +143,7 @@ def test_a_fetch_that_was_put_off_is_admitted_after_its_delay():
     rate.record(5_000, MonotonicMs(7))
     assert rate.delay_ms(1_000.0, MonotonicMs(7)) == 4_000
     rate.record(-5_000, MonotonicMs(7))
-    # The first second counts whole from its first millisecond, so it is told once more to wait.
+    # The first second counts whole from its first millisecond, so there is one more delay.
     rate.record(5_000, MonotonicMs(4_007))
     assert rate.delay_ms(1_000.0, MonotonicMs(4_007)) == 1_000
     rate.record(-5_000, MonotonicMs(4_007))
@@ -152,7 +152,7 @@ def test_a_fetch_that_was_put_off_is_admitted_after_its_delay():
 
 
 def ten_second_shares(sent: list[tuple[int, float]], limit: float, from_ms: int) -> list[float]:
-    """What was sent in any 10 s, as shares of the limit: those that begin or end with a request."""
+    """The usage in any 10 s that begin or end with a request, as shares of the limit."""
     times = [at_ms for at_ms, _ in sent]
     sums = [0.0, *itertools.accumulate(value for _, value in sent)]
     last_ms = times[-1] - 10_000
@@ -179,7 +179,7 @@ def ten_second_shares(sent: list[tuple[int, float]], limit: float, from_ms: int)
 def test_any_ten_seconds_of_a_client_that_wants_more_are_within_five_percent(
     silent_ms, pauses_ms, limit, is_fetch
 ):
-    """Requests of 64 KiB; a fetch over the limit is put off, a produce request counts."""
+    """Requests of 64 KiB; a fetch above the limit is postponed, a produce request counts."""
     rate, now_ms, size = SampledRate(ELAPSED, MonotonicMs(0)), silent_ms, 65_536
     sent: list[tuple[int, float]] = []
     for pause_ms in itertools.cycle(pauses_ms):
@@ -202,7 +202,7 @@ def test_any_ten_seconds_of_a_client_that_wants_more_are_within_five_percent(
 
 
 class PlainKafkaRate:
-    """Every sample is looked at on every call, as Kafka's rules are written down."""
+    """Checks every sample in every call, as Kafka's rules are written."""
 
     def __init__(self, options: WindowOptions, now_ms: MonotonicMs) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""The token bucket: Kafka's numbers, and what it promises whatever is asked of it."""
+"""The token bucket: Kafka's numbers, and its invariant under arbitrary use."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,7 +45,7 @@ def test_debt_outlives_the_windows():
     for now_ms, expected_ms in ((0, 29_000), (12_000, 47_000)):
         rate.record(30_000, MonotonicMs(now_ms))
         rate.unsettled += 30_000
-        # 60 s worth, of which 12 s are over, and the first second was free.
+        # 60 s worth, of which 12 s have passed, and the first second was free.
         assert rate.delay_ms(1_000.0, MonotonicMs(now_ms)) == expected_ms
 
 
@@ -63,7 +63,7 @@ requests = st.lists(
 @given(requests)
 @examples(100)
 def test_no_pattern_of_large_requests_gets_more_than_the_limit_in_the_long_run(pattern):
-    """Connections that share a budget; each waits as it is told, then idles as long as it likes."""
+    """Connections that share a budget; each waits for its delay, then idles for any time."""
     limit = 1_000.0
     rate = SampledRate(WindowOptions(), MonotonicMs(0))
     free_ms = [0, 0, 0, 0]
@@ -72,8 +72,8 @@ def test_no_pattern_of_large_requests_gets_more_than_the_limit_in_the_long_run(p
     now_ms = 0
     for connection, seconds_worth, idle_ms in pattern:
         now_ms = max(now_ms, free_ms[connection])
-        # Before this request, what was admitted is within the limit and eleven seconds, but for
-        # what each connection was admitted with last: it waits for that now.
+        # Before this request, the admitted usage is within the limit and eleven seconds, except for
+        # each connection's last request, whose delay it is waiting for.
         value = seconds_worth * limit
         used += value
         largest[connection] = max(largest[connection], value)

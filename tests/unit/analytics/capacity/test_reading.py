@@ -1,4 +1,4 @@
-"""What is read of a rollup's windows for capacity planning: no more than is looked at."""
+"""Capacity planning reads only the windows that it uses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ TRUTH = Truth(days=DAYS)
 
 
 class Windows:
-    """Windows of some kinds, and which were asked for."""
+    """Windows of some kinds; records which of them are read."""
 
     def __init__(self, rows: Mapping[WindowKind, Sequence[Row]]) -> None:
         self._sums = {kind: sums(kind, rows.get(kind, ())) for kind in WINDOW_KINDS}
@@ -37,7 +37,7 @@ class Windows:
         columns: Sequence[str] | None = None,
         where: pc.Expression | None = None,
     ) -> pa.Table:
-        """As `windows.reading.read_windows`."""
+        """The signature of `windows.reading.read_windows`."""
         table = windows_of(coarser(self._sums[kind], kind, width), kind, width)
         starts = pc.field("window_start")
         chosen = starts.is_valid() if where is None else where

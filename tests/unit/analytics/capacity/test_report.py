@@ -1,4 +1,4 @@
-"""Figures of histories are those of the truth they were made of."""
+"""Figures of histories equal the model that the histories were generated from."""
 
 import json
 from typing import Any
@@ -179,7 +179,7 @@ def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(
     html = page(found, "<here>")
     assert "&lt;here&gt;" in html
     assert html.count("<td style=") == 7 * 24
-    assert html.count('class="event"') == 3  # those that are close together share a mark
+    assert html.count('class="event"') == 3  # close events share a mark
     assert "election: orders: 3 partitions have other leaders" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
 
@@ -308,7 +308,7 @@ def test_a_disk_that_shrinks_slowly_is_not_full_within_a_year() -> None:
 
 
 def test_another_file_system_begins_a_new_trend() -> None:
-    """What is left jumps up with it, and goes down as before."""
+    """The free space jumps up with it, and falls as before."""
     at_s = THURSDAY + 24 * HOUR_S
 
     def row(time_s: int) -> Row:
@@ -358,7 +358,7 @@ def test_a_broker_that_came_late_is_judged_by_its_own_time() -> None:
 
 
 def test_records_in_flight_are_no_lag() -> None:
-    """A group that commits every 5 s is behind by what was produced since, and never at 0."""
+    """A group that commits every 5 s has the lag of what was produced since, and never 0."""
     rows = [
         {**row, "lag_last": 250, "committed_max": row["log_end_max"] - 250}
         for row in Truth(days=1).lag_rows()

@@ -1,4 +1,4 @@
-"""Slopes are those of the truth whatever a quarter of the points is, and are not told too early."""
+"""Slopes are those of the model despite a quarter of bad points, and need enough of them."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What is said of another size is what the truth behind the history says of it."""
+"""The answer to another size equals the model behind the history."""
 
 import json
 import random
@@ -42,8 +42,10 @@ def text_of(found: WhatIf) -> str:
 
 
 def high_share(rate_factor: float, share: float, day: float = 0.0) -> float:
-    """The 90th percentile of the busy share of a broker with this share of the traffic, all of the
-    week having been as long after its start as it is, and then so many days more."""
+    """The 90th percentile of a broker's busy share with this share of the traffic.
+
+    The whole week is taken as long after its start as it is, and then this many days more.
+    """
     found = sorted(
         WEEK.busy_idle
         + WEEK.busy_per_mib

@@ -1,4 +1,4 @@
-"""Which limits fit a history, by Spark, equals what plain Python says of the same windows."""
+"""The limits that fit a history, by Spark, equal those of plain Python for the same windows."""
 
 import math
 import struct
@@ -36,7 +36,7 @@ from tests.support.window_directories import merge_all, piece, reached  # noqa: 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# One JVM for all of them: it costs seconds and a gigabyte.
+# One JVM for all tests: it costs seconds and a gigabyte.
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 START = datetime(2026, 11, 20, 23, 59, tzinfo=UTC)
@@ -74,7 +74,7 @@ def generated(seed: int, windows: int) -> list[Row]:
                     if dice.random() < 0.3:
                         continue
                     rule = dice.choice([None, None, "user", "default-user", "client", *RULES])
-                    # Whole quarters: sums of them do not depend on the order.
+                    # Multiples of a quarter, whose sums do not depend on the order.
                     rates = [dice.randrange(4 * most) / 4 for _ in range(dice.randrange(1, 11))]
                     rows.append(
                         {
@@ -97,13 +97,13 @@ def generated(seed: int, windows: int) -> list[Row]:
 
 
 def codes_of(rates: list[float]) -> list[tuple[int, int]]:
-    """The histogram of rates: the upper half of each as a 32-bit float, and how often it was."""
+    """The histogram of rates: the upper half of each as a 32-bit float, and its count."""
     codes = [struct.unpack(">I", struct.pack(">f", rate))[0] >> 16 for rate in rates]
     return sorted(Counter(codes).items())
 
 
 def rates_of(row: Row) -> list[float]:
-    """The rates that a window tells of: middles of buckets, but the highest exactly."""
+    """The rates that a window represents: middles of buckets, but the highest exactly."""
     if row["histogram"] is None:
         return [row["rate_max"]] * row["records"]
     *lower, (_, highest_count) = row["histogram"]
@@ -136,7 +136,7 @@ def budget(row: Row) -> tuple[Any, ...]:
 
 
 def expected(rows: list[Row], level: str) -> dict[tuple[Any, ...], Row]:
-    """What every user, client id or pair did to whom the rule `level` would apply, by quota."""
+    """The usage of every user, client id or pair that the rule `level` would apply to, by quota."""
     used: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in rows:
         used[budget(row)].append(row["usage_sum"])
@@ -250,7 +250,7 @@ def test_milenas_own_clients_get_no_limits_but_count_for_users(spark, tmp_path):
 
 
 def test_visible_files_and_the_deltas_of_open_hours_are_looked_at(spark, tmp_path):
-    """Deltas of an hour that has been merged before stand for its file, too: nothing twice."""
+    """Deltas of an hour that was merged before replace its file, so nothing counts twice."""
     place, folder = tmp_path / "rollup", tmp_path / "copies"
     folder.mkdir()
     hour_ms = 3_600_000

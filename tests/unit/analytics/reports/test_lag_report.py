@@ -1,4 +1,4 @@
-"""What a report says of groups: lag over time, also where a partition had nothing to say."""
+"""Reports on groups: lag over time, including idle partitions."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ START_S = START_MS // 1000
 
 
 def at(seconds: int) -> dict[str, int]:
-    """The time of a record whose interval begins so long after the start."""
+    """The time of a record whose interval begins this long after the start."""
     return {"ts": START_MS + 1000 * seconds + 5_000}
 
 
@@ -46,7 +46,7 @@ def test_silent_partition_keeps_its_lag():
         lag_record(**at(60), partition=1, lag=0, log_end=200, committed=200),
     ]
     (both,) = series(records, 150)
-    # Partition 0 is silent after 30 s: after a minute more it is gone, not at rest.
+    # Partition 0 is silent after 30 s: after another minute it is gone, not idle.
     assert both.lags[:10] == [105, 105, 105, 102, 102, 102, 2, 2, 2, 2]
     assert both.lags[10:] == [0, 0, 0, None, None]
     assert (both.last, both.now, both.most) == (0, 0, 105)

@@ -1,4 +1,4 @@
-"""Which windows a report is about, and in which pieces they are read."""
+"""The windows of a report, and the pieces in which they are read."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -22,8 +22,7 @@ END = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 class Windows:
-    """Windows of some clients that begin at given times, of every width that is kept; counts what
-    is read."""
+    """Windows of some clients at given times, of every kept width; counts the rows read."""
 
     def __init__(
         self, starts: Sequence[datetime], kept: Sequence[str] = tuple(WIDTHS_S), clients: int = 1

@@ -1,4 +1,4 @@
-"""Which files Spark reads for recommendations: each window that may be asked about once."""
+"""The files that Spark reads for recommendations contain each window once."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,7 +41,7 @@ def question(store: Store, hours: int = 9) -> Question:
 
 
 def starts_in(paths: list[Path]) -> list[int]:
-    """How many seconds after the start their windows begin."""
+    """The starts of their windows in seconds after the start."""
     starts = [
         start for path in paths for start in pq.ParquetFile(path).read()["window_start"].to_pylist()
     ]

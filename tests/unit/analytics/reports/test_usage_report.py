@@ -1,4 +1,4 @@
-"""What a report says about generated windows: numbers, plots, a page that is well-formed."""
+"""Reports on generated windows: numbers, plots, a well-formed page."""
 
 import contextlib
 import csv
@@ -102,7 +102,7 @@ def reported(records, source: str = "here") -> UsageReport:
 
 
 def row(usage: ClientUsage) -> dict[str, str]:
-    """The usage as a report of it alone shows it, by column."""
+    """The row of a report with this usage only, by column."""
     table = usage_table([usage])
     (cells,) = table.rows
     return {name: cell for (name, _), cell in zip(table.columns, cells, strict=True)}
@@ -301,7 +301,7 @@ def test_control_characters_are_spelled_out_on_the_page():
 
 
 class _Reader(HTMLParser):
-    """Collects what a browser would make of a page."""
+    """Collects the content of a page as a browser would."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -449,7 +449,7 @@ def test_on_a_terminal_it_has_colors_and_plots_fit(output, lines, columns):
 
 
 def in_terminal(words: list[str], lines: int, columns: int) -> tuple[str, int]:
-    """What a command prints on a terminal of this size, and its exit status."""
+    """The output of a command on a terminal of this size, and its exit status."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environment = {
@@ -464,7 +464,7 @@ def in_terminal(words: list[str], lines: int, columns: int) -> tuple[str, int]:
     )
     os.close(its)
     shown = bytearray()
-    with contextlib.suppress(OSError):  # EIO: nobody has the other end open any more
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
         while piece := os.read(ours, 65_536):
             shown += piece
     os.close(ours)
@@ -558,7 +558,7 @@ def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, ca
 
 
 def with_impossible_times(place: Path) -> Path:
-    """A directory as rollups of earlier versions may have left it, which believed every clock."""
+    """A directory as rollups of earlier versions may have left it, which accepted every clock."""
     written(place, noisy())
     sums = sums_of([quota_record()])["quota"]
     at = sums.schema.get_field_index("window_start")

@@ -1,4 +1,4 @@
-"""docs/rollup.md tells the columns of every kind of window as they are."""
+"""docs/rollup.md has the columns of every kind of window."""
 
 import re
 from pathlib import Path

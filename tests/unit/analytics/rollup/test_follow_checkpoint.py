@@ -1,4 +1,4 @@
-"""The checkpoint of a rollup that follows: batches in Spark's files, and what is no checkpoint."""
+"""The checkpoint of a following rollup: batches in Spark's files, and invalid checkpoints."""
 
 import json
 from pathlib import Path

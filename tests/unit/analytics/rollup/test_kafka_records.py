@@ -1,4 +1,4 @@
-"""Ranges of a topic are read to their end, from a broker of librdkafka's own test cluster."""
+"""Ranges of a topic are read to their end, from a broker of librdkafka's test cluster."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ PARTITION = 0
 
 @pytest.fixture
 def producer() -> Iterator[Producer]:
-    """Brings its own broker, which lives as long as it does."""
+    """Has its own broker, which lives as long as it does."""
     made = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0})
     made.list_topics(TOPIC, 10)  # creates it
     yield made
@@ -94,7 +94,7 @@ def test_an_end_that_never_comes_is_given_up(producer, monkeypatch):
 
 
 class Event:
-    """What a consumer hands out: a record, or the end of a partition."""
+    """A result of a consumer: a record, or the end of a partition."""
 
     def __init__(self, offset: int, value: bytes | None = None) -> None:
         self._offset = offset
@@ -117,7 +117,7 @@ class Event:
 
 
 class SparseLog:
-    """A partition of which compaction and transaction markers have left these offsets."""
+    """A partition in which compaction and transaction markers have left these offsets."""
 
     def __init__(self, present: Iterable[int], end: int) -> None:
         self._present = sorted(present)
@@ -142,7 +142,7 @@ class SparseLog:
     [
         ((0, 1, 2, 3), 0, 10),  # the end is gone
         ((0, 1), 0, 10),
-        ((), 0, 10),  # nothing but markers
+        ((), 0, 10),  # only markers
         ((0, 9), 2, 6),  # a piece of a split range that lies in a gap
         ((0, 5, 9), 2, 6),
     ],
@@ -163,8 +163,9 @@ def test_offsets_without_records_end_a_range_all_the_same(monkeypatch, present, 
 
 
 class LargeRecords:
-    """A consumer that has any number of records of a size at hand, and remembers the most that a
-    reader took of them before it had handed on a block."""
+    """A consumer with any number of records of one size, which remembers the most that a reader
+    took of them before it passed on a block.
+    """
 
     def __init__(self, size_bytes: int, count: int) -> None:
         self._size_bytes = size_bytes

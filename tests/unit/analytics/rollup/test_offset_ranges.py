@@ -1,4 +1,4 @@
-"""Ranges are cut into groups without losing or doubling an offset."""
+"""Ranges are cut into groups without losing or repeating an offset."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What one task reads: counted, put aside, and written as deltas that add up to the same."""
+"""The input of one task is counted, put aside, and written as deltas with the same sums."""
 
 import json
 from collections.abc import Sequence

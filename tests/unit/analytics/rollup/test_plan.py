@@ -1,4 +1,4 @@
-"""What a run reads: what is new, of the topic that the windows are of."""
+"""The plan of a run: new records of the topic that the windows belong to."""
 
 import pytest
 from hypothesis import given

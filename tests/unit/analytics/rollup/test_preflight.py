@@ -1,4 +1,4 @@
-"""What Spark and its workers lack is said in one line, before anything is read."""
+"""Missing requirements of Spark and its workers are reported in one line before reading."""
 
 import json
 import platform

@@ -1,4 +1,4 @@
-"""A rollup of a topic that is not there."""
+"""A rollup of a missing topic."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One line out of an error of Spark: the worker's own words."""
+"""The worker's own message is extracted from an error of Spark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How far batches of a stream go: shares of a limit, stable text, topics that were made again."""
+"""The ends of a stream's batches: shares of a limit, stable text, recreated topics."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_without_a_limit_it_reads_everything(start, ends):
 
 @given(st.dictionaries(st.integers(0, 5), st.integers(1, 10**6), min_size=1), st.integers(1, 10**5))
 def test_each_partition_has_its_share_of_the_limit(backlogs, most):
-    """One that got ahead of the others would make their records late."""
+    """A partition ahead of the others would make their records late."""
     chosen = next_offsets({}, backlogs, most)
     total = sum(backlogs.values())
     for number, size in backlogs.items():

@@ -1,4 +1,4 @@
-"""The options of the data source: defaults, offsets, and one line for each that cannot be."""
+"""The options of the data source: defaults, offsets, and one line for each invalid one."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How far a stream reads: limits, brokers that do not answer, a topic that goes."""
+"""The ends of a stream: limits, brokers that do not answer, a deleted topic."""
 
 import json
 
@@ -20,7 +20,7 @@ SERVERS = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "metrics"}
 
 
 class Topic:
-    """Stands for the brokers' answers about the topic, and for the clock."""
+    """Replaces the brokers' answers about the topic, and the clock."""
 
     def __init__(self) -> None:
         self.ranges: tuple[OffsetRange, ...] = (OffsetRange(0, 2, 10), OffsetRange(1, 0, 30))

@@ -1,4 +1,4 @@
-"""The rows of the data source: their columns follow from the schema of records, as their values."""
+"""The columns and values of the data source's rows follow from the schema of records."""
 
 import random
 from collections.abc import Iterable

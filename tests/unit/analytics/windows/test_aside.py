@@ -1,4 +1,4 @@
-"""Lines about records that were put aside are bounded, and in few files of a day each."""
+"""Lines about records put aside are bounded, and stored in few files per day."""
 
 from datetime import date, timedelta
 from pathlib import Path

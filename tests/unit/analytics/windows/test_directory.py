@@ -1,4 +1,4 @@
-"""A directory of windows: what is appended and merged is what any reader sees, once."""
+"""A directory of windows: readers see everything appended and merged exactly once."""
 
 import itertools
 import random
@@ -54,7 +54,7 @@ def files(place: Path) -> set[str]:
 
 
 def parts() -> list[list[Record]]:
-    """Parts of several hours and days, late ones among them."""
+    """Parts of several hours and days, with late ones among them."""
     return [
         every_kind(1, seconds=40),
         every_kind(2, seconds=30, start_ms=START_MS + 20_000),
@@ -131,7 +131,7 @@ def test_reading_within_a_period_some_columns_of_some_windows(tmp_path, is_merge
 
 @pytest.mark.parametrize("width", WIDTHS_S)
 def test_windows_of_any_period_are_whole(tmp_path, width):
-    """Deltas that cannot have rows of them are not read."""
+    """Deltas that cannot have rows of the period are not read."""
     import pyarrow.compute as pc
 
     with opened(tmp_path) as directory:
@@ -194,7 +194,7 @@ def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_an_hour_that_grows_is_cut_further(tmp_path, monkeypatch):
-    """A rollup that is run often finds a few rows of an hour each time."""
+    """A frequent rollup finds a few rows of an hour each time."""
     records = every_kind(1, seconds=1200)
     with opened(tmp_path) as directory:
         sizes = []
@@ -319,7 +319,7 @@ def test_windows_are_forgotten_by_width_and_late_records_still_count_in_wider_on
 
 
 def test_windows_that_are_forgotten_while_their_hour_is_merged(tmp_path):
-    """A rollup that follows merges an hour over several batches."""
+    """A following rollup merges an hour over several batches."""
     old, late = every_kind(1, seconds=60), every_kind(3, seconds=30)
     today = START.date() + timedelta(days=10)
     with opened(tmp_path) as directory:

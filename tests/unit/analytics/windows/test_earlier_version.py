@@ -199,7 +199,7 @@ def test_a_kill_before_any_operation_of_taking_over(tmp_path):
 
 
 def assert_once_at_most(place: Path, records: Sequence[Record]) -> None:
-    """Who takes all files as one table finds no record twice."""
+    """Assert that a reader of all files finds no record twice."""
     files = [
         str(path)
         for path in place.rglob("*.parquet")

@@ -1,4 +1,4 @@
-"""Histograms in columns: what they count, how they add up, how far their quantiles are off."""
+"""Histograms in columns: counts, sums, and the error of quantiles."""
 
 import itertools
 from collections import Counter

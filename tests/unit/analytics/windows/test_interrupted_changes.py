@@ -1,4 +1,4 @@
-"""A directory of windows after a kill, or a failure, before any single operation on its files."""
+"""A directory of windows after a kill or a failure before any single operation on its files."""
 
 import contextlib
 import errno
@@ -38,7 +38,7 @@ from tests.support.window_directories import (
 pytestmark = pytest.mark.slow
 
 KINDS = [KIND_OF["quota"]]
-"""One kind makes as many sorts of steps as seven, and fewer of them."""
+"""One kind has as many sorts of steps as seven, and fewer steps."""
 DAY_MS = 86_400_000
 START = datetime.fromtimestamp(START_MS / 1000, UTC)
 TODAY = START.date() + timedelta(days=1)
@@ -61,11 +61,11 @@ class Case:
     """Something that changes a directory."""
 
     act: Callable[[WindowDirectory], object]
-    """May be repeated if it was not done, and then has the same effect."""
+    """May be repeated if it was not done, with the same effect."""
     is_visible: bool
     """Whether any reader of Parquet sees a difference."""
     removes: bool = False
-    """Whether windows go."""
+    """Whether it removes windows."""
 
 
 def append(directory: WindowDirectory) -> None:
@@ -107,14 +107,14 @@ Seen = dict[tuple[str, str], pa.Table]
 
 
 def seen(place: Path) -> Seen:
-    """What our reader finds."""
+    """The windows that our reader finds."""
     return {
         (kind.name, width): read_windows(place, kind, width) for kind in KINDS for width in WIDTHS_S
     }
 
 
 def plainly_seen(place: Path) -> Seen:
-    """What any reader of Parquet finds."""
+    """The windows that any reader of Parquet finds."""
     found = pyarrow.dataset.dataset(place, partitioning="hive", format="parquet").to_table()
     seen = {}
     for kind in KINDS:
@@ -136,7 +136,7 @@ def by_key(table: pa.Table, kind: str) -> dict[tuple[Any, ...], Any]:
 
 
 def assert_between(found: Seen, before: Seen, after: Seen, *, may_lack: bool) -> None:
-    """Each window is there once at most, as it was before or as it is after."""
+    """Assert that each window is there at most once, as before or as after."""
     for (kind, width), table in found.items():
         rows = by_key(table, kind)
         old, new = by_key(before[kind, width], kind), by_key(after[kind, width], kind)
@@ -149,7 +149,7 @@ def assert_between(found: Seen, before: Seen, after: Seen, *, may_lack: bool) ->
 def acting(
     place: Path, before: Callable[[str, str], None], act: Callable[[WindowDirectory], object]
 ) -> Iterator[WindowDirectory | None]:
-    """The directory after an attempt; None if it could not even be opened."""
+    """The directory after an attempt; None if it could not be opened."""
     directory = None
     try:
         with contextlib.suppress(Killed, UnusableDirectory):
@@ -162,7 +162,7 @@ def acting(
 
 
 def states(place: Path, tmp_path: Path, case: Case) -> tuple[Seen, Seen, Seen, Seen]:
-    """What is seen before, after, and plainly before and after."""
+    """What our reader sees before and after, and what any reader sees before and after."""
     done = tmp_path / "done"
     shutil.copytree(place, done)
     with WindowDirectory.open(LocalStore(done)) as directory:

@@ -1,4 +1,4 @@
-"""The manifest goes through JSON as it is; anything else is refused with words."""
+"""The manifest is preserved in JSON; anything else is refused with a message."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What people call the place of windows."""
+"""Names for the place of windows."""
 
 from pathlib import Path
 

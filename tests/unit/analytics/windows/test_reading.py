@@ -1,4 +1,4 @@
-"""What readers ask of a directory of windows of which a part waits in deltas."""
+"""Reading a directory of windows of which a part waits in deltas."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("width", WIDTHS_S)
 def test_each_column_alone_is_as_in_the_whole(place, width):
-    """Of open hours less is added up where histograms are not asked for."""
+    """Less is added up for open hours if histograms are not needed."""
     for kind in WINDOW_KINDS:
         whole = read_windows(place, kind, width)
         for name in kind.names:

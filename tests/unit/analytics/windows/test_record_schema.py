@@ -1,4 +1,4 @@
-"""Which values of the topic are metric records, and why others are not."""
+"""Which values of the topic are metric records, and why others are rejected."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def numbers() -> list[tuple[str, RecordField]]:
 
 
 def name(case: object) -> str:
-    """Of a parameter."""
+    """The id of a parameter."""
     return case.name if isinstance(case, RecordField) else str(case)
 
 
@@ -127,7 +127,7 @@ def test_any_limit_that_brokers_take(limit: float | None) -> None:
 def test_an_interval_may_be_twice_as_long_as_any_that_is_set(
     setting: Setting[int], kinds: tuple[str, ...]
 ) -> None:
-    """A tick comes late where a broker has other work, or was stopped for a while."""
+    """A tick is late if the broker has other work, or was stopped for a while."""
     for kind in kinds:
         most = next(int(each.most) for each in RECORDS[kind] if each.name == "interval_ms")
         assert setting.type.parse(str(most // 2)) == most // 2

@@ -1,4 +1,4 @@
-"""Windows of impossible times go, of every kind and width, and others stay as they are."""
+"""Windows of impossible times are removed, of every kind and width, and others stay."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Places where windows can be kept."""
+"""Places for windows."""
 
 import contextlib
 from collections.abc import Callable

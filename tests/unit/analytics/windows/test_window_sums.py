@@ -1,4 +1,4 @@
-"""Sums of windows: those of plain Python, in any order and any parts, up to every bound."""
+"""Sums of windows equal those of plain Python, in any order and any parts, up to every bound."""
 
 import json
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ NOW_MS = START_MS + 10**9
 
 
 def sums_of_records(records: Sequence[Record]) -> dict[str, Any]:
-    """By kind a row of sums for each record."""
+    """A row of sums for each record, by kind."""
     found = checked(
         Values(
             [as_written(each) for each in records],

@@ -1,4 +1,4 @@
-"""Rows of the stats file follow the quota core; intervals add up to what was used."""
+"""Rows of the stats file follow the quotas; intervals add up to the usage."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ CLIENT = QuotaEntity(None, "c")
 
 
 class Bench:
-    """A quota core, a file and what stands between them."""
+    """The quotas, a file, and the rows between them."""
 
     def __init__(self, rows=8):
         self.stats = MmapStats.in_memory(slots=1, rows=rows)
@@ -122,7 +122,7 @@ def test_row_has_the_limit_of_every_level():
     )
 )
 def test_no_usage_is_lost_or_counted_twice(events):
-    bench = Bench(rows=4)  # fewer rows than clients: records are complete all the same
+    bench = Bench(rows=4)  # fewer rows than clients: records are complete nevertheless
     used, reported, now_ms = {}, {}, 0
 
     def collect():

@@ -1,4 +1,4 @@
-"""Records of latency: what was timed in an interval, from totals that only grow."""
+"""Latency records contain the timed requests of an interval, computed from growing totals."""
 
 from cluster.brokers.metrics.latency_intervals import LatencyIntervals
 from cluster.brokers.metrics.records import LatencyFigures

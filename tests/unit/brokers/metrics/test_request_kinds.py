@@ -8,7 +8,7 @@ from cluster.protocol.api import ApiKey
 
 
 def take(kind: RequestKind, requests: int) -> list[int]:
-    """Let so many requests pass; for how many each of the timed ones stands."""
+    """Let `count` requests pass; returns the weights of the timed ones."""
     return [kind.on_timed() for _ in range(requests) if kind.tickets.pop()]
 
 

@@ -1,4 +1,4 @@
-"""How long requests take, by a broker's own handlers and by made-up times."""
+"""The times of requests, with a broker's own handlers and with made-up times."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def a_stage(directory: Path) -> HandlerStage:
 
 
 def only(times: dict[str, Histogram], **expected_ms: int) -> None:
-    """Each part was seen once, with these durations, all others with none."""
+    """Assert that each of these parts has one duration, and all others none."""
     assert {key: part.count for key, part in times.items()} == dict.fromkeys(times, 1)
     found = {key: part.sum_us // 1_000 for key, part in times.items() if part.sum_us}
     assert found == expected_ms

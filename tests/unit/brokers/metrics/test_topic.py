@@ -26,7 +26,7 @@ from cluster.records.reader import read_records
 
 
 class World:
-    """Everything around the topic of broker 4, of five; time stands still unless moved."""
+    """The surroundings of the topic on broker 4 of five; time stands still unless moved."""
 
     def __init__(self):
         self.now_ms = MonotonicMs(0)
@@ -108,7 +108,7 @@ def test_a_refused_batch_is_offered_again_to_the_next_leader(world):
     world.has_leaders(2)
     world.send([b"a"], 1)
     world.asked[0][2](Acknowledged(ErrorCode.not_leader_or_follower))
-    assert len(world.asked) == 1  # not at once: the news of another leader is on its way
+    assert len(world.asked) == 1  # not immediately: the update about another leader is on its way
     world.has_leaders(3)
     world.send([b"b"], 2)
     assert world.asked[1][0] == "at-3"
@@ -129,7 +129,7 @@ def test_batch_is_dropped_when_its_fate_is_unknown_or_it_is_refused(world, answe
 def test_without_a_leader_records_wait_and_the_oldest_are_dropped(world):
     for number in range(134):
         world.send([b"%d" % number], number)
-    world.has_leaders(9)  # known, but away
+    world.has_leaders(9)  # known, but not alive
     world.topic.flush()
     assert (world.appended, world.asked) == ([], [])
     assert world.topic.dropped_count == 6
@@ -170,7 +170,7 @@ def test_many_records_are_several_batches(world):
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
 @pytest.mark.parametrize("size_bytes", [1, 1_000, 70_000, RECORD_MAX_BYTES])
 def test_no_batch_is_larger_than_the_topic_takes(world, codec, size_bytes, monkeypatch):
-    """Also where nothing can be compressed."""
+    """Even if nothing can be compressed."""
     monkeypatch.setattr(topic_module, "_CODEC", codec)
     noise = Random(1)
     values = [noise.randbytes(size_bytes) for _ in range(2 * BATCH_MAX_BYTES // size_bytes)]
@@ -201,7 +201,7 @@ def test_only_records_that_readers_refuse_are_dropped(world):
 
 
 def test_batch_that_the_log_refuses_delays_no_others(world, caplog):
-    """As where somebody has set a smaller `max.message.bytes`."""
+    """For instance if somebody has set a smaller `max.message.bytes`."""
     world.has_leaders(4)
     world.refuses = ErrorCode.message_too_large
     world.send([b"a", b"b"], 1)

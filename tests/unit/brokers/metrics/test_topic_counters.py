@@ -1,4 +1,4 @@
-"""What is counted of topics, of which only so many have a place."""
+"""Counters of topics, of which a bounded number have a row."""
 
 from cluster.brokers.metrics.topic_counters import GAUGES, TopicTable
 from cluster.brokers.replication.partition import AppendCounts
@@ -9,7 +9,7 @@ ONES = [1] * len(GAUGES)
 
 
 class Table:
-    """A table of two places and the one of all others."""
+    """A table with two rows and the one for all other topics."""
 
     def __init__(self) -> None:
         self.stats = MmapStats.in_memory(slots=1, rows=0, topics=3)

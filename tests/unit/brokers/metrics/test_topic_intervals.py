@@ -1,4 +1,4 @@
-"""Records of topics: one of each interval with a change, one a minute of a rest."""
+"""Records of topics: one for each interval with a change, one a minute while idle."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def gauges(size: int, partitions: int = 1, leaders: int = 1) -> list[int]:
 
 
 class World:
-    """A table of topics, looked at when a test says so."""
+    """A table of topics, sampled when a test says so."""
 
     def __init__(self, places: int = 3) -> None:
         self.table = TopicTable(MmapStats.in_memory(slots=1, rows=0, topics=places))
@@ -34,7 +34,7 @@ class World:
         self.replicas: dict[str, list[int]] = {}
 
     def append(self, topic: str, size_bytes: int = 100) -> None:
-        """Two records of a client."""
+        """Append two records of a client."""
         self.table.on_appended(topic, AppendCounts(1, 2, size_bytes))
 
     def look(self, after_ms: int = 1_000) -> list[DueTopic]:
@@ -46,7 +46,7 @@ class World:
 
 
 def shown(due: list[DueTopic]) -> list[dict[str, Any]]:
-    """What is not 0, with `ts` and `interval_ms`."""
+    """The nonzero fields, with `ts` and `interval_ms`."""
     return [
         {
             **{name: value for name, value in each.figures._asdict().items() if value},

@@ -1,4 +1,4 @@
-"""Connections are counted for the client that uses them; who keeps quiet while muted is told."""
+"""Connections are counted for the client that uses them; pauses while muted are observed."""
 
 from typing import Any
 

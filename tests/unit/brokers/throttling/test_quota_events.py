@@ -1,4 +1,4 @@
-"""Quotas that are set, changed or removed are events, told by one broker."""
+"""Quotas that are set, changed or removed are events, noted by one broker."""
 
 from cluster.brokers.throttling.quota_events import quota_noter, subject_of
 from cluster.metrics.events import Event, EventKind, EventLog

@@ -1,4 +1,4 @@
-"""Enforcement with a clock that the test turns: the larger delay, mutes, early release, closing."""
+"""Enforcement with a fake clock: the longer delay, mutes, early release, closing."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -48,14 +48,14 @@ class Timers:
 
 
 class FakeChannel:
-    """Writes down what is done to it, in order."""
+    """Records the calls in order."""
 
     def __init__(self, *, closes_on_answer: bool = False) -> None:
         self.is_open = True
         self.arrived = 0
         self.kept_bytes = 0
         self.comes_at_once = 0
-        """Bytes that the client sends as soon as it has its answer."""
+        """Bytes that the client sends as soon as it has its response."""
         self.software = ("", "")
         self.done: list[object] = []
         self.on_close: Callable[[], None] | None = None
@@ -265,7 +265,7 @@ def test_clients_that_send_while_muted_are_distinguished():
     throttle.respond(channel, [], a_delay(quotas, 250))
     channel.arrived = 70
     timers.turn_to(500)
-    throttle.respond(channel, [], a_delay(quotas, 5))  # too short to say anything
+    throttle.respond(channel, [], a_delay(quotas, 5))  # too short to count
     timers.turn_to(505)
     client = throttle.connected.get("u", "app")
     assert client is not None

@@ -1,4 +1,4 @@
-"""Messages between brokers: whatever comes is a message with sound fields, or one short reason."""
+"""Messages between brokers: any input is a message with valid fields, or one short error."""
 
 from random import Random
 from typing import Any
@@ -50,7 +50,7 @@ def framed(message: object) -> list[bytes]:
 
 
 def outcome_of(frames: list[bytes]) -> str | None:
-    """Why the frames are refused, None where they are a message, which can be sent on."""
+    """Why the frames are refused; None if they are a message, which can be sent on."""
     try:
         received = decode(frames)
     except PeerError as error:
