@@ -100,7 +100,7 @@ def _describe_all(directory: Path, acls: dict[ResourcePattern, StoredAcls]) -> N
     }
     with HandlerStage(directory, settings, clock=SystemClock()) as stage:
         assert stage.core.clients.security.acls is not None
-        stage.core.clients.security.acls.load_at_start()
+        stage.core.clients.security.acls.follower.load_at_start()
         admin = stage.connect()
         admin.principal = "admin"
         creations = [

@@ -20,6 +20,7 @@ from cluster.brokers.assembly.metrics import assemble_metrics
 from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.assembly.replication import assemble_replication
 from cluster.brokers.assembly.storage import assemble_storage
+from cluster.brokers.stored.document_follower import FollowerGroup
 from cluster.config import broker as keys
 from cluster.config.settings import Settings
 from cluster.model.cluster import BrokerRegistration, Endpoint
@@ -59,6 +60,7 @@ class BrokerCore:
             limits,
             control,
         )
+        self._followed = FollowerGroup([self.clients.follower, self.groups.configs.follower])
 
     # -- start -------------------------------------------------------------------------------------
 
@@ -73,12 +75,8 @@ class BrokerCore:
 
     def _load_stored(self) -> None:
         """Load the documents of the store that clients are served by; this blocks."""
-        security = self.clients.security
-        self.clients.quota_changes.load_at_start()
-        security.authentication.load_at_start()
-        self.groups.configs.load_at_start()
-        if security.acls is not None:
-            security.acls.load_at_start()
+        self.clients.security.authentication.load_secret()
+        self._followed.load_at_start()
 
     def _register(self, endpoints: tuple[Endpoint, ...]) -> None:
         ports, registration = self.foundation.ports, self.membership.registration
@@ -118,14 +116,9 @@ class BrokerCore:
         self.membership.registration.again(self._on_registered_again)
 
     def _on_registered_again(self) -> None:
-        security = self.clients.security
         self.control.driver.campaign()
-        self.clients.quota_changes.reload()
-        security.authentication.reload()
-        self.groups.configs.reload()
-        self.foundation.setting_changes.reload()
-        if security.acls is not None:
-            security.acls.on_new_session()
+        self._followed.on_new_session()
+        self.foundation.setting_changes.follower.on_new_session()
 
     # -- stop --------------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from cluster.model.acls import AclEntry, PatternType, ResourcePattern
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.delegation_tokens import DelegationToken
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
-from cluster.model.plan import Plan
+from cluster.model.plan import Outcome, Plan
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.model.scram import ScramCredential
 from cluster.model.security import SaslMechanism
@@ -142,6 +143,15 @@ STORE_FULL: Final = (
 
 class StoreFull(Exception):
     """The disk of the registry is full: nothing was written."""
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """The answer to a client whose change an operation of the store has failed to make."""
+    if isinstance(error, Refused):
+        return Outcome(error.code, error.detail)
+    if isinstance(error, StoreFull):
+        return Outcome(ErrorCode.kafka_storage_error, str(error))
+    return Outcome(ErrorCode.unknown_server_error, f"the registry did not take it: {error!r}")
 
 
 class BrokerStore(Protocol):

@@ -8,6 +8,7 @@ import hmac
 from typing import NamedTuple
 
 from cluster.model.clocks import WallMs
+from cluster.model.scram import ScramCredential
 
 
 class DelegationToken(NamedTuple):
@@ -44,6 +45,14 @@ class DelegationToken(NamedTuple):
     def concerned(self) -> tuple[str, ...]:
         """All principals that it concerns."""
         return (self.requester, self.owner, *self.renewers)
+
+
+class KnownToken(NamedTuple):
+    """A delegation token for a login by SCRAM."""
+
+    owner: str
+    expires_at: WallMs
+    credential: ScramCredential
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:

@@ -313,7 +313,7 @@ def test_a_broker_whose_session_has_ended_learns_what_it_has_missed(
     access = registry_access(DataDir(guarded.data_dir).registry_auth_file)
     registry = KazooClient(f"127.0.0.1:{guarded.registry_port}", **kazoo_arguments(access))
     registry.start()
-    told = "ACLs of 1 resource patterns have changed"
+    told = "the ACLs of 1 resource patterns have changed"
     try:
         before = len(guarded.log_lines(1, told))
         guarded.pause(1)

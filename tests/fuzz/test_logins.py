@@ -12,10 +12,11 @@ import pytest
 from cluster.brokers.security.login import Login, MechanismRules, Reaction
 from cluster.brokers.security.oauth_login import OAuthExchange
 from cluster.brokers.security.plain_login import PlainExchange
-from cluster.brokers.security.scram_login import KnownToken, ScramExchange, ScramNames
+from cluster.brokers.security.scram_login import ScramExchange, ScramNames
 from cluster.brokers.security.signed_tokens import SignedTokens
 from cluster.brokers.security.token_claims import ClaimRules
 from cluster.model.clocks import WallMs
+from cluster.model.delegation_tokens import KnownToken
 from cluster.model.errors import PeerError
 from cluster.model.scram import (
     ScramClient,

@@ -16,13 +16,14 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    NotReadOnlyCallError,
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.protocol.states import EventType, KeeperState, WatchedEvent
 
-from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.cluster_store import STORE_FULL, ClusterStore, StoreFull
 from cluster.coordinator.registry.client.kazoo_store import kazoo_store
 
 Watch = Callable[[WatchedEvent], None]
@@ -59,6 +60,8 @@ class FakeTree:
         self.nodes: dict[str, _Node] = {"": _Node(b"", 0, 0)}
         self.data_watches: dict[str, list[tuple[int, Watch]]] = {}
         self.child_watches: dict[str, list[tuple[int, Watch]]] = {}
+        self.is_full = False
+        """Whether the disk is full: nothing is created or changed."""
         self._zxid = 0
         self._session_id = 0
 
@@ -91,6 +94,7 @@ class FakeTree:
         ]
 
     def create(self, path: str, document: bytes, owner: int, sequence: bool = False) -> str:
+        self._check_room()
         parent_path, _, _ = path.rpartition("/")
         parent = self.get(parent_path)
         if sequence:
@@ -104,7 +108,12 @@ class FakeTree:
         self.fire(self.child_watches, parent_path, EventType.CHILD)
         return path
 
+    def _check_room(self) -> None:
+        if self.is_full:
+            raise NotReadOnlyCallError
+
     def set(self, path: str, document: bytes, version: int) -> _Node:
+        self._check_room()
         node = self.get(path)
         if version not in (-1, node.version):
             raise BadVersionError
@@ -313,6 +322,8 @@ class FakeSession:
         def run() -> None:
             try:
                 result = call(self.store)
+            except NotReadOnlyCallError:
+                self._post(lambda: on_failed(StoreFull(STORE_FULL)))
             except Exception as error:  # noqa: BLE001 - as the real one
                 failure = error
                 self._post(lambda: on_failed(failure))

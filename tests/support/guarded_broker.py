@@ -25,7 +25,7 @@ class Guarded:
         self._rules: dict[ResourcePattern, set[AclEntry]] = {}
         acls = stage.core.clients.security.acls
         assert acls is not None
-        acls.load_at_start()
+        acls.follower.load_at_start()
 
     def grant(self, *needs: tuple[Right, str], permission: str = "ALLOW") -> None:
         """User alice has these rights, beside those that she has."""

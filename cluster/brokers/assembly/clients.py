@@ -13,9 +13,10 @@ from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.dispatch.services import Services
 from cluster.brokers.dispatch.table import HANDLERS
-from cluster.brokers.security.acl_changes import AclChanges
 from cluster.brokers.security.authentication import Authentication
 from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.stored.acl_changes import AclChanges
+from cluster.brokers.stored.document_follower import FollowerGroup
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.throttling.quota_events import quota_noter
@@ -46,6 +47,18 @@ class Clients:
     long_work: LongWork
     services: Services
     pipeline: Pipeline[Services]
+
+    @property
+    def follower(self) -> FollowerGroup:
+        """Follows the quotas, the credentials and tokens of users, and the ACLs."""
+        acls = self.security.acls
+        return FollowerGroup(
+            [
+                self.quota_changes.follower,
+                self.security.authentication.follower,
+                *([] if acls is None else [acls.follower]),
+            ]
+        )
 
     def start(self) -> None:
         """Start the timer that removes expired delegation tokens."""
@@ -148,7 +161,7 @@ def _security(foundation: Foundation) -> Security:
     authorizer = options.authorizer(live.now)
     acls = None
     if authorizer is not None:
-        acls = AclChanges(ports.store, ports.loop, ports.clock, authorizer)
+        acls = AclChanges(ports.store, ports.loop, ports.clock, authorizer.take_rules)
     return Security(authentication, authorizer, acls)
 
 

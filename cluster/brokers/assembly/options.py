@@ -8,7 +8,7 @@ from cluster.brokers.coordinators.options import CoordinatorOptions
 from cluster.brokers.network.socket_server import NetworkOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.brokers.security.authorizer import Authorizer
-from cluster.brokers.security.delegation_tokens import TokenRules
+from cluster.brokers.stored.delegation_tokens import TokenRules
 from cluster.config import broker, topic
 from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings

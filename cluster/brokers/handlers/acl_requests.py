@@ -1,11 +1,9 @@
 """What the requests about ACLs have in common: words as codes, and how they are refused."""
 
-from typing import Final
-
 from cluster.brokers.handlers.access import check
 from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import RequestContext
-from cluster.brokers.security.acl_changes import AclChanges
+from cluster.brokers.stored.acl_changes import AclChanges
 from cluster.model.acls import (
     AclFilter,
     AclOperation,
@@ -16,8 +14,6 @@ from cluster.model.acls import (
 )
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.messages import DeleteAclsFilter, DescribeAclsRequest
-
-NOT_STORED: Final = ErrorCode.unknown_server_error
 
 
 def acls_for(services: HasAcls, context: RequestContext, right: Right) -> AclChanges:

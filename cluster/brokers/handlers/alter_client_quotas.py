@@ -11,7 +11,9 @@ from typing import Final
 from cluster.brokers.handlers.access import ALTER_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.coordinator.cluster_store import outcome_of
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.plan import Outcome
 from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -47,15 +49,16 @@ def handle(
         except Refused as refused:
             entities.append(refused)
 
-    def on_done(failures: dict[QuotaEntity, Exception | None]) -> None:
+    def on_done(outcomes: dict[QuotaEntity, Outcome]) -> None:
         context.answer(
             AlterClientQuotasResponse(
                 throttle_time=timedelta(0),
                 entries=tuple(
                     _result(
-                        entry, outcome if isinstance(outcome, Refused) else failures.get(outcome)
+                        entry,
+                        outcome_of(entity) if isinstance(entity, Refused) else outcomes[entity],
                     )
-                    for entry, outcome in zip(request.entries, entities, strict=True)
+                    for entry, entity in zip(request.entries, entities, strict=True)
                 ),
             )
         )
@@ -64,13 +67,10 @@ def handle(
     return PARKED
 
 
-def _result(entry: QuotaAlteration, error: Exception | None) -> QuotaAlterationResult:
-    code, detail = ErrorCode.none, None
-    if isinstance(error, Refused):
-        code, detail = error.code, error.detail
-    elif error is not None:
-        code, detail = ErrorCode.unknown_server_error, f"the registry did not take it: {error!r}"
-    return QuotaAlterationResult(error_code=code, error_message=detail, entity=entry.entity)
+def _result(entry: QuotaAlteration, outcome: Outcome) -> QuotaAlterationResult:
+    return QuotaAlterationResult(
+        error_code=outcome.code, error_message=outcome.detail, entity=entry.entity
+    )
 
 
 HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER_CONFIGS,))

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER
-from cluster.brokers.handlers.acl_requests import NOT_STORED, acls_for
+from cluster.brokers.handlers.acl_requests import acls_for
 from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.security.acl_changes import Failures
+from cluster.brokers.stored.acl_changes import AclOutcomes
 from cluster.coordinator.registry.documents.paths import is_node_name
 from cluster.model.acls import (
     CLUSTER_NAME,
@@ -52,7 +52,7 @@ def handle(
             outcomes.append(refused)
     acls.add(
         [each for each in outcomes if isinstance(each, AclBinding)],
-        lambda failures: context.answer(_response(outcomes, failures)),
+        lambda stored: context.answer(_response(outcomes, stored)),
     )
     return PARKED
 
@@ -91,19 +91,17 @@ def _binding(creation: AclCreation) -> AclBinding:
     )
 
 
-def _response(outcomes: list[AclBinding | Refused], failures: Failures) -> CreateAclsResponse:
+def _response(outcomes: list[AclBinding | Refused], stored: AclOutcomes) -> CreateAclsResponse:
     return CreateAclsResponse(
-        throttle_time=timedelta(0), results=tuple(_result(each, failures) for each in outcomes)
+        throttle_time=timedelta(0), results=tuple(_result(each, stored) for each in outcomes)
     )
 
 
-def _result(outcome: AclBinding | Refused, failures: Failures) -> AclCreationResult:
+def _result(outcome: AclBinding | Refused, stored: AclOutcomes) -> AclCreationResult:
     if isinstance(outcome, Refused):
         return AclCreationResult(error_code=outcome.code, error_message=outcome.detail or None)
-    failure = failures.get(outcome.pattern)
-    if failure is None:
-        return AclCreationResult(error_code=ErrorCode.none, error_message=None)
-    return AclCreationResult(error_code=NOT_STORED, error_message=str(failure) or repr(failure))
+    made = stored[outcome.pattern]
+    return AclCreationResult(error_code=made.code, error_message=made.detail)
 
 
 HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))

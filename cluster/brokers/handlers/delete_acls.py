@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER
-from cluster.brokers.handlers.acl_requests import NOT_STORED, acls_for, filter_of
+from cluster.brokers.handlers.acl_requests import acls_for, filter_of
 from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.brokers.security.acl_changes import Failures
+from cluster.brokers.stored.acl_changes import AclOutcomes
 from cluster.model.acls import AclBinding
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -43,21 +43,21 @@ def handle(
             outcomes.append(refused)
     acls.remove(
         {binding for each in outcomes if not isinstance(each, Refused) for binding in each},
-        lambda failures: context.answer(_response(outcomes, failures)),
+        lambda stored: context.answer(_response(outcomes, stored)),
     )
     return PARKED
 
 
 def _response(
-    outcomes: Sequence[list[AclBinding] | Refused], failures: Failures
+    outcomes: Sequence[list[AclBinding] | Refused], stored: AclOutcomes
 ) -> DeleteAclsResponse:
     return DeleteAclsResponse(
         throttle_time=timedelta(0),
-        filter_results=tuple(_result(each, failures) for each in outcomes),
+        filter_results=tuple(_result(each, stored) for each in outcomes),
     )
 
 
-def _result(outcome: list[AclBinding] | Refused, failures: Failures) -> DeleteAclsFilterResult:
+def _result(outcome: list[AclBinding] | Refused, stored: AclOutcomes) -> DeleteAclsFilterResult:
     if isinstance(outcome, Refused):
         return DeleteAclsFilterResult(
             error_code=outcome.code, error_message=outcome.detail or None, matching_acls=()
@@ -65,15 +65,15 @@ def _result(outcome: list[AclBinding] | Refused, failures: Failures) -> DeleteAc
     return DeleteAclsFilterResult(
         error_code=ErrorCode.none,
         error_message=None,
-        matching_acls=tuple(_deleted(each, failures) for each in outcome),
+        matching_acls=tuple(_deleted(each, stored) for each in outcome),
     )
 
 
-def _deleted(binding: AclBinding, failures: Failures) -> DeleteAclsMatchingAcl:
-    failure = failures.get(binding.pattern)
+def _deleted(binding: AclBinding, stored: AclOutcomes) -> DeleteAclsMatchingAcl:
+    made = stored[binding.pattern]
     return DeleteAclsMatchingAcl(
-        error_code=ErrorCode.none if failure is None else NOT_STORED,
-        error_message=None if failure is None else str(failure) or repr(failure),
+        error_code=made.code,
+        error_message=made.detail,
         resource_type=binding.pattern.resource_type,
         resource_name=binding.pattern.name,
         pattern_type=binding.pattern.pattern_type,

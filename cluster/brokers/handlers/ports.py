@@ -10,14 +10,14 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.brokers.security.acl_changes import AclChanges
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.brokers.security.logins import Logins
-from cluster.brokers.security.user_credentials import UserCredentials
 from cluster.brokers.storage.replica_moves import ReplicaMoves
+from cluster.brokers.stored.acl_changes import AclChanges
 from cluster.brokers.stored.group_configs import GroupConfigs
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.stored.setting_changes import SettingChanges
+from cluster.brokers.stored.user_credentials import UserCredentials
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Unchecked
-from cluster.brokers.security.delegation_tokens import DelegationTokens
 from cluster.brokers.security.logins import Logins
+from cluster.brokers.stored.delegation_tokens import DelegationTokens
 from cluster.model.acls import USER_PREFIX
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from functools import partial
 
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.security.delegation_tokens import DelegationTokens, TokenRules
 from cluster.brokers.security.key_sets import KeySet
 from cluster.brokers.security.login_options import LoginOptions
 from cluster.brokers.security.logins import Logins
 from cluster.brokers.security.scram_login import ScramNames
-from cluster.brokers.security.user_credentials import UserCredentials
+from cluster.brokers.stored.delegation_tokens import DelegationTokens, TokenRules
+from cluster.brokers.stored.document_follower import FollowerGroup
+from cluster.brokers.stored.user_credentials import UserCredentials
 from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.setting import SettingError
@@ -25,9 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Authentication:
-    """One per broker, used by its thread. Lifecycle: `load_at_start`, `reload` after each new
-    session with the store, `close`.
-    """
+    """One per broker, used by its thread. Lifecycle: `load_secret`, then `follower`'s, `close`."""
 
     def __init__(
         self,
@@ -42,6 +41,7 @@ class Authentication:
         self._store = store
         self.credentials = UserCredentials(store, loop, wall_ms)
         self.tokens = DelegationTokens(store, loop, wall_ms, token_rules)
+        self.follower = FollowerGroup([self.credentials.follower, self.tokens.follower])
         self._options = LoginOptions(
             ScramNames(self.credentials.credential, self.tokens.known, self.credentials.forms),
             lambda rules: KeySet(rules, loop, partial(run_detached, "key-fetcher"), fetch_document),
@@ -61,17 +61,10 @@ class Authentication:
         except SettingError as error:
             log.warning("clients log in as before: %s", error)
 
-    def load_at_start(self) -> None:
-        """Blocking: before the first client is served."""
+    def load_secret(self) -> None:
+        """Load the secret that makes up salts of unknown users; blocks."""
         options = self._options
         options.secret = self._store.call(lambda store: store.ids.login_secret(options.secret))
-        self.credentials.load_at_start()
-        self.tokens.load_at_start()
-
-    def reload(self) -> None:
-        """Load what the store has anew, and follow it in the new session."""
-        self.credentials.reload()
-        self.tokens.reload()
 
     def close(self) -> None:
         """Fetch no more keys."""

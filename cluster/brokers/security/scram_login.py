@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cluster.brokers.security.exchange import LoginFailed, Proof
 from cluster.brokers.security.plain_login import OTHER_IDENTITY
 from cluster.model.clocks import WallMs
+from cluster.model.delegation_tokens import KnownToken
 from cluster.model.scram import (
     MIN_ITERATIONS,
     ClientFirst,
@@ -22,14 +23,6 @@ from cluster.model.scram import (
     parse_client_first,
 )
 from cluster.model.security import SaslMechanism
-
-
-class KnownToken(NamedTuple):
-    """What is known of a delegation token that somebody logs in with."""
-
-    owner: str
-    expires_at: WallMs
-    credential: ScramCredential
 
 
 class ScramNames(NamedTuple):

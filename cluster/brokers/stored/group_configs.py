@@ -1,20 +1,19 @@
-"""Keeps the configs of groups what the store says, and has them changed there (KIP-848).
+"""The configs of groups (KIP-848): follows the stored ones and changes them for clients.
 
-Every broker watches the change nodes, and loads the configs of groups anew when one comes: a change
-reaches all brokers within a round trip to the store. Kafka: `GroupConfigManager`.
+Kafka: `GroupConfigManager`.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 
-from cluster.brokers.stored.stored_configs import DONE, Change, change_stored, failed
+from cluster.brokers.stored.config_changes import Change, change_config
+from cluster.brokers.stored.document_follower import DocumentFollower
 from cluster.config import broker, group
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import group_settings
 from cluster.config.snapshot import Settings
 from cluster.coordinator.cluster_store import StoreSession, group_config
 from cluster.coordinator.groups.consumer.requests import ConsumerTimings
-from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome
 from cluster.runtime.clock import Clock
@@ -26,10 +25,7 @@ Configs = Mapping[str, Mapping[str, str]]
 
 
 class GroupConfigs:
-    """One per broker, used by its thread; the store's operations run on its own.
-
-    They follow the store as `StoredCopy` does.
-    """
+    """One per broker, used by its thread."""
 
     def __init__(
         self, store: StoreSession, loop: EventLoop, clock: Clock, live: LiveSettings
@@ -39,47 +35,35 @@ class GroupConfigs:
         self._live = live
         self._stored: Configs = {}
         self._timings: dict[str, ConsumerTimings] = {}
-        """Of the groups that have configs."""
+        """Only for groups that have configs."""
         self._default_timings = _timings(self.settings_of(""))
-        self._copy: StoredCopy[Configs] = StoredCopy(
+        self.follower: DocumentFollower[Configs] = DocumentFollower(
             store,
             loop,
             "the configs of groups",
-            lambda store, on_change: store.configs.load_groups(on_change),
+            lambda stores, on_change: stores.configs.load_groups(on_change),
             self._apply,
         )
 
-    # -- what is in force --------------------------------------------------------------------------
-
     def timings(self, group_id: str) -> ConsumerTimings:
-        """The session timeout and the heartbeat interval of a group's members; constant work."""
+        """The session timeout and the heartbeat interval of a group's members."""
         return self._timings.get(group_id, self._default_timings)
 
     def settings_of(self, group_id: str) -> Settings:
         """A group's settings over those of this broker.
 
-        A stored value that contradicts this broker's settings, or is none at all, is left out.
+        If the stored values are invalid or contradict this broker's settings, all are ignored.
         """
         texts = self._stored.get(group_id, {})
         try:
             return _checked(self._live.now, texts)
         except Refused as refused:
-            log.warning("configs of group %s are not used: %s", group_id, refused.detail)
+            log.warning("ignored the configs of group %s: %s", group_id, refused.detail)
             return group_settings(self._live.now, {})
 
     def group_ids(self) -> list[str]:
         """The groups that have configs of their own."""
         return list(self._stored)
-
-    # -- what the store says -----------------------------------------------------------------------
-
-    def load_at_start(self) -> None:
-        """Blocking: before the first client is served."""
-        self._copy.load_at_start()
-
-    def reload(self) -> None:
-        """Load the configs and watch for the next change; after a new session too."""
-        self._copy.reload()
 
     def _apply(self, configs: Configs) -> None:
         before = self._stored
@@ -96,47 +80,30 @@ class GroupConfigs:
             else:
                 self._timings[group_id] = _timings(self.settings_of(group_id))
 
-    # -- asked by clients --------------------------------------------------------------------------
-
     def alter(
         self, group_id: str, change: Change, on_done: Callable[[Outcome], None], *, is_dry: bool
     ) -> None:
-        """Change the configs of a group, unless `is_dry`; calls back once.
-
-        When the outcome is `none`, this broker applies them; others are being notified.
-        """
+        """Change the configs of a group for a client; see `change_config`."""
 
         def changed(before: Mapping[str, str]) -> dict[str, str]:
             after = change(before)
             _checked(self._live.now, after)
             return after
 
-        def on_written() -> None:
-            self._store.submit(
-                lambda store: store.configs.load_groups(), on_reloaded, failed(on_done)
-            )
-
-        def on_reloaded(configs: Configs) -> None:
-            self._apply(configs)
-            on_done(DONE)
-
-        change_stored(
+        change_config(
             self._store,
-            lambda store: store.configs.load(group_config(group_id)),
-            lambda store, texts, version: store.configs.write(
-                group_config(group_id), texts, version, self._clock.wall_ms()
-            ),
+            group_config(group_id),
+            self._clock.wall_ms,
             changed,
-            on_written,
+            self.follower,
             on_done,
             is_dry=is_dry,
         )
 
 
 def _checked(of_broker: Settings, texts: Mapping[str, str]) -> Settings:
-    """A group's settings, within the bounds that the broker has for them (`GroupConfig.validate`).
-
-    Raises Refused.
+    """A group's settings. Raises Refused if they exceed the broker's bounds (Kafka:
+    `GroupConfig.validate`).
     """
     settings = group_settings(of_broker, texts)
     for key, value, least, most in (

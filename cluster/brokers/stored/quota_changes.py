@@ -1,19 +1,17 @@
-"""Keeps this broker's quotas what the registry says, and has them changed there.
-
-Every broker watches the change nodes and loads the quotas anew when one comes: a change reaches
-all brokers within a round trip to the registry, without a restart.
-"""
+"""Quotas: follows the stored ones, applies them, and changes them for clients."""
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
+from cluster.brokers.stored.document_follower import DocumentFollower
 from cluster.brokers.throttling.quota_events import OnQuotas
 from cluster.brokers.throttling.throttle import QuotaThrottle
 from cluster.coordinator.cluster_store import ClusterStore, Quotas, StoreSession
-from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.plan import Outcome
 from cluster.model.printable import one_line
 from cluster.model.quotas import QuotaEntity
 from cluster.quotas.alteration import by_address, host_names
@@ -27,10 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class QuotaChanges:
-    """One per broker, used by its thread; the store's operations run on its own.
-
-    They follow the store as `StoredCopy` does.
-    """
+    """One per broker, used by its thread."""
 
     def __init__(
         self,
@@ -48,27 +43,18 @@ class QuotaChanges:
         """
         self._slices = slices
         self._on_changed = on_changed
-        self._store = store
         self._loop = loop
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle
         self._on_applied = on_applied
-        self._copy: StoredCopy[_Loaded] = StoredCopy(
+        self.follower: DocumentFollower[_Loaded] = DocumentFollower(
             store,
             loop,
             "the quotas",
-            lambda store, on_change: _loaded(store.quotas.load(on_change)),
+            lambda stores, on_change: _loaded(stores.quotas.load(on_change)),
             self._apply,
         )
-
-    def load_at_start(self) -> None:
-        """Blocking: before the first client is served."""
-        self._copy.load_at_start()
-
-    def reload(self) -> None:
-        """Load the quotas and watch for the next change; after a new session too."""
-        self._copy.reload()
 
     def _apply(self, loaded: "_Loaded") -> None:
         quotas = loaded.quotas
@@ -85,78 +71,55 @@ class QuotaChanges:
         self._slices.start(self._throttle.on_limits_changed(self._quotas.refreshed), 1)
         for host, address in loaded.addresses.items():
             if address is None:
-                log.warning("%s has no address: its quota limits nobody", one_line(host))
+                log.warning("the quota of host %s has no effect: no address", one_line(host))
         self._on_applied(by_address(quotas, loaded.addresses))
-
-    # -- asked by clients --------------------------------------------------------------------------
 
     def read(
         self, on_done: Callable[[Quotas], None], on_failed: Callable[[Exception], None]
     ) -> None:
-        """The quotas as the registry has them now, also those that another broker just wrote."""
-        self._store.submit(lambda store: store.quotas.load(), on_done, on_failed)
+        """The quotas as they are stored now, including what another broker has just written."""
+        self.follower.read(lambda loaded: on_done(loaded.quotas), on_failed)
 
     def alter(
         self,
         changes: Mapping[QuotaEntity, Mapping[str, str | None]],
-        on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
+        on_done: Callable[[dict[QuotaEntity, Outcome]], None],
         *,
         is_dry: bool = False,
     ) -> None:
-        """Write the changes of each entity, unless `is_dry`; `on_done` gets the error of each, None
-        for success.
+        """Write the changes of each entity, unless `is_dry`; calls back with the outcome of each.
 
-        By then this broker applies them; the others are being notified by the registry.
+        By then this broker applies them; the others are being notified.
         """
         wall_ms = self._clock.wall_ms()
-        outcomes: dict[QuotaEntity, Exception | None] = {}
-        if not changes:
-            on_done(outcomes)
-        for entity, own in changes.items():
-            self._alter_one(entity, {} if is_dry else own, wall_ms, outcomes, len(changes), on_done)
+        self.follower.change(
+            {
+                entity: partial(_alter, entity, {} if is_dry else own, wall_ms)
+                for entity, own in changes.items()
+            },
+            on_done,
+        )
 
-    def _alter_one(
-        self,
-        entity: QuotaEntity,
-        changes: Mapping[str, str | None],
-        wall_ms: WallMs,
-        outcomes: dict[QuotaEntity, Exception | None],
-        count: int,
-        on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
-    ) -> None:
-        def end(error: Exception | None) -> None:
-            outcomes[entity] = error
-            if len(outcomes) == count:
-                self._store.submit(
-                    lambda store: _loaded(store.quotas.load()),
-                    finish,
-                    lambda _error: on_done(outcomes),
-                )
 
-        def finish(loaded: _Loaded) -> None:
-            self._apply(loaded)
-            on_done(outcomes)
-
-        def write(store: ClusterStore) -> None:
-            for host in host_names([entity]):
-                if address_of(host) is None:
-                    raise Refused(
-                        ErrorCode.invalid_request,
-                        f"{host} is not a valid IP or resolvable host.",
-                    )
-            if changes:
-                store.quotas.alter(entity, changes, wall_ms)
-
-        self._store.submit(write, lambda _: end(None), end)
+def _alter(
+    entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs, store: ClusterStore
+) -> None:
+    for host in host_names([entity]):
+        if address_of(host) is None:
+            raise Refused(
+                ErrorCode.invalid_request, f"{host} is not a valid IP or resolvable host."
+            )
+    if changes:
+        store.quotas.alter(entity, changes, wall_ms)
 
 
 class _Loaded(NamedTuple):
-    """What the store had, and what the host names among its addresses stood for then."""
+    """The stored quotas, and the addresses of the hosts that they name."""
 
     quotas: Quotas
     addresses: Mapping[str, str | None]
 
 
 def _loaded(quotas: Quotas) -> _Loaded:
-    """On the store's thread, since names are looked up."""
+    """Runs on the store's thread, since looking up names blocks."""
     return _Loaded(quotas, {host: address_of(host) for host in host_names(quotas)})

@@ -1,8 +1,7 @@
-"""Keeps this broker's settings what the store says while it runs, and has them changed there.
+"""Settings that change while a broker runs: follows the stored ones and changes them for clients.
 
-Values for one broker are checked and written by that broker, values for all by the broker that is
-asked, as in Kafka. Every broker watches the two records that concern it, so a change reaches it
-within a round trip to the store, whoever has made it.
+Values for one broker are checked and written by that broker, values for all brokers by the broker
+that is asked, as in Kafka. Every broker watches its own record and the record for all brokers.
 """
 
 import logging
@@ -11,7 +10,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from cluster.brokers.stored.stored_configs import DONE, Change, Texts, change_stored, failed
+from cluster.brokers.stored.config_changes import Change, Texts, change_config
+from cluster.brokers.stored.document_follower import DocumentFollower, FollowerGroup
 from cluster.brokers.stored.stored_passwords import stored_passwords
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
@@ -21,6 +21,7 @@ from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings, Source
 from cluster.coordinator.cluster_store import (
     ClusterStore,
+    ConfigOwner,
     StoredConfig,
     StoreSession,
     broker_config,
@@ -32,15 +33,9 @@ from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 500
-
 
 class SettingChanges:
-    """One per broker, used by its thread; the store's operations run on its own.
-
-    Invariant: while the session lives, a watch of each record is set that was set before it was
-    read, or it is being read again.
-    """
+    """One per broker, used by its thread."""
 
     def __init__(
         self,
@@ -51,103 +46,76 @@ class SettingChanges:
         live: LiveSettings,
     ) -> None:
         self._store = store
-        self._loop = loop
         self._clock = clock
         self._live = live
-        self._whose: Final = {OWN: broker_config(broker), CLUSTER_WIDE: broker_config(None)}
-        self._stored: dict[Source, Texts] = {OWN: {}, CLUSTER_WIDE: {}}
+        self._owners: Final = {OWN: broker_config(broker), CLUSTER_WIDE: broker_config(None)}
+        self._followers = {
+            level: self._follower(loop, level, owner) for level, owner in self._owners.items()
+        }
+        self.follower = FollowerGroup(list(self._followers.values()))
+        self._stored: dict[Source, Texts] = {}
         """With plain passwords; in the store they are encrypted."""
+        self._encrypted_before: dict[Source, StoredConfig] = {}
+        """Records with passwords that are encrypted with the old secret."""
         self._passwords = stored_passwords(live.started)
         self._unreadable: dict[Source, tuple[str, ...]] = {}
         self._problems: tuple[str, ...] = ()
-        """Those that were logged last: other brokers' changes do not repeat them."""
+        """The problems that were logged last; they are not logged again after each change."""
 
-    # -- what the store says -----------------------------------------------------------------------
+    def _follower(
+        self, loop: EventLoop, level: Source, owner: ConfigOwner
+    ) -> DocumentFollower[StoredConfig]:
+        return DocumentFollower(
+            self._store,
+            loop,
+            "the settings that were changed in use",
+            lambda stores, on_change: stores.configs.load(owner, on_change),
+            partial(self._take, level),
+        )
 
     def load_at_start(self) -> None:
-        """Blocking: before the logs are opened."""
-        for level in self._whose:
-            stored = self._store.call(self._read_and_watch(level))
-            self._remember(level, stored)
-            if self._passwords.readable(stored.texts).are_old:
-                self._store.call(partial(self._encrypt_anew, level, stored))
-        self._apply()
+        """Load and apply the settings; blocks. Before the logs are opened."""
+        self.follower.load_at_start()
+        for level, stored in self._encrypted_before.items():
+            self._store.call(partial(self._encrypt_anew, level, stored))
 
     def _encrypt_anew(self, level: Source, stored: StoredConfig, store: ClusterStore) -> None:
         """The secret was changed. If the record changes meanwhile, it is left to the next start."""
         texts = self._passwords.encrypted_anew(stored.texts)
-        wall_ms = self._clock.wall_ms()
-        if store.configs.write(self._whose[level], texts, stored.version, wall_ms):
+        if store.configs.write(self._owners[level], texts, stored.version, self._clock.wall_ms()):
             log.info("passwords changed in use are encrypted with the new secret")
 
-    def reload(self) -> None:
-        """Read both records and watch them: in a new session nothing is watched yet."""
-        for level in self._whose:
-            self._reload(level)
-
-    def _reload(self, level: Source) -> None:
-        def on_failed(error: Exception) -> None:
-            log.warning("cannot load the settings that were changed in use: %r", error)
-            self._loop.call_after(_RETRY_MS, lambda: self._reload(level))
-
-        self._store.submit(
-            self._read_and_watch(level), lambda stored: self._take(level, stored), on_failed
-        )
-
-    def _read_and_watch(self, level: Source) -> Callable[[ClusterStore], StoredConfig]:
-        whose = self._whose[level]
-        return lambda store: store.configs.load(whose, lambda: self._reload(level))
-
     def _take(self, level: Source, stored: StoredConfig) -> None:
-        self._remember(level, stored)
-        self._apply()
-
-    def _remember(self, level: Source, stored: StoredConfig) -> None:
         readable = self._passwords.readable(stored.texts)
+        if readable.are_old:
+            self._encrypted_before[level] = stored
         self._stored[level] = readable.texts
         self._unreadable[level] = (*filter(None, [stored.problem]), *readable.problems)
+        if self._stored.keys() == self._owners.keys():  # at the start both are loaded first
+            self._apply()
 
     def _apply(self) -> None:
-        """Put in force what is stored, as far as it can be used."""
+        """Apply the stored values; those that cannot be used are left out."""
         settings, problems = applied(self._live.started, self._stored)
         problems = (*chain.from_iterable(self._unreadable.values()), *problems)
         if problems and problems != self._problems:
-            log.warning("settings changed in use are left out: %s", "; ".join(problems))
+            log.warning("ignored settings that were changed in use: %s", "; ".join(problems))
         self._problems = problems
         before = self._live.now
-        if any(texts_at(settings, each) != texts_at(before, each) for each in self._whose):
+        if any(texts_at(settings, each) != texts_at(before, each) for each in self._owners):
             _log_changes(before, settings)
             self._live.replace(settings)
-
-    # -- asked by clients --------------------------------------------------------------------------
 
     def alter(
         self, level: Source, change: Change, on_done: Callable[[Outcome], None], *, is_dry: bool
     ) -> None:
-        """Change the values at one level, unless `is_dry`; calls back once.
-
-        When the outcome is `none`, this broker applies them; others are being notified.
-        """
-
-        def on_written() -> None:
-            self._store.submit(
-                lambda store: store.configs.load(self._whose[level]),
-                on_reloaded,
-                failed(on_done),
-            )
-
-        def on_reloaded(stored: StoredConfig) -> None:
-            self._take(level, stored)
-            on_done(DONE)
-
-        change_stored(
+        """Change the values at one level for a client; see `change_config`."""
+        change_config(
             self._store,
-            lambda store: store.configs.load(self._whose[level]),
-            lambda store, texts, version: store.configs.write(
-                self._whose[level], texts, version, self._clock.wall_ms()
-            ),
+            self._owners[level],
+            self._clock.wall_ms,
             lambda before: self._changed(level, before, change),
-            on_written,
+            self._followers[level],
             on_done,
             is_dry=is_dry,
         )
@@ -161,7 +129,7 @@ class SettingChanges:
 
 
 def _log_changes(before: Settings, after: Settings) -> None:
-    """One line with every setting that has another value now."""
+    """Log a line with every setting whose value has changed."""
     known = _texts_in_force(before)
     changed = [
         f"{name}=[hidden]" if BROKER_SETTINGS.is_secret(name) else f"{name}={text}"
@@ -175,7 +143,7 @@ def _log_changes(before: Settings, after: Settings) -> None:
 
 
 def _remarks(before: Settings, after: Settings) -> Iterator[tuple[str, str | None]]:
-    """Names of settings that were given a value in use and lack effect, with the remark on it."""
+    """The names of settings that were changed in use without effect, each with the reason."""
     for level in (OWN, CLUSTER_WIDE):
         known = texts_at(before, level)
         for name, text in texts_at(after, level).items():
@@ -184,7 +152,7 @@ def _remarks(before: Settings, after: Settings) -> Iterator[tuple[str, str | Non
 
 
 def _texts_in_force(settings: Settings) -> dict[str, str | None]:
-    """The value of every setting, and those that listeners have of their own."""
+    """The value of every setting, including the settings of single listeners."""
     texts = {each.name: each.render(settings[each]) for each in settings.table}
     for layer in reversed(settings.layers):
         texts |= {

@@ -21,6 +21,7 @@ from cluster.coordinator.cluster_store import (
     LoadedCluster,
     StoreFull,
     StoreSession,
+    outcome_of,
 )
 from cluster.coordinator.controller.broker_operations import (
     ChangeOfBrokers,
@@ -41,9 +42,8 @@ from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.metrics.events import EventKind, EventLog
 from cluster.model.cluster import BrokerRegistration
-from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, ControllerEpoch
-from cluster.model.plan import Outcome, Plan
+from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
@@ -350,7 +350,7 @@ class ControllerDriver:
         self, controller: Controller, operation: HasClient, error: StoreFull
     ) -> None:
         log.error("controller operation failed: %s", error)
-        operation.fail(Outcome(ErrorCode.kafka_storage_error, str(error)))
+        operation.fail(outcome_of(error))
         if self._controller is controller:
             self._is_busy = False
             self._next()

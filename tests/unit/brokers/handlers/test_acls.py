@@ -86,7 +86,7 @@ def admin(tmp_path: Path) -> Iterator[Admin]:
     }
     with HandlerStage(tmp_path / "data", settings, clock=TickingClock()) as stage:
         assert stage.core.clients.security.acls is not None
-        stage.core.clients.security.acls.load_at_start()
+        stage.core.clients.security.acls.follower.load_at_start()
         yield Admin(stage)
 
 

@@ -250,7 +250,7 @@ def test_a_member_loses_its_partitions_when_its_session_ends(coordinator: Handle
 def test_timings_of_a_group_override_those_of_the_broker(coordinator: HandlerStage) -> None:
     texts, wall_ms = {"consumer.heartbeat.interval.ms": "7000"}, coordinator.clock.wall_ms()
     coordinator.store.call(lambda store: store.configs.write(group_config("g"), texts, -1, wall_ms))
-    coordinator.core.groups.configs.load_at_start()
+    coordinator.core.groups.configs.follower.load_at_start()
     answer = coordinator.connect().call(joining("m"))
     assert answer.heartbeat_interval.total_seconds() == 7
 

@@ -11,8 +11,8 @@ import pytest
 from kio.index import load_response_schema
 
 from cluster.brokers.assembly.options import token_rules
-from cluster.brokers.security import delegation_tokens
-from cluster.brokers.security.delegation_tokens import DelegationTokens
+from cluster.brokers.stored import delegation_tokens
+from cluster.brokers.stored.delegation_tokens import DelegationTokens
 from cluster.coordinator.cluster_store import StoredAcls
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.acls import (
@@ -44,7 +44,7 @@ SETTINGS = {
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[HandlerStage]:
     with HandlerStage(tmp_path, SETTINGS) as made:
-        made.core.clients.security.authentication.load_at_start()
+        made.core.clients.security.authentication.follower.load_at_start()
         yield made
 
 
@@ -295,7 +295,7 @@ def test_after_a_new_session_all_tokens_are_read(stage: HandlerStage) -> None:
     kept, gone = create(stage, alice), create(stage, alice)
     settle(stage)
     stage.store.client.delete(f"{paths.TOKENS}/{gone.token_id}")  # nobody told us
-    stage.core.clients.security.authentication.tokens.reload()
+    stage.core.clients.security.authentication.tokens.follower.on_new_session()
     settle(stage)
     assert described(stage, alice) == [kept.token_id]
     answer = renew(stage, alice, gone.hmac)
@@ -342,9 +342,9 @@ def test_other_documents_are_no_tokens(wrong: bytes) -> None:
 def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
     guard = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     with HandlerStage(tmp_path, SETTINGS | guard) as stage:
-        stage.core.clients.security.authentication.load_at_start()
+        stage.core.clients.security.authentication.follower.load_at_start()
         assert stage.core.clients.security.acls is not None
-        stage.core.clients.security.acls.load_at_start()
+        stage.core.clients.security.acls.follower.load_at_start()
         alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
         own = create(stage, alice, renewers=("bob",))
         other = create(stage, bob)
@@ -381,7 +381,7 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
 
 def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
-        made.core.clients.security.authentication.load_at_start()
+        made.core.clients.security.authentication.follower.load_at_start()
         alice, bob = client_of(made, "alice"), client_of(made, "bob")
         first = [create(made, alice).token_id, create(made, bob, owner="alice").token_id]
         short = create(made, alice, lifetime_ms=1_000)
@@ -403,7 +403,7 @@ def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
 
 def test_tokens_that_are_being_made_are_counted(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
-        made.core.clients.security.authentication.load_at_start()
+        made.core.clients.security.authentication.follower.load_at_start()
         clients = [client_of(made, "alice") for _ in range(5)]
         message = request(
             ApiKey.CREATE_DELEGATION_TOKEN,
@@ -447,7 +447,7 @@ def test_passwords_of_tokens_are_derived_when_first_used_and_not_at_start(
     store: Any = stage.store
     rules = token_rules(stage.core.foundation.live.now)
     again = DelegationTokens(store, stage.loop, stage.clock.wall_ms, rules)
-    again.load_at_start()
+    again.follower.load_at_start()
     assert len(list(again.tokens())) == 1_501
     assert derived == []
     known = again.known(SaslMechanism.SCRAM_SHA_256, token.token_id)

@@ -27,7 +27,7 @@ Operations = list[tuple[str, int, str | None]]
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[HandlerStage]:
     with HandlerStage(tmp_path / "data") as made:
-        made.core.groups.configs.load_at_start()
+        made.core.groups.configs.follower.load_at_start()
         yield made
 
 
@@ -116,9 +116,9 @@ def test_what_a_registry_has_and_cannot_be_used_is_left_out(
     stage.store.call(
         lambda store: store.configs.write(group_config("g"), texts, -1, stage.clock.wall_ms())
     )
-    stage.core.groups.configs.load_at_start()
+    stage.core.groups.configs.follower.load_at_start()
     assert stage.core.groups.configs.timings("g") == DEFAULTS
-    assert "configs of group g are not used" in caplog.text
+    assert "ignored the configs of group g" in caplog.text
 
 
 @pytest.mark.parametrize(

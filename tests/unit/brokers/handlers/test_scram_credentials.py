@@ -28,7 +28,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
     }
     with HandlerStage(tmp_path, settings) as made:
-        made.core.clients.security.authentication.credentials.load_at_start()
+        made.core.clients.security.authentication.credentials.follower.load_at_start()
         yield made
 
 
@@ -201,7 +201,7 @@ def test_a_credential_that_cannot_be_read_is_none(
     alter(stage, upsertion("alice"), upsertion("bob"))
     document = znodes.encode_entity_config({"SCRAM-SHA-256": "salt=verysecret"})
     stage.store.client.set(paths.entity_config(paths.USER_CONFIGS, "alice"), document)
-    stage.core.clients.security.authentication.credentials.reload()
+    stage.core.clients.security.authentication.credentials.follower.on_new_session()
     stage.store.work()
     stage.turn()
     assert not log_in(stage, "alice", "secret")

@@ -10,8 +10,9 @@ import pytest
 
 from cluster.brokers.security.exchange import LoginFailed, Proof
 from cluster.brokers.security.plain_login import PlainExchange
-from cluster.brokers.security.scram_login import KnownToken, ScramExchange, ScramNames
+from cluster.brokers.security.scram_login import ScramExchange, ScramNames
 from cluster.model.clocks import WallMs
+from cluster.model.delegation_tokens import KnownToken
 from cluster.model.scram import ScramClient, credential_of, forms_in_use
 from cluster.model.security import SaslMechanism
 

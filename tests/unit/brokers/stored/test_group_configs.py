@@ -36,7 +36,7 @@ class Stage:
         store: Any = self.session
         live = LiveSettings(broker_settings({}))
         self.configs = GroupConfigs(store, self.loop, self.clock, live)
-        self.configs.load_at_start()
+        self.configs.follower.load_at_start()
 
     def write(self, document: bytes) -> None:
         """As a tool of Kafka does: the record, and a change node."""
@@ -90,7 +90,7 @@ def test_a_record_that_is_none_is_left_out(stage: Stage, text: bytes) -> None:
 def test_reading_that_fails_is_tried_again(stage: Stage) -> None:
     stage.session.client.expire()
     stage.write(document(consumer_session_timeout_ms="50000"))
-    stage.configs.reload()
+    stage.configs.follower.on_new_session()
     stage.settle()
     assert stage.configs.timings("g") == DEFAULTS
     stage.session.client.begin_again()

@@ -90,7 +90,7 @@ class SettingsOfTwoBrokers(RuleBasedStateMachine):
     @rule(broker=brokers)
     def a_session_expires_and_begins_again(self, broker: int) -> None:
         self.brokers[broker].session.client.begin_again()
-        self.brokers[broker].changes.reload()
+        self.brokers[broker].changes.follower.on_new_session()
 
     @rule()
     def everything_settles(self) -> None:

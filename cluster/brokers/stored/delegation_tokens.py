@@ -8,18 +8,19 @@ takes no longer for any number of tokens. An owner may have so many tokens.
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
-from cluster.brokers.security.scram_login import KnownToken
+from cluster.brokers.stored.changes import DONE, make_changes
+from cluster.brokers.stored.document_follower import ChangeFollower, FollowerGroup
 from cluster.config.broker import DELEGATION_TOKEN_MAX_PER_OWNER
 from cluster.coordinator.cluster_store import ClusterStore, StoreSession, TokenNews
-from cluster.coordinator.stored_copy import IncrementalCopy
 from cluster.model.acls import USER_PREFIX
 from cluster.model.clocks import WallMs
-from cluster.model.delegation_tokens import DelegationToken, token_hmac, token_password
+from cluster.model.delegation_tokens import DelegationToken, KnownToken, token_hmac, token_password
 from cluster.model.errors import ErrorCode
+from cluster.model.plan import Outcome
 from cluster.model.scram import ScramCredential, credential_of, made_up_credential
 from cluster.model.security import SaslMechanism
 from cluster.runtime.loop import EventLoop
@@ -70,13 +71,14 @@ class DelegationTokens:
         """By a digest of the secret, so that looking one up takes no longer for a better guess."""
         self._by_owner: dict[str, set[str]] = {}
         """The ids of each owner's tokens, also of those that are being made."""
-        self._copy: IncrementalCopy[TokenNews] = IncrementalCopy(
+        follower: ChangeFollower[TokenNews] = ChangeFollower(
             store,
             loop,
             "the delegation tokens",
-            lambda store, seen, on_change: store.tokens.load(seen, on_change),
+            lambda stores, seen, on_change: stores.tokens.load(seen, on_change),
             self._apply,
         )
+        self.follower = FollowerGroup([follower] if self.is_enabled else [])
 
     @property
     def is_enabled(self) -> bool:
@@ -108,18 +110,6 @@ class DelegationTokens:
         """Its secret, for those who may know it."""
         held = self._held.get(token.token_id)
         return token_hmac(self._secret, token.token_id) if held is None else held.secret
-
-    # -- what the store says -----------------------------------------------------------------------
-
-    def load_at_start(self) -> None:
-        """Blocking: before the first client is served."""
-        if self.is_enabled:
-            self._copy.load_at_start()
-
-    def reload(self) -> None:
-        """Read all of them: after a new session."""
-        if self.is_enabled:
-            self._copy.read_everything()
 
     def _apply(self, news: TokenNews) -> None:
         gone = self._held.keys() - news.tokens.keys() if news.is_whole else set()
@@ -266,38 +256,45 @@ class DelegationTokens:
 
     def _write(self, token: DelegationToken, on_done: OnDone) -> None:
         wall_ms = self._wall_ms()
-        self._change(lambda store: store.tokens.write(token, wall_ms), token, token, on_done)
+
+        def write(store: ClusterStore) -> DelegationToken | None:
+            store.tokens.write(token, wall_ms)
+            return token
+
+        self._change(write, token, on_done)
 
     def _remove(self, token: DelegationToken, on_done: OnDone) -> None:
         wall_ms = self._wall_ms()
-        remove: Callable[[ClusterStore], None]
-        remove = lambda store: store.tokens.remove(token.token_id, wall_ms)  # noqa: E731
-        self._change(remove, None, token, on_done)
+
+        def remove(store: ClusterStore) -> DelegationToken | None:
+            store.tokens.remove(token.token_id, wall_ms)
+            return None
+
+        self._change(remove, token, on_done)
 
     def _change(
         self,
-        change: Callable[[ClusterStore], None],
-        stored: DelegationToken | None,
+        change: Callable[[ClusterStore], DelegationToken | None],
         token: DelegationToken,
         on_done: OnDone,
     ) -> None:
-        """Make the change, and apply it here before the answer, which has `token`; `stored` is what
-        there is then.
+        """Make a change, which returns the token that is stored afterwards, and apply it before
+        `on_done` gets `token`.
         """
 
-        def make(store: ClusterStore) -> TokenNews:
-            change(store)
-            return TokenNews({token.token_id: stored}, frozenset(), is_whole=False)
+        def on_made(token_id: str, stored: DelegationToken | None) -> Outcome:
+            self._apply(TokenNews({token_id: stored}, frozenset(), is_whole=False))
+            return DONE
 
-        def done(news: TokenNews) -> None:
-            self._apply(news)
-            on_done(ErrorCode.none, token)
+        def end(outcomes: Mapping[str, Outcome]) -> None:
+            outcome = outcomes[token.token_id]
+            if outcome.code is ErrorCode.none:
+                on_done(outcome.code, token)
+                return
+            log.warning("cannot change delegation token %s: %s", token.token_id, outcome.detail)
+            on_done(outcome.code, None)
 
-        def failed(error: Exception) -> None:
-            log.warning("delegation token %s is not changed: %r", token.token_id, error)
-            on_done(ErrorCode.unknown_server_error, None)
-
-        self._store.submit(make, done, failed)
+        make_changes(self._store, {token.token_id: change}, on_made, end)
 
     # -- the controller ----------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.security.acl_changes import AclChanges, UnreadableAcls
 from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.stored.acl_changes import AclChanges
+from cluster.brokers.stored.changes import DONE
 from cluster.model.acls import (
     AclBinding,
     AclFilter,
@@ -15,6 +16,7 @@ from cluster.model.acls import (
     ResourcePattern,
     ResourceType,
 )
+from cluster.model.errors import ErrorCode
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
@@ -39,7 +41,7 @@ class Stage:
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.authorizer = Authorizer()
         store: Any = self.session
-        self.acls = AclChanges(store, self.loop, self.clock, self.authorizer)
+        self.acls = AclChanges(store, self.loop, self.clock, self.authorizer.take_rules)
 
     def settle(self) -> None:
         """Until nothing is submitted any more."""
@@ -57,8 +59,8 @@ class Stage:
         done: list[dict[Any, Any]] = []
         change(bindings, done.append)
         self.settle()
-        (failures,) = done
-        return failures
+        (outcomes,) = done
+        return {p: each for p, each in outcomes.items() if each.code is not ErrorCode.none}
 
     def may_read(self, topic: str) -> bool:
         return self.authorizer.allows("alice", "10.0.0.1", READ, TOPIC, topic, is_audited=False)
@@ -75,7 +77,7 @@ class Stage:
 @pytest.fixture
 def stage() -> Stage:
     made = Stage()
-    made.acls.load_at_start()
+    made.acls.follower.load_at_start()
     return made
 
 
@@ -99,7 +101,7 @@ def test_rules_are_stored_as_kafka_stores_them(stage: Stage) -> None:
 
 def test_every_broker_applies_a_change(stage: Stage) -> None:
     other = Stage(stage.tree)
-    other.acls.load_at_start()
+    other.acls.follower.load_at_start()
     stage.add(ORDERS, ALL_PAY)
     other.settle()
     for each in (stage, other):
@@ -114,10 +116,10 @@ def test_every_broker_applies_a_change(stage: Stage) -> None:
 
 def test_rules_that_are_stored_already_are_in_force_before_the_first_request() -> None:
     first = Stage()
-    first.acls.load_at_start()
+    first.acls.follower.load_at_start()
     first.add(ORDERS, ALL_PAY)
     second = Stage(first.tree)
-    second.acls.load_at_start()
+    second.acls.follower.load_at_start()
     assert second.may_read("orders")
     assert second.may_read("pay-roll")
 
@@ -148,7 +150,7 @@ def test_what_was_missed_between_two_sessions_is_read(stage: Stage) -> None:
     stage.session.client.expire()
     gone = rule("gone")
     other = Stage(stage.tree)
-    other.acls.load_at_start()
+    other.acls.follower.load_at_start()
     other.remove(ORDERS)
     other.add(gone)
     for name in other.other.get_children("/kafka-acl-changes"):  # as if it was long ago
@@ -156,7 +158,7 @@ def test_what_was_missed_between_two_sessions_is_read(stage: Stage) -> None:
     stage.settle()
     assert stage.may_read("orders")
     stage.session.client.begin_again()
-    stage.acls.on_new_session()
+    stage.acls.follower.on_new_session()
     stage.settle()
     assert [stage.may_read(name) for name in ("orders", "gone", "pay-x")] == [False, True, True]
     other.add(rule("later"))
@@ -172,7 +174,7 @@ def test_a_session_that_ends_while_rules_are_read_has_them_read_again(stage: Sta
     stage.session.client.expire()
     stage.session.work()
     stage.session.client.begin_again()
-    stage.acls.on_new_session()
+    stage.acls.follower.on_new_session()
     stage.settle()
     assert stage.may_read("orders")
 
@@ -199,7 +201,8 @@ def test_an_unreadable_document_denies_what_it_is_for(
     assert "\n" not in line.getMessage()
     assert "Topic:LITERAL:orders" in line.getMessage()
     (failure,) = stage.add(rule("orders", "User:bob")).values()
-    assert isinstance(failure, UnreadableAcls)
+    assert failure.code is ErrorCode.unknown_server_error
+    assert failure.detail.startswith("/kafka-acl/Topic/orders: ")
     assert stage.other.get("/kafka-acl/Topic/orders")[0] == document
     stage.write("/kafka-acl/Topic/orders", b'{"version":1,"acls":[]}', b"Topic:orders")
     stage.settle()
@@ -208,14 +211,14 @@ def test_an_unreadable_document_denies_what_it_is_for(
 
 def test_two_brokers_that_change_the_same_rules_lose_nothing(stage: Stage) -> None:
     other = Stage(stage.tree)
-    other.acls.load_at_start()
+    other.acls.follower.load_at_start()
     done: list[Any] = []
     stage.acls.add([rule("orders")], done.append)
     other.acls.add([rule("orders", "User:bob")], done.append)
     other.settle()
     stage.settle()
     other.settle()
-    assert done == [{}, {}]
+    assert done == [{ORDERS.pattern: DONE}, {ORDERS.pattern: DONE}]
     for each in (stage, other):
         found = each.acls.find(AclFilter())
         assert {binding.entry.principal for binding in found} == {"User:alice", "User:bob"}
