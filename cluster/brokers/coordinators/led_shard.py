@@ -23,7 +23,8 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class LedShard(Generic[ShardT]):
-    """Owned by the broker's thread; exists from the election of this broker until `close`.
+    """Owned by the broker's thread; exists from the election of this broker until `close`. An
+    `AppendListener`.
 
     Lifecycle: `loading_steps` to its end, then requests and queries.
     """
@@ -140,12 +141,10 @@ class LedShard(Generic[ShardT]):
     # -- effects -----------------------------------------------------------------------------------
 
     def on_appended(self, append_id: int, code: ErrorCode, *, is_in_log: bool | None) -> None:
-        """Implements `AppendListener`."""
         effects = self._shard.on_appended(append_id, code, self._now(), is_in_log=is_in_log)
         self._carry_out(effects)
 
     def on_append_late(self, append_id: int) -> None:
-        """Implements `AppendListener`."""
         self._carry_out(self._shard.on_append_late(append_id, self._now()))
 
     def _carry_out(self, effects: Effects) -> None:

@@ -15,16 +15,13 @@ class ClusterTopics:
         self._metadata: Final = metadata
 
     def shape(self, name: str) -> TopicShape | None:
-        """Implements `Topics`."""
         topic = self._metadata.topics.get(name)
         return None if topic is None else TopicShape(topic.topic_id, len(topic.partitions))
 
     def name(self, topic_id: TopicId) -> str | None:
-        """Implements `Topics`."""
         return self._metadata.topic_name(topic_id)
 
     def names(self) -> Iterable[str]:
-        """Implements `Topics`."""
         return self._metadata.topics
 
     def reshaped_by(self, update: ClusterUpdate) -> Set[str]:

@@ -123,12 +123,10 @@ class GroupShard:
     # ------------------------------------------------------------------ requests
 
     def submit(self, request: Request[Any], token: object, now: Moment) -> Effects:
-        """Implements `Shard`."""
         self._requests[type(request)](request, token, now)
         return self._parts.outbox.take()
 
     def ask(self, query: Query[ReplyT], now: Moment) -> ReplyT:
-        """Implements `Shard`."""
         reply: ReplyT = self._queries[type(query)](query, now)
         return reply
 
@@ -144,29 +142,27 @@ class GroupShard:
 
     @property
     def load_report(self) -> LoadReport:
-        """Implements `Shard`."""
         return self._loading.report
 
     def replay(
         self, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER_ID
     ) -> None:
-        """Implements `Shard`. Takes some three microseconds for an offset."""
+        """An offset takes some two microseconds."""
         self._loading.replay(key, value, producer_id)
 
     def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
-        """Implements `Shard`. Offsets of an uncommitted transaction are not visible before."""
+        """Offsets that were committed in the transaction become visible, or are dropped."""
         self._commits.end_transaction(producer_id, is_commit=is_commit)
 
     def on_loaded(self, now: Moment) -> Effects:
-        """Implements `Shard`. Session timeouts begin now, and so does a rebalance of each group
-        that has more members than `group.max.size`.
+        """Session timeouts begin, and so does a rebalance of each group that has more members than
+        `group.max.size`.
         """
         self._loading.finish(now)
         self._expiry.start(now)
         return self._parts.outbox.take()
 
     def unload(self, now: Moment) -> Effects:
-        """Implements `Shard`."""
         self._rebalancing.abandon_all(now)
         self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
@@ -178,7 +174,7 @@ class GroupShard:
         return self._parts.outbox.take()
 
     def forgetting_steps(self) -> Iterator[None]:
-        """Implements `Shard`. Freeing a million offsets at once would take a tenth of a second."""
+        """Freeing a million offsets at once would take a tenth of a second."""
         while self._left_over:
             group = self._left_over.pop()
             yield from group.offsets.forget()
@@ -190,22 +186,19 @@ class GroupShard:
     def on_appended(
         self, append_id: int, error: ErrorCode, now: Moment, *, is_in_log: bool | None = None
     ) -> Effects:
-        """Implements `Shard`.
+        """Waiting requests get Kafka's translation of an error (`append_errors.py`).
 
-        Those who wait get Kafka's translation of an error (`append_errors.py`). Unless the records
-        are in the log nevertheless, offsets stay as they were, and an assignment is withdrawn and
-        its group rebalances.
+        Unless the records are in the log nevertheless, offsets stay unchanged, an assignment is
+        withdrawn and its group rebalances.
         """
         self._parts.outbox.on_appended(append_id, error, now, is_in_log=is_in_log)
         return self._parts.outbox.take()
 
     def on_append_late(self, append_id: int, now: Moment) -> Effects:
-        """Implements `Shard`."""
         self._parts.outbox.on_late(append_id, now)
         return self._parts.outbox.take()
 
     def next_deadline_ms(self) -> MonotonicMs | None:
-        """Implements `Shard`."""
         times = (
             self._parts.alarms.next_ms(),
             self._expiry.next_ms(),
@@ -214,8 +207,8 @@ class GroupShard:
         return min((each for each in times if each is not None), default=None)
 
     def on_tick(self, now: Moment) -> Effects:
-        """Implements `Shard`: session and rebalance timeouts, a part of the check for expired
-        offsets, and a part of the removal of what was committed for deleted topics.
+        """Process timeouts, a part of the check for expired offsets, and a part of the removal of
+        offsets of deleted topics.
         """
         self._parts.alarms.ring(now, ALARMS_PER_TICK)
         self._expiry.work(now)
