@@ -110,7 +110,7 @@ def assemble_maintenance(
     full_directories = FullDirectories(
         foundation.id,
         table,
-        membership.asks,
+        membership.asks.report_full,
         loop,
         live[keys.LOG_DIR_RESERVE_BYTES],
         retention.on_tick,

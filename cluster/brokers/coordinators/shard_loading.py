@@ -58,7 +58,7 @@ def load_steps(
     offset, end_offset = own_log.log_start_offset, own_log.log_end_offset
     while offset < end_offset:
         try:
-            piece = partition.read(
+            piece = partition.log.read(
                 max(offset, own_log.log_start_offset),
                 buffer_bytes,
                 upper_offset=end_offset,
@@ -86,7 +86,7 @@ def _pass_damage(
     offset = Offset(damaged + 1)
     while offset < next_base:
         try:
-            partition.read(offset, 0, upper_offset=end_offset, at_least_one_batch=True)
+            partition.log.read(offset, 0, upper_offset=end_offset, at_least_one_batch=True)
             break
         except Refused:
             offset = Offset(offset + 1)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
@@ -30,14 +31,6 @@ _ANSWER_GRACE_MS: Final = 2_000
 """An answer this much later than the leader may park the request counts as lost."""
 _PARTITIONS_PER_REQUEST: Final = 100
 """What is left goes into the next request: neither side is to be busy for long with one."""
-
-
-class SegmentReader(Protocol):
-    """Reads replicated bytes from the leader's files (same machine)."""
-
-    def read(self, source: FileSource) -> memoryview | None:
-        """The bytes, until the next call; None when the file is deleted or shorter by now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class FollowerFetcher:
         leader: BrokerId,
         options: FetchOptions,
         send: Callable[[FollowerFetch], bool],
-        reader: SegmentReader,
+        reader: SegmentFiles,
         random: Random,
         on_high_watermark: Callable[[Partition], None],
         note_failure: Callable[[TopicPartition, StorageFailed], None] = _ignore,

@@ -312,7 +312,7 @@ class LeaderFetches:
     def _read(
         self, session: _Session, partition: Partition, position: FetchPosition, budget: int
     ) -> memoryview | FileSource | None:
-        data = partition.read(
+        data = partition.log.read(
             Offset(position.fetch_offset),
             min(budget, self._partition_max_bytes),
             upper_offset=partition.log.log_end_offset,

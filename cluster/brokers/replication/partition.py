@@ -5,7 +5,6 @@ from collections.abc import Container
 from typing import Final
 
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
-from cluster.log.log_reads import LogSlice
 from cluster.log.partition_log import Appended, PartitionLog
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
@@ -253,14 +252,6 @@ class Partition:
         if self.leader is None:
             return self.log.log_start_offset
         return self.leader.low_watermark(self.log.log_start_offset, live)
-
-    def read(
-        self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool
-    ) -> LogSlice:
-        """See `PartitionLog.read`."""
-        return self.log.read(
-            offset, max_bytes, upper_offset=upper_offset, at_least_one_batch=at_least_one_batch
-        )
 
     def on_follower_fetch(
         self,

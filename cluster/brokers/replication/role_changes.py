@@ -8,17 +8,17 @@ says of a partition is never undone by an older one.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import Final, Protocol
-from uuid import UUID
+from typing import Final
 
+from cluster.brokers.replication.known_cluster import KnownCluster
 from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.model.clocks import MonotonicMs
-from cluster.model.cluster import BrokerRegistration, TopicState
-from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.cluster import TopicState
+from cluster.model.ids import TopicPartition
 from cluster.runtime.collector import Growth
 from cluster.runtime.slices import Slices
 
@@ -29,24 +29,6 @@ STEPS_AT_ONCE: Final = 8
 _CHECKS_PER_STEP: Final = 16
 _LINES_MAX: Final = 16
 """Partitions of one update that have a line each in the log; the others are counted."""
-
-
-class ClusterView(Protocol):
-    """The cluster's state as this broker knows it now."""
-
-    @property
-    def topics(self) -> Mapping[str, TopicState]:
-        """By name."""
-        ...
-
-    @property
-    def brokers(self) -> Mapping[BrokerId, BrokerRegistration]:
-        """The live ones."""
-        ...
-
-    def full_replicas(self, topic_id: UUID, number: int) -> Collection[BrokerId]:
-        """The live brokers on which a partition's replica is in a full log directory."""
-        ...
 
 
 class RoleChanges:
@@ -60,7 +42,7 @@ class RoleChanges:
         self,
         roles: ReplicaRoles,
         table: PartitionTable,
-        cluster: ClusterView,
+        cluster: KnownCluster,
         slices: Slices,
         now_ms: Callable[[], MonotonicMs],
     ) -> None:

@@ -8,7 +8,7 @@ again.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -26,16 +26,9 @@ _RETRY_MS: Final = 500
 _LOOKS_PER_DELETION: Final = 6
 
 
-class ReportsFull(Protocol):
-    """The way to the controller."""
-
-    def report_full(
-        self, full: tuple[OfflinePartitions, ...], reason: str, on_done: Callable[[], None]
-    ) -> None:
-        """Tell it all replicas in full log directories here; calls back once, with or without
-        answer. `reason` says that no directory has room; empty while one has.
-        """
-        ...
+ReportFull = Callable[[tuple[OfflinePartitions, ...], str, Callable[[], None]], None]
+"""Reports to the controller all replicas in full log directories here, and why no directory has
+room (empty while one has). Calls back once, with or without an answer."""
 
 
 class FullDirectories:
@@ -45,7 +38,7 @@ class FullDirectories:
         self,
         local_id: BrokerId,
         table: PartitionTable,
-        controller: ReportsFull,
+        report: ReportFull,
         loop: EventLoop,
         reserve_bytes: int,
         while_full: Callable[[], object],
@@ -53,7 +46,7 @@ class FullDirectories:
         """`while_full` is called now and then while a directory is full, to delete old segments."""
         self._local_id = local_id
         self._table = table
-        self._controller = controller
+        self._report = report
         self._loop = loop
         self._known: tuple[frozenset[OfflinePartitions], bool] = frozenset(), False
         """What the last update of the controller said of this broker."""
@@ -134,7 +127,7 @@ class FullDirectories:
         if (frozenset(replicas), bool(reason)) == self._known:
             self._is_under_way = False
         else:
-            self._controller.report_full(replicas, reason, self._on_answered)
+            self._report(replicas, reason, self._on_answered)
 
     def _replicas_in(
         self, directories: Collection[LogDirectory | None]

@@ -1,24 +1,15 @@
 """Gives every replica's log the options that follow from changed settings of the broker."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from collections.abc import Iterator
+from typing import Final
 
+from cluster.brokers.replication.known_cluster import KnownCluster
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.snapshot import Settings
-from cluster.model.cluster import TopicState
 from cluster.runtime.slices import Slices
 
 _LOGS_PER_STEP: Final = 4
 """Some 300 us where every one is of another topic, which has configs of its own."""
-
-
-class TopicsView(Protocol):
-    """The topics as this broker knows them now."""
-
-    @property
-    def topics(self) -> Mapping[str, TopicState]:
-        """By name."""
-        ...
 
 
 class OptionChanges:
@@ -27,7 +18,7 @@ class OptionChanges:
     Until its step has come, a log goes on with the options it has.
     """
 
-    def __init__(self, table: PartitionTable, cluster: TopicsView, slices: Slices) -> None:
+    def __init__(self, table: PartitionTable, cluster: KnownCluster, slices: Slices) -> None:
         self._table = table
         self._cluster = cluster
         self._slices = slices

@@ -6,10 +6,11 @@ replica keeps its role meanwhile; it refuses what is damaged.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
+from cluster.brokers.replication.known_cluster import KnownCluster
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.storage.log_scrubber import ScrubCounts, file_of, take_findings
@@ -21,7 +22,7 @@ from cluster.log.log_reads import segment_slot
 from cluster.log.segment import Segment
 from cluster.log.segment_check import SegmentCheck
 from cluster.log.segment_patch import SegmentPatch
-from cluster.model.cluster import BrokerRegistration, PartitionState
+from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, Offset, TopicPartition
 from cluster.protocol.peer.control import AskBatches, Batches, Refusal
@@ -35,19 +36,6 @@ RETRY_MS: Final = 30_000
 _WAIT_FOR_CLUSTER_MS: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
 _TIMEOUT_MS: Final = 5_000
-
-
-class ClusterPort(Protocol):
-    """The cluster as this broker knows it."""
-
-    @property
-    def brokers(self) -> Mapping[BrokerId, BrokerRegistration]:
-        """Those that live."""
-        ...
-
-    def partition(self, partition: TopicPartition) -> PartitionState | None:
-        """Where a partition is; None where that is not known."""
-        ...
 
 
 class _Repair:
@@ -86,7 +74,7 @@ class ReplicaRepairs:
         self,
         local_id: BrokerId,
         table: PartitionTable,
-        cluster: ClusterPort,
+        cluster: KnownCluster,
         link: ControlLink,
         counts: ScrubCounts,
         post: Post,

@@ -120,20 +120,20 @@ def test_what_may_be_deleted_is_looked_for_every_three_seconds_while_it_is_full(
     stage: HandlerStage, disk: MeasuredDisk
 ) -> None:
     looks: list[int] = []
-    full = FullDirectories(
-        BROKER,
+    directories = FullDirectories(
+        BrokerId(BROKER),
         stage.table,
-        stage.control,
+        lambda *_: None,
         stage.loop,
         16 * MIB,
         lambda: looks.append(stage.loop.now_ms),
     )
     for _ in range(20):
-        full.look()
+        directories.look()
     assert looks == []
     disk.leave(10 * MIB)
     for _ in range(12):
-        full.look()
+        directories.look()
     assert len(looks) == 2
 
 
