@@ -6,6 +6,7 @@ all brokers by the one that is asked; those of groups to the store by whichever 
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol
 
@@ -32,7 +33,7 @@ from cluster.brokers.handlers.ports import (
     HasSettings,
     HasTopicSettings,
 )
-from cluster.brokers.handlers.request import RequestContext
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
 from cluster.config.group import GROUP_SETTINGS
@@ -73,15 +74,47 @@ def alter(
     asked: Sequence[tuple[Resource, Sequence[Operation]]],
     context: RequestContext,
     services: AltersConfigs,
+    response: Callable[..., object],
+    resource_response: Callable[..., object],
+    *,
+    is_whole: bool,
+    validate_only: bool,
+) -> NotYet:
+    """Check every resource, have the valid ones changed, and answer with all outcomes.
+
+    `is_whole`: the given values replace all values of the resource. `response` and
+    `resource_response` make the answer and its part for one resource.
+    """
+
+    def answer(outcomes: Mapping[Resource, Outcome]) -> None:
+        context.answer(
+            response(
+                throttle_time=timedelta(0),
+                responses=tuple(
+                    resource_response(
+                        error_code=outcome.code,
+                        error_message=outcome.detail,
+                        resource_type=resource_type,
+                        resource_name=name,
+                    )
+                    for (resource_type, name), outcome in outcomes.items()
+                ),
+            )
+        )
+
+    _alter(asked, context, services, answer, is_whole=is_whole, validate_only=validate_only)
+    return PARKED
+
+
+def _alter(
+    asked: Sequence[tuple[Resource, Sequence[Operation]]],
+    context: RequestContext,
+    services: AltersConfigs,
     on_done: Callable[[dict[Resource, Outcome]], None],
     *,
     is_whole: bool,
     validate_only: bool,
 ) -> None:
-    """Check every resource, have the valid ones changed, and call `on_done` with all outcomes.
-
-    `is_whole`: the given values replace all values of the resource.
-    """
     outcomes: dict[Resource, Outcome] = {}
     topics: list[TopicAlteration] = []
     levels: list[tuple[Resource, Source, Sequence[Operation]]] = []

@@ -6,12 +6,10 @@ comes when the registry has the change and this broker applies it. Levels of a b
 (KIP-412): that broker, at once. v1 flexible.
 """
 
-from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import RIGHTS, AltersConfigs, Resource, alter
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
-from cluster.model.plan import Outcome
+from cluster.brokers.handlers.config_alterations import RIGHTS, AltersConfigs, alter
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
@@ -25,25 +23,8 @@ API: Final = Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext, services: AltersConfigs
 ) -> NotYet:
-    """Set, delete, append or subtract values; what is not named stays."""
-
-    def on_done(outcomes: dict[Resource, Outcome]) -> None:
-        context.answer(
-            IncrementalAlterConfigsResponse(
-                throttle_time=timedelta(0),
-                responses=tuple(
-                    IncrementalAlterConfigsResourceResponse(
-                        error_code=outcome.code,
-                        error_message=outcome.detail,
-                        resource_type=resource_type,
-                        resource_name=name,
-                    )
-                    for (resource_type, name), outcome in outcomes.items()
-                ),
-            )
-        )
-
-    alter(
+    """Set, delete, append or subtract values; other values stay."""
+    return alter(
         [
             (
                 (each.resource_type, each.resource_name),
@@ -53,11 +34,11 @@ def handle(
         ],
         context,
         services,
-        on_done,
+        IncrementalAlterConfigsResponse,
+        IncrementalAlterConfigsResourceResponse,
         is_whole=False,
         validate_only=request.validate_only,
     )
-    return PARKED
 
 
 HANDLER: Final = adapted(API, handle, authorizes=RIGHTS)

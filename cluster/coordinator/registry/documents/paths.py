@@ -22,7 +22,6 @@ DELETE_TOPICS: Final = "/admin/delete_topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
-ISR_CHANGE_PREFIX: Final = "/isr_change_notification/isr_change_"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 LOG_DIRECTORIES: Final = "/milena/log_directories"
 """Not Kafka's: which log directories each broker had in use (decision 050)."""
@@ -114,19 +113,9 @@ def entity_config(kind: str, name: str) -> str:
     return f"{CONFIG}/{entity_path(kind, name)}"
 
 
-def user_client_config(user: str, client_id: str) -> str:
-    """Overrides of one client id of one user."""
-    return f"{CONFIG}/{user_client_path(user, client_id)}"
-
-
 def entity_path(kind: str, name: str) -> str:
     """How a config change notification names an entity: `topics/orders`, `users/<default>`."""
     return f"{kind}/{name if kind == TOPIC_CONFIGS else sanitized(name)}"
-
-
-def user_client_path(user: str, client_id: str) -> str:
-    """The same for a pair: `users/alice/clients/<default>`."""
-    return f"{entity_path(USER_CONFIGS, user)}/{entity_path(CLIENT_CONFIGS, client_id)}"
 
 
 def acls_of_type(pattern_type: PatternType, resource_type: ResourceType) -> str:

@@ -186,6 +186,6 @@ def test_paths() -> None:
     assert paths.partition_state(orders) == "/brokers/topics/orders/partitions/3/state"
     assert paths.entity_config(paths.TOPIC_CONFIGS, "orders") == "/config/topics/orders"
     assert paths.delete_topic("orders") == "/admin/delete_topics/orders"
-    pair = paths.user_client_config("CN=a b,O=*", paths.DEFAULT_ENTITY)
-    assert pair == "/config/users/CN%3Da%20b%2CO%3D%2A/clients/<default>"
+    user = paths.entity_config(paths.USER_CONFIGS, "CN=a b,O=*")
+    assert user == "/config/users/CN%3Da%20b%2CO%3D%2A"
     assert paths.desanitized(paths.sanitized("a~é/%")) == "a~é/%"
