@@ -39,7 +39,9 @@ log = logging.getLogger(__name__)
 _ASK_TIMEOUT_MS: Final = 3_000
 _LOOK_FOR_CONTROLLER_MS: Final = 20
 _REFUSED_MAX: Final = 1_000
-"""Of more topics that could not be created it may be said twice why."""
+"""The number of topics whose refused creation is remembered; beyond it a reason may be logged
+twice.
+"""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -62,12 +64,12 @@ class ControllerAsks:
         self._registration = registration
         self._being_created: set[str] = set()
         self._refused: dict[str, ErrorCode] = {}
-        """Missing topics that could not be created, and why, as it was logged."""
+        """Topics that could not be created, with the logged reason."""
 
     def propose_isr(
         self, partition: TopicPartition, proposal: IsrProposal, on_outcome: OnOutcome
     ) -> None:
-        """Ask the controller to change the ISR of a partition that we lead."""
+        """Ask the controller to change the ISR of a partition that this broker leads."""
 
         def on_reply(answer: PartitionAltered | Refusal | None) -> None:
             on_outcome(self._isr_outcome(partition, proposal, answer))
@@ -96,7 +98,7 @@ class ControllerAsks:
         proposal: IsrProposal,
         answer: PartitionAltered | Refusal | None,
     ) -> PartitionState | ErrorCode | None:
-        """The new state, the error, or None when no answer came and the ISR may be in force."""
+        """The new state or the error; None if no answer came, so that the ISR may be in force."""
         if answer is None:
             return None
         if isinstance(answer, Refusal) or answer.code is not ErrorCode.none:
@@ -117,7 +119,7 @@ class ControllerAsks:
     def report_offline(
         self, offline: tuple[OfflinePartitions, ...], on_done: Callable[[], None]
     ) -> None:
-        """Tell the controller all replicas that are offline here; calls back once."""
+        """Report all replicas that are offline here; calls back once."""
         self._ask_controller(
             ReportOffline(self._local_id, self._registration.epoch, offline), lambda _: on_done()
         )
@@ -125,15 +127,15 @@ class ControllerAsks:
     def report_full(
         self, full: tuple[OfflinePartitions, ...], reason: str, on_done: Callable[[], None]
     ) -> None:
-        """Tell the controller all replicas in full log directories here; calls back once."""
+        """Report all replicas in full log directories here; calls back once."""
         self._ask_controller(
             ReportFull(self._local_id, self._registration.epoch, full, reason), lambda _: on_done()
         )
 
     def request_topic_creation(self, names: list[str], requester: QuotaClient | None) -> None:
-        """Ask for missing topics with default settings, unless that is under way.
-
-        They count against the requester's `controller_mutation_rate`; with None against nobody's.
+        """Ask for the creation of missing topics with default settings, unless a request for them
+        is in progress. They count against the requester's `controller_mutation_rate`, if there is a
+        requester.
         """
         names = [name for name in names if name not in self._being_created]
         if not names:
@@ -149,7 +151,9 @@ class ControllerAsks:
         self._ask_controller(CreateTopics(names, requester), on_reply, AUTO_CREATE_TIMEOUT_MS)
 
     def _log_creation(self, outcome: TopicOutcome, requester: QuotaClient | None) -> None:
-        """Say why a topic is not created, since nobody else is told; once, until it changes."""
+        """Log why a topic is not created, once until the reason changes: no client gets this
+        answer.
+        """
         name, code, reason = outcome
         if code in (ErrorCode.none, ErrorCode.topic_already_exists):
             self._refused.pop(name, None)
@@ -177,7 +181,9 @@ class ControllerAsks:
         validate_only: bool,
         on_done: Callable[[dict[str, Outcome] | None], None],
     ) -> None:
-        """Ask for changed topic configs; outcomes by topic, or None without an answer in time."""
+        """Ask for changes of topic configs; calls back with outcomes by topic, or None without an
+        answer in time.
+        """
 
         def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
             if answer is None:

@@ -30,8 +30,8 @@ class ControllerUpdates:
         before_update: Sequence[Callable[[ClusterUpdate], None]],
         on_topics_gone: Callable[[Collection[str]], None],
     ) -> None:
-        """`before_update` is called in order with every update, while the state is still the one
-        before; `on_topics_gone` with the topics that an update deletes, also if it recreates them.
+        """`before_update` are called in order with every update, before the state changes;
+        `on_topics_gone` with the topics that an update deletes, even if it recreates them.
         """
         self._loop = loop
         self._metadata = metadata
@@ -42,7 +42,9 @@ class ControllerUpdates:
         self._on_topics_gone = on_topics_gone
 
     def on_update(self, update: ClusterUpdate, reply: Reply) -> None:
-        """Apply an update, unless its controller epoch is old or it is for another registration."""
+        """Apply an update, unless its controller epoch is old or it is meant for another
+        registration.
+        """
         if update.controller_epoch < self._metadata.controller_epoch:
             reply(Acknowledged(ErrorCode.stale_controller_epoch))
             return
@@ -74,7 +76,7 @@ class ControllerUpdates:
         )
 
     def _acknowledgement(self, reply: Reply) -> Callable[[], None]:
-        """A function that acknowledges the update, to be called when every role has been taken.
+        """A function that acknowledges the update, to be called when every role has been adopted.
 
         After `_ACKNOWLEDGE_WITHIN_MS` the update is acknowledged anyway: it is not lost, and
         sending it again would not make it faster.

@@ -1,4 +1,4 @@
-"""The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
+"""The broker's copy of the cluster's state, from which Metadata is answered."""
 
 import uuid
 from collections.abc import Callable, Collection
@@ -17,7 +17,7 @@ from cluster.protocol.peer.control import ClusterUpdate
 
 
 class MetadataCache:
-    """Filled by the controller's updates only.
+    """Changed by the controller's updates only.
 
     Invariant: `encoded_answers` is empty after every change of the state.
     """
@@ -32,27 +32,25 @@ class MetadataCache:
         self.encoded_answers = KeptAnswers[tuple[bytes, frozenset[BrokerId]]]()
         """The Metadata handler's cached answers for this state, each with the leaders it names."""
         self.state_number = 0
-        """Grows with every change of the state."""
+        """Incremented by every change of the state."""
         self._on_view = on_view
         self._view: ClusterView | None = None
         self._state = ClusterState()
 
     @property
     def brokers(self) -> dict[BrokerId, BrokerRegistration]:
-        """Live brokers by id; not to be changed."""
+        """Live brokers by id; must not be modified."""
         return self._state.brokers
 
     @property
     def topics(self) -> dict[str, TopicState]:
-        """Topics by name; not to be changed."""
+        """Topics by name; must not be modified."""
         return self._state.topics
 
     def topic_name(self, topic_id: uuid.UUID | None) -> str | None:
-        """The name of the topic with that id, or None."""
         return None if topic_id is None else self._state.topic_name(topic_id)
 
     def partition(self, partition: TopicPartition) -> PartitionState | None:
-        """State of one partition, or None."""
         return self._state.partition(partition)
 
     def offline_replicas(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
@@ -64,12 +62,12 @@ class MetadataCache:
         return self._state.full.brokers_of(topic_id, number)
 
     def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
-        """Where clients of a listener reach a broker, or None while it is not registered."""
+        """The address of a broker for clients of a listener; None while it is not registered."""
         registration = self._state.brokers.get(broker)
         return None if registration is None else registration.endpoint(listener)
 
     def controller_endpoint(self) -> str | None:
-        """The control endpoint of the controller, or None while there is none."""
+        """The control endpoint of the controller; None if it is not known."""
         registration = self._state.brokers.get(self.controller_id)
         return None if registration is None else registration.control_endpoint
 
@@ -108,7 +106,7 @@ class MetadataCache:
         return gone
 
     def forget_controller(self) -> None:
-        """No controller is known, as our session with the registry is lost."""
+        """Forget the controller, since the session with the registry is lost."""
         self._has_changed()
         self.controller_id = NO_BROKER
         self._look_round()

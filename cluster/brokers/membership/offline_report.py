@@ -1,7 +1,7 @@
-"""Tells the controller which replicas here are offline, until it tells all brokers the same.
+"""Reports offline replicas of this broker to the controller until its updates list the same ones.
 
-Every update of the controller says what it takes to be offline: so one that has just taken over, or
-has seen this broker register again, is told again.
+Every update of the controller contains its view of offline replicas, so a new controller, or one
+that has seen this broker register again, gets a new report.
 """
 
 import logging
@@ -19,17 +19,19 @@ _RETRY_MS: Final = 500
 
 
 class ReportsToController(Protocol):
-    """The way to the controller."""
+    """The requests to the controller that are used here."""
 
     def report_offline(
         self, offline: tuple[OfflinePartitions, ...], on_done: Callable[[], None]
     ) -> None:
-        """Tell it all replicas that are offline here; calls back once, with or without answer."""
+        """Report all offline replicas here; calls back once, with or without an answer."""
         ...
 
 
 class OfflineReport:
-    """Owned by the broker's thread. Invariant: at most one report is under way, or to be sent."""
+    """Owned by the broker's thread. Invariant: at most one report is in progress or waiting to be
+    sent.
+    """
 
     def __init__(
         self,
@@ -45,19 +47,19 @@ class OfflineReport:
         self._defer = defer
         self._call_after = call_after
         self._known: frozenset[OfflinePartitions] = frozenset()
-        """What the last update of the controller said of this broker."""
+        """The offline replicas of this broker according to the controller's last update."""
         self._is_under_way = False
         replicas.subscribe(self._look)
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """Compare what the controller knows with what is."""
+        """Compare the controller's view with the present state."""
         if not update.offline and not len(self._replicas) and not self._known:
             return
         self._known = frozenset(each for each in update.offline if each.broker == self._local_id)
         self._look()
 
     def _look(self) -> None:
-        """At the end of the turn: a directory takes many replicas with it."""
+        """Reports at the end of the turn, since a failed directory takes many replicas offline."""
         if not self._is_under_way:
             self._is_under_way = True
             self._defer(self._send)

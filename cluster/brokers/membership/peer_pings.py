@@ -14,7 +14,7 @@ from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Ping, Ref
 from cluster.runtime.loop import EventLoop
 
 LIVENESS: Final = "liveness of peers"
-"""What requests wait for in the purgatory until a leader is known to be alive."""
+"""The purgatory key of requests that wait until a leader is known to be alive."""
 
 
 class PeerPings:
@@ -35,12 +35,12 @@ class PeerPings:
         self._purgatory = purgatory
         self._link = link
         self._peers: dict[str, BrokerRegistration] = {}
-        """By control endpoint; with each there is a connection."""
+        """Peers by control endpoint; there is a connection to each."""
         self._is_check_deferred = False
         self.liveness = PeerLiveness(local_id, expiry_ms, self._ping, self._check_later)
 
     def on_ping(self, _ping: Ping, reply: Reply) -> None:
-        """A peer asks whether we are alive."""
+        """Answer a ping of a peer."""
         reply(Acknowledged(ErrorCode.none))
 
     def on_update(self, update: ClusterUpdate) -> None:

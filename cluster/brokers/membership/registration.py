@@ -1,4 +1,4 @@
-"""This broker's registration: it ends with the session, and is made again in the next one."""
+"""This broker's registration, which ends with the session and is repeated in the next one."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ NOT_REGISTERED: Final = BrokerEpoch(-1)
 
 
 class Registration:
-    """Owned by the broker's thread; `epoch` is that of the present registration, -1 without one."""
+    """Owned by the broker's thread. `epoch` is that of the present registration, or -1."""
 
     def __init__(self, store: StoreSession, loop: EventLoop, clock: Clock) -> None:
         self._store = store
@@ -26,17 +26,17 @@ class Registration:
         self._clock = clock
         self._announced: BrokerRegistration | None = None
         self._whole: set[TopicPartition] = set()
-        """Partitions that this broker has had in sync since it started."""
+        """Partitions whose replica here has been in sync since the broker started."""
         self.epoch = NOT_REGISTERED
 
     def begin(self, announced: BrokerRegistration) -> None:
-        """Register, blocking, at start. Raises UserError when the id is taken by a live broker."""
+        """Register at the start; blocks. Raises UserError when a live broker has the same id."""
         self._announced = announced
         wall_ms = self._clock.wall_ms()
         self.epoch = self._store.call(lambda store: store.brokers.register(announced, wall_ms))
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """Logs that have everything again are not announced as lost in the next session."""
+        """Note complete logs, which the next session does not announce as lost."""
         if self._announced is None:
             return
         for topic in update.topics:
@@ -45,7 +45,7 @@ class Registration:
                     self._whole.add(TopicPartition(topic.name, number))
 
     def end(self) -> None:
-        """Do not register again: the broker is stopping."""
+        """The broker is stopping: do not register again."""
         self._announced = None
 
     def on_session_lost(self) -> None:
@@ -53,7 +53,7 @@ class Registration:
         self.epoch = NOT_REGISTERED
 
     def again(self, on_registered: Callable[[], None]) -> None:
-        """Register in a new session, trying until it succeeds; not while the broker stops."""
+        """Register in a new session and retry until that succeeds or the broker stops."""
         announced = self._announced
         if announced is None:
             return

@@ -1,7 +1,7 @@
-"""Decides by ACLs who may do what. Pure.
+"""Evaluates ACLs. Pure.
 
-Kafka 3.9: `kafka.security.authorizer.AclAuthorizer` with its semantics: what denies comes before
-what allows, and without any rule for a resource a setting decides.
+The semantics are those of Kafka 3.9's `kafka.security.authorizer.AclAuthorizer`: a rule that denies
+takes precedence over rules that allow, and a setting decides about resources without any rule.
 """
 
 from collections import Counter, defaultdict
@@ -27,33 +27,31 @@ _IMPLIED_BY: Final = {
     ),
     _OP.DESCRIBE_CONFIGS: frozenset({_OP.DESCRIBE_CONFIGS, _OP.ALTER_CONFIGS, _OP.ALL}),
 }
-"""The operations of which a rule that allows one also allows these."""
+"""For an operation, the operations whose ALLOW rules also allow it."""
 _DENY_ALL: Final = AclEntry(EVERYBODY, WILDCARD, _OP.ALL, AclPermission.DENY)
 
 
 class AclRules:
-    """A set of rules, found by the resource that is asked for.
+    """A set of rules, indexed by resource.
 
-    Invariant: rules that could not be read deny everything on the resources they are for.
+    Invariant: if rules cannot be read, everything on the resources they apply to is denied.
     """
 
     def __init__(self, *, allows_without_rules: bool = False) -> None:
-        """`allows_without_rules`: whether a resource for which there is no rule may be used
+        """`allows_without_rules`: whether resources without any rule may be used
         (`allow.everyone.if.no.acl.found`).
         """
         self._allows_without_rules = allows_without_rules
         self._by_pattern: dict[ResourcePattern, tuple[AclEntry, ...]] = {}
         self._prefixes: dict[ResourceType, Counter[int]] = defaultdict(Counter)
-        """How many patterns there are by the length of their prefix."""
+        """The number of prefixed patterns by length."""
         self._of_principal: dict[tuple[ResourceType, str], set[ResourcePattern]] = {}
-        """The patterns for which there is a rule that names a principal."""
+        """The patterns with a rule for that principal."""
 
     def put(
         self, pattern: ResourcePattern, entries: Iterable[AclEntry], *, are_known: bool = True
     ) -> None:
-        """These are the rules for a pattern from now on. `are_known` is False where there are some
-        that cannot be read.
-        """
+        """Replace the rules for a pattern. `are_known` is False if some of them cannot be read."""
         self._remove(pattern)
         kept = [entry._replace(host=plain_address(entry.host)) for entry in entries]
         if not are_known:
@@ -89,7 +87,7 @@ class AclRules:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Whether a principal (`User:alice`) may do it from an address."""
+        """Whether a principal (`User:alice`) may perform the operation from an address."""
         host = plain_address(host)
         denying = (operation, _OP.ALL)
         allowing: Collection[AclOperation] = _IMPLIED_BY.get(operation, denying)
@@ -108,7 +106,9 @@ class AclRules:
     def allow_some(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether it may do it with any resource of the type at all, existing or not (KIP-679)."""
+        """Whether a principal may perform the operation on any resource of the type, existing or
+        not (KIP-679).
+        """
         host = plain_address(host)
         found: dict[tuple[AclPermission, PatternType], set[str]] = defaultdict(set)
         for each in (principal, EVERYBODY):

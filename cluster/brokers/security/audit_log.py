@@ -1,8 +1,7 @@
-"""One line for every decision: what was denied at INFO, what was allowed at DEBUG.
+"""Logs authorization decisions: denied ones at INFO, allowed ones at DEBUG.
 
-The logger has Kafka's name, so that its level can be changed as in Kafka. How many lines there may
-be is limited where they are written (`runtime/line_limiter.py`), by user and host, and fewer of
-those that tell the same again.
+The logger has Kafka's name, so that its level can be changed as in Kafka. `runtime/line_limiter.py`
+limits the lines per user and host, and repeated decisions more strictly.
 """
 
 import logging
@@ -20,20 +19,20 @@ _DENIED: Final = (
     "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s"
 )
 _ALLOWED: Final = _DENIED.replace("Denied", "Allowed")
-"""Of its own kind for the limiter: what is allowed hides nothing that is denied."""
+"""A separate kind for the limiter, so that allowed decisions never displace denied ones."""
 
 
 def note_denied(
     user: str, host: str, operation: AclOperation, resource: tuple[ResourceType, str]
 ) -> None:
-    """Somebody tried what is not allowed."""
+    """Log a denied operation."""
     _note(logging.INFO, _DENIED, user, host, operation, resource)
 
 
 def note_allowed(
     user: str, host: str, operation: AclOperation, resource: tuple[ResourceType, str]
 ) -> None:
-    """Somebody did what is allowed; costs little while nobody asks for such lines."""
+    """Log an allowed operation; cheap unless the level is DEBUG."""
     _note(logging.DEBUG, _ALLOWED, user, host, operation, resource)
 
 

@@ -1,4 +1,4 @@
-"""The parts of a broker that find out who clients are, put together: logins and what they check."""
+"""Assembles the parts that authenticate clients: logins and the credentials that they check."""
 
 import logging
 from collections.abc import Callable
@@ -67,5 +67,5 @@ class Authentication:
         options.secret = self._store.call(lambda store: store.ids.login_secret(options.secret))
 
     def close(self) -> None:
-        """Fetch no more keys."""
+        """Stop fetching keys."""
         self._options.end()

@@ -1,6 +1,7 @@
-"""Says whether a user may do something: the broker's side of ACLs.
+"""Decides whether a user may perform an operation.
 
-Answers are remembered until the rules change. Knows nothing of requests or of where rules are kept.
+Decisions are cached until the rules change. The module knows nothing of requests or of where rules
+are stored.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,33 +21,35 @@ from cluster.model.acls import (
 _Key = TypeVar("_Key")
 
 _REMEMBERED_MAX: Final = 20_000
-"""Answers; some 200 bytes each, 1.2 KB at the most. When there are more, all are forgotten."""
+"""Cached decisions of some 200 bytes each, at most 1.2 KB. When there are more, all are dropped."""
 _REMEMBERED_CHARACTERS: Final = 256
-"""Answers about longer names, which may have 32 KiB, are not kept: Kafka's topics end at 249."""
+"""Decisions about longer names, which may have 32 KiB, are not cached. Names of Kafka topics have
+at most 249 characters.
+"""
 
 
 class Authorizer:
-    """One per broker, where `authorizer.class.name` names one; used by its thread.
+    """One per broker if `authorizer.class.name` is set; used by the broker's thread.
 
-    Invariant: a remembered answer is that of the present rules.
+    Invariant: a cached decision agrees with the present rules.
     """
 
     def __init__(
         self, super_users: Collection[str] = frozenset(), *, allows_without_rules: bool = False
     ) -> None:
-        """`super_users`: principals with their type (`User:admin`), who may do everything.
+        """`super_users`: principals with their type (`User:admin`) who may do everything.
 
-        `allows_without_rules`: whether everybody may use what no rule is for.
+        `allows_without_rules`: whether everybody may use resources without any rule.
         """
         self._super_users = frozenset(super_users)
         self._rules = AclRules(allows_without_rules=allows_without_rules)
         self.rules_number = 0
-        """Another one for each set of rules that came into force."""
+        """Incremented whenever the rules change."""
         self._answers: dict[tuple[str, str, AclOperation, ResourceType, str], bool] = {}
         self._answers_for_some: dict[tuple[str, str, AclOperation, ResourceType], bool] = {}
 
     def take_rules(self, acls: Mapping[ResourcePattern, StoredAcls]) -> None:
-        """From now on these are the rules for these patterns."""
+        """Replace the rules for these patterns."""
         for pattern, stored in acls.items():
             self._rules.put(pattern, stored.entries, are_known=stored.problem is None)
         self.rules_number += 1
@@ -63,8 +66,9 @@ class Authorizer:
         *,
         is_audited: bool = True,
     ) -> bool:
-        """Whether a user (without `User:`) may do it from an address. `is_audited`: whether a
-        refusal is logged; not where another right would do as well.
+        """Whether a user (without `User:`) may perform the operation from an address.
+
+        `is_audited`: whether a denial is logged; False if another right would suffice.
         """
         key = (user, host, operation, resource_type, name)
         allowed = self._answers.get(key)
@@ -79,7 +83,7 @@ class Authorizer:
     def allows_some(
         self, user: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether it may do it with any resource of the type (KIP-679)."""
+        """Whether a user may perform the operation on any resource of the type (KIP-679)."""
         key = (user, host, operation, resource_type)
         allowed = self._answers_for_some.get(key)
         if allowed is None:
@@ -93,7 +97,7 @@ class Authorizer:
     def allowed_operations(
         self, user: str, host: str, resource_type: ResourceType, name: str
     ) -> list[AclOperation]:
-        """Of those that the resource's type supports (KIP-430)."""
+        """The allowed operations among those that the resource type supports (KIP-430)."""
         return [
             operation
             for operation in SUPPORTED_OPERATIONS[resource_type]

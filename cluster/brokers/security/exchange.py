@@ -6,23 +6,23 @@ from cluster.model.clocks import WallMs
 
 
 class Proof(NamedTuple):
-    """The client has proved who it is."""
+    """The client has authenticated."""
 
     user: str
     answer: bytes
     """The last token for the client."""
     expires_at: WallMs | None = None
-    """When what it logged in with expires; None where that has no end."""
+    """When the credentials of this login expire; None if they do not."""
     has_token: bool = False
-    """Whether it logged in with a delegation token (KIP-48)."""
+    """Whether the client used a delegation token (KIP-48)."""
 
 
 class LoginFailed(Exception):
-    """The client has not proved who it is."""
+    """The client has failed to authenticate."""
 
     def __init__(self, reason: str, told: str | None = None) -> None:
-        """`reason` is for the log, without secrets; `told` for the client, None for Kafka's words
-        that fit any cause and tell nothing about users.
+        """`reason` is for the log and holds no secret. `told` is the answer to the client; None
+        stands for Kafka's text that fits any cause and reveals nothing about users.
         """
         super().__init__(reason)
         self.reason = reason
@@ -30,8 +30,8 @@ class LoginFailed(Exception):
 
 
 class Exchange(Protocol):
-    """The server's side of one attempt; constant work for each token."""
+    """The server's side of one login attempt. Each token takes constant work."""
 
     def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
-        """The next challenge, or the proof. Raises LoginFailed, after which it is not used."""
+        """The next challenge, or the proof. Raises LoginFailed and must not be used after that."""
         ...

@@ -1,7 +1,7 @@
-"""The user that a secure cluster begins with, given to the registry before a broker serves.
+"""Stores the first user of a secure cluster in the registry before a broker serves clients.
 
-Otherwise nobody could log in to make one. The file is the supervisor's; it has the credential, from
-which no password can be learned, and is there until the cluster was up for the first time.
+Without that user nobody could log in to create one. The supervisor writes the file, which holds a
+credential but no password, and removes it once the cluster has been up.
 """
 
 import json
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class Registry(Protocol):
-    """The connected session, before the loop runs."""
+    """The connected session with the registry."""
 
     def call(self, operation: Callable[[ClusterStore], T]) -> T:
-        """Carry out an operation and wait for its result."""
+        """Run an operation and wait for its result."""
 
 
 def store_first_user(registry: Registry, path: Path, wall_ms: WallMs) -> None:
-    """Store the credentials that the file holds; nothing without a file. Raises UserError."""
+    """Store the credentials from the file, if it exists. Raises UserError."""
     try:
         first: dict[str, Any] = json.loads(path.read_text())
         user, credentials = str(first["user"]), dict(first["credentials"])

@@ -1,7 +1,7 @@
-"""The keys that tokens may be signed with, fetched from a URL now and then (JWKS, RFC 7517).
+"""Public keys for signed tokens, fetched periodically from a URL (JWKS, RFC 7517).
 
-A fetch runs on a thread of its own, which nobody waits for: neither clients nor the end of the
-broker. Kafka: `RefreshingHttpsJwks`.
+A fetch runs on its own thread; neither clients nor the broker's shutdown wait for it. Kafka:
+`RefreshingHttpsJwks`.
 """
 
 import json
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ASKED_FOR_AGAIN_MS: Final = 10_000
-"""A key that is not there has the set fetched at once, but no more often than this."""
+"""A missing key triggers a fetch at once, but at most one in this time."""
 
 Fetch = Callable[[str], bytes]
-"""Blocking; from a URL to a document. Raises OSError or ValueError."""
+"""Fetches the document at a URL; blocks. Raises OSError or ValueError."""
 
 
 class KeySetRules(NamedTuple):
-    """Where a key set is and how often it is fetched; times in milliseconds."""
+    """The URL of a key set, and how often it is fetched; times in milliseconds."""
 
     url: str
     refresh_ms: int
     retry_ms: int
-    """The first pause after a fetch that failed; each further one is twice as long."""
+    """The delay after the first failed fetch; it doubles with each further one."""
     retry_max_ms: int
 
 
 class Timers(Protocol):
-    """What is used of the event loop."""
+    """The part of the event loop that is used here."""
 
     now_ms: MonotonicMs
 
@@ -58,7 +58,9 @@ class KeySet:
         run: Callable[[Callable[[], None]], None],
         fetch: Fetch,
     ) -> None:
-        """`run` makes a blocking call elsewhere, and may leave it when the process ends."""
+        """`run` makes a blocking call on another thread and may abandon it when the process
+        ends.
+        """
         self.rules = rules
         self._timers = timers
         self._run = run
@@ -73,17 +75,17 @@ class KeySet:
         self._last_failure = ""
 
     def begin(self) -> None:
-        """Fetch it for the first time; until it is here there are no keys."""
+        """Start the first fetch; there are no keys until it is done."""
         self._fetch_now()
 
     def end(self) -> None:
-        """Nobody asks for keys any more."""
+        """Stop fetching."""
         self._has_ended = True
         if self._timer is not None:
             self._timer.cancel()
 
     def find(self, key_id: str | None) -> "jwt.PyJWK | None":
-        """The key of that id, or the only one if none is named; None where there is no such key."""
+        """The key with that id, or the only key if no id is given; None if there is none."""
         key = self._only_key if key_id is None else self._keys.get(key_id)
         last_ms = self._last_fetch_ms
         if key is None and (last_ms is None or self._timers.now_ms - last_ms >= ASKED_FOR_AGAIN_MS):
@@ -135,7 +137,7 @@ class KeySet:
 
 
 def _parsed(document: bytes) -> "list[jwt.PyJWK]":
-    """The keys that can be used. Raises ValueError."""
+    """The usable keys of a document. Raises ValueError."""
     # Imported only now: most clusters have no tokens, and it takes long to load.
     import jwt
 

@@ -34,8 +34,10 @@ from cluster.protocol.messages import (
 )
 
 API_VERSIONS_MAX: Final = 16
-"""So many are answered before the login: a client asks once, and again in a version that we know.
-Kafka ends the connection at the second that it can answer."""
+"""The number of ApiVersions requests that are answered before the login: a client sends one, and
+another one in a version that we know. Kafka closes the connection at the second one that it could
+answer.
+"""
 HANDSHAKE: Final = Api(ApiKey.SASL_HANDSHAKE, 0, 1)
 AUTHENTICATE: Final = Api(ApiKey.SASL_AUTHENTICATE, 0, 2)
 
@@ -45,33 +47,35 @@ class MechanismRules(NamedTuple):
 
     start: Callable[[], Exchange]
     max_session_ms: int
-    """How long a login holds (`connections.max.reauth.ms`); 0: until what it proved expires."""
+    """The lifetime of a login (`connections.max.reauth.ms`); 0: until its credentials expire."""
 
 
 class Session(NamedTuple):
-    """What a finished login leaves behind."""
+    """The result of a successful login."""
 
     user: str
     mechanism: str
     has_token: bool
     """Whether the client logged in with a delegation token."""
     lifetime_ms: int | None
-    """After this time the client has to log in again; None where it need not."""
+    """The client has to log in again after this time; None if it does not."""
 
 
 class Reaction(NamedTuple):
-    """What a request leads to."""
+    """The reaction to a request."""
 
     answer: bytes | None
-    """A frame with its size; None where there is nothing to say."""
+    """A frame including its size; None if nothing is sent."""
     session: Session | None = None
-    """The login is done."""
+    """Set once the client has logged in."""
     failure: str | None = None
-    """Why it failed, for the log: the answer leaves after a while, then the connection closes."""
+    """The reason of a failure, for the log. The answer is sent after a delay, then the connection
+    is closed.
+    """
 
 
 class Login:
-    """One attempt. `previous` is the session of a connection that logs in again."""
+    """One login attempt. `previous` is the session of a connection that logs in again."""
 
     def __init__(
         self, mechanisms: Mapping[str, MechanismRules], previous: Session | None = None
@@ -89,9 +93,8 @@ class Login:
         return self._previous is not None
 
     def on_frame(self, frame: memoryview, now_ms: WallMs) -> Reaction | None:
-        """Take a request; None lets it pass to where other requests go.
-
-        Raises PeerError, upon which the connection closes.
+        """Handle a request; None passes it on to the ordinary pipeline. Raises PeerError, which
+        closes the connection.
         """
         if self._exchange is not None and not self._has_headers:
             return self._on_plain_token(bytes(frame), now_ms)

@@ -1,4 +1,4 @@
-"""From a broker's settings to how clients of each of its listeners log in."""
+"""Derives from a broker's settings how clients of each listener log in."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -24,25 +24,26 @@ from cluster.model.security import SaslMechanism
 
 _KNOWN: Final = tuple(SaslMechanism)
 _SIGNED: Final = "OAuthBearerValidatorCallbackHandler"
-"""How the names of Kafka's class for signed tokens end."""
+"""The suffix of Kafka's class names for validators of signed tokens."""
 
 NewKeySet = Callable[[KeySetRules], KeySet]
 
 
 class LoginOptions:
-    """Made once; `of` is asked again whenever settings change."""
+    """One per broker; `of` is called again after each change of the settings."""
 
     def __init__(self, scram_names: ScramNames, new_key_set: NewKeySet) -> None:
         self._scram_names = scram_names
         self._new_key_set = new_key_set
         self.secret = secrets.token_bytes(32)
-        """What salts of unknown users are made up with."""
+        """The secret that salts of unknown users are derived from."""
         self._key_sets: dict[KeySetRules, KeySet] = {}
 
     def of(self, settings: Settings) -> Mapping[str, ListenerLogins]:
         """The listeners whose clients log in by SASL. Raises SettingError.
 
-        Fetching begins of the keys that they need, and ends of those that nobody needs any more.
+        Starts fetching the key sets that they need, and stops fetching those that are no longer
+        needed.
         """
         before, self._key_sets = self._key_sets, {}
         kept = before.copy()
@@ -64,7 +65,7 @@ class LoginOptions:
         return listeners
 
     def end(self) -> None:
-        """No more keys are fetched."""
+        """Stop fetching keys."""
         for key_set in self._key_sets.values():
             key_set.end()
 
@@ -114,7 +115,7 @@ class LoginOptions:
         key: str,
         kept: Mapping[KeySetRules, KeySet],
     ) -> Validator:
-        """Of the tokens of one listener; `key` is that of its login module."""
+        """The validator for the tokens of one listener; `key` names its login module."""
         url = own[keys.SASL_OAUTHBEARER_JWKS_ENDPOINT_URL]
         handler = own[keys.SASL_SERVER_CALLBACK_HANDLER_CLASS] or ""
         if url is None:

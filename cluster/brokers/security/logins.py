@@ -1,8 +1,8 @@
-"""Drives the logins of a broker's connections: answers, deadlines, and what they leave behind.
+"""Drives the logins of a broker's connections: answers, deadlines and sessions.
 
-A listener whose clients log in by SASL gives each new connection a login that takes its requests;
-once it is done the connection is like any other, and costs nothing more. A session that may expire
-has a timer, which puts the connection back to where it may only log in again (KIP-368).
+On a listener with SASL each new connection gets a login that takes its requests. After a successful
+login the connection is like any other and has no further cost. A session that may expire has a
+timer, after which the connection can only log in again (KIP-368).
 """
 
 import logging
@@ -22,9 +22,10 @@ from cluster.protocol.framing import parse_request_header
 log = logging.getLogger(__name__)
 
 LOGIN_TIMEOUT_MS: Final = 30_000
-"""A connection that has not logged in by then is closed."""
+"""A connection that has not logged in within this time is closed."""
 _AGAIN_AFTER_MS: Final = 1_000
-"""Nobody may log in again more often (Kafka: `KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`).
+"""The least time between two logins of a connection (Kafka:
+`KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`).
 """
 
 
@@ -33,11 +34,11 @@ class ListenerLogins(NamedTuple):
 
     mechanisms: Mapping[str, MechanismRules]
     max_receive_bytes: int
-    """A larger request before the login closes its connection (`sasl.server.max.receive.size`)."""
+    """A larger request before the login closes the connection (`sasl.server.max.receive.size`)."""
 
 
 class Timers(Protocol):
-    """What is used of the event loop."""
+    """The part of the event loop that is used here."""
 
     now_ms: MonotonicMs
 
@@ -57,8 +58,8 @@ class Logins:
         failure_delay_ms: Callable[[], int],
         counters: BrokerCounters | None,
     ) -> None:
-        """`listeners` are those whose clients log in by SASL; `failure_delay_ms`: how long a failed
-        login waits for its answer.
+        """`listeners` are those whose clients log in by SASL. `failure_delay_ms`: the delay before
+        the answer to a failed login.
         """
         self._timers = timers
         self._wall_ms = wall_ms
@@ -67,13 +68,15 @@ class Logins:
         self._listeners = listeners
 
     def replace_listeners(self, listeners: Mapping[str, ListenerLogins]) -> None:
-        """Settings have changed: later logins go by these."""
+        """Use other options for later logins, after a change of the settings."""
         self._listeners = listeners
 
     # -- beginnings --------------------------------------------------------------------------------
 
     def on_connected(self, channel: Connection) -> None:
-        """A connection is there: where its listener asks for it, it has to log in first."""
+        """A connection was accepted; if its listener requires it, the client has to log in
+        first.
+        """
         listener = self._listeners.get(channel.listener_name)
         if listener is None:
             return
@@ -83,7 +86,9 @@ class Logins:
         self._set_time_limit(channel)
 
     def log_in_again(self, channel: Connection, frame: memoryview) -> bool:
-        """Take a SaslHandshake of a connection that has logged in; False where it may not again."""
+        """Handle the SaslHandshake of a connection that has logged in; False if it may not log in
+        again.
+        """
         listener = self._listeners.get(channel.listener_name)
         past: _PastLogin | None = channel.session
         if past is None or past.session.lifetime_ms is None or listener is None:
@@ -99,7 +104,9 @@ class Logins:
         return channel.login.on_frame(channel, frame)
 
     def may_have_tokens(self, channel: Connection) -> bool:
-        """Whether a client has proved who it is, and not by a delegation token (KIP-48)."""
+        """Whether a client has authenticated by something other than a delegation token
+        (KIP-48).
+        """
         past: _PastLogin | None = channel.session
         has_token = past is not None and past.session.has_token
         return not has_token and channel.principal != ANONYMOUS
@@ -107,7 +114,7 @@ class Logins:
     # -- what a request leads to -------------------------------------------------------------------
 
     def take(self, channel: Connection, login: Login, frame: memoryview) -> Reaction | None:
-        """Hand a request to a login, and see to its answer; None: it may pass."""
+        """Pass a request to a login and send its answer; None passes the request on."""
         try:
             reaction = login.on_frame(frame, self._wall_ms())
         except PeerError as error:  # held up as well (Kafka: `IllegalSaslStateException`)
@@ -142,7 +149,7 @@ class Logins:
                 counters.authentications += 1
 
     def _fail(self, channel: Connection, login: Login, answer: bytes | None, reason: str) -> None:
-        """Answer after a while, then close; nothing more is read meanwhile."""
+        """Answer after a delay, then close the connection; nothing more is read meanwhile."""
         self._count_failure(login)
 
         def end() -> None:
@@ -176,13 +183,13 @@ class Logins:
         channel.login = _Expired(self)
 
     def count_expired(self) -> None:
-        """A connection is closed since its session has expired."""
+        """Count a connection that is closed because its session has expired."""
         if self._counters is not None:
             self._counters.expired_connections += 1
 
 
 class _PastLogin:
-    """What is kept at a connection that has logged in."""
+    """The state of a connection that has logged in."""
 
     __slots__ = ("began_again_ms", "session")
 
@@ -192,12 +199,12 @@ class _PastLogin:
 
 
 class _Attempt:
-    """Takes the requests of a connection while it logs in."""
+    """Handles the requests of a connection while it logs in."""
 
     __slots__ = ("_full_bytes", "_login", "_logins")
 
     def __init__(self, logins: Logins, login: Login, full_bytes: int) -> None:
-        """`full_bytes`: how large requests may be after it."""
+        """`full_bytes`: the maximal size of requests after the login."""
         self._logins = logins
         self._login = login
         self._full_bytes = full_bytes
@@ -213,7 +220,7 @@ class _Attempt:
 
 
 class _Expired:
-    """Takes the next request of a connection whose session has expired."""
+    """Handles the next request of a connection whose session has expired."""
 
     __slots__ = ("_logins",)
 

@@ -1,7 +1,7 @@
 """SASL/OAUTHBEARER: a bearer token in one message (RFC 7628, KIP-255; `OAuthBearerSaslServer`).
 
-Pure. What a token must be like is the matter of a `Validator`. A token that is refused is answered
-with a line of JSON, which the client takes notice of by one more message before the login fails.
+Pure. A `Validator` checks the token. A refused token is answered with a line of JSON, which the
+client acknowledges by one more message before the login fails.
 """
 
 import json
@@ -22,14 +22,14 @@ _NOTICED: Final = b"\x01"
 
 
 class ValidToken(NamedTuple):
-    """What a token says of its bearer."""
+    """The identity that a token proves, and until when."""
 
     user: str
     expires_at: WallMs
 
 
 class TokenRefused(Exception):
-    """A token that does not prove anything; `reason` is for the log, and quotes none of it."""
+    """A token was not accepted; `reason` is for the log and quotes nothing of the token."""
 
     def __init__(
         self, reason: str, status: str = "invalid_token", scope: str | None = None
@@ -41,7 +41,7 @@ class TokenRefused(Exception):
 
 
 Validator = Callable[[str, WallMs], ValidToken]
-"""Checks a token at a time of day. Raises TokenRefused."""
+"""Checks a token at a given time of day. Raises TokenRefused."""
 
 
 class OAuthExchange:
@@ -77,7 +77,9 @@ class OAuthExchange:
 
 
 def _parsed(message: bytes) -> tuple[str, str]:
-    """Whom the client wants to be (empty: as who it is), and its token. Raises LoginFailed."""
+    """The authorization id that the client asks for (empty for its own) and its token. Raises
+    LoginFailed.
+    """
     match = _first_message(message.decode("latin-1"))
     if match is None:
         raise LoginFailed("invalid OAUTHBEARER client first message")

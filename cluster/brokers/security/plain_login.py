@@ -14,13 +14,13 @@ OTHER_IDENTITY: Final = (
 
 
 class PlainExchange:
-    """`passwords` are those of the listener, by user."""
+    """`passwords` are those of the listener by user."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
 
     def respond(self, token: bytes, _now_ms: WallMs) -> Proof:
-        """See `Exchange`; an unknown user takes the same steps as a wrong password."""
+        """An unknown user takes the same steps as a wrong password."""
         parts = token.split(b"\0")
         if len(parts) != 3 or not parts[1] or not parts[2]:
             raise LoginFailed("a PLAIN message has an identity, a user and a password")

@@ -1,8 +1,8 @@
-"""SASL/SCRAM as a broker answers it, for users and for delegation tokens.
+"""SASL/SCRAM on the server's side, for users and for delegation tokens.
 
-Pure. Kafka: `ScramSaslServer`. A user or token that is unknown is answered by the same steps as one
-that is known, with a salt that nobody can tell from a real one; Kafka ends such an exchange at its
-first message.
+Pure. Kafka: `ScramSaslServer`. An unknown user or token goes through the same steps as a known one,
+with a made-up salt that cannot be told from a real one; Kafka ends such an exchange at its first
+message.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,17 +26,17 @@ from cluster.model.security import SaslMechanism
 
 
 class ScramNames(NamedTuple):
-    """Who may log in by SCRAM, each by mechanism and name; None where there is nobody."""
+    """Looks up credentials by mechanism and name; None if there are none."""
 
     user: Callable[[SaslMechanism, str], ScramCredential | None]
     token: Callable[[SaslMechanism, str], KnownToken | None]
-    """By the id of a delegation token."""
+    """Looks up a delegation token by its id."""
     forms: Callable[[SaslMechanism], Sequence[tuple[CredentialForm, int]]]
-    """See `forms_in_use`, of users."""
+    """The forms of users' credentials; see `forms_in_use`."""
 
 
 class ScramExchange:
-    """`secret` makes up salts for the unknown; `new_nonce` makes a nonce that nobody can guess."""
+    """`secret` derives salts for unknown names; `new_nonce` makes unpredictable nonces."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ScramExchange:
         self._new_nonce = new_nonce
         self._server: ScramServer | None = None
         self._proof: Proof | None = None
-        """What holds once the client has proved its password; None: nothing can prove it."""
+        """The result if the password is right; None: no password is right."""
         self._failure = LoginFailed("invalid user name or password")
 
     def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
@@ -75,7 +75,7 @@ class ScramExchange:
         return self._server.first_message
 
     def _look_up(self, first: ClientFirst, now_ms: WallMs) -> ScramCredential:
-        """Of the user or token, or one that is made up."""
+        """The credential of the user or token, or a made-up one."""
         found: ScramCredential | None = None
         forms: Sequence[tuple[CredentialForm, int]] = ()  # all tokens have the usual one
         if first.has_token:

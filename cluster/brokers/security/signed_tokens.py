@@ -1,7 +1,7 @@
-"""Signed JSON Web Tokens, checked by keys of a key set (RFC 7515, RFC 7517, KIP-768). Pure.
+"""Signed JSON Web Tokens, verified with the keys of a key set (RFC 7515, RFC 7517, KIP-768).
 
-Kafka: `OAuthBearerValidatorCallbackHandler`. Only signatures that have a public key count: a secret
-that is shared with the broker proves nothing about who wrote a token.
+Pure. Kafka: `OAuthBearerValidatorCallbackHandler`. Only signatures with public keys are accepted: a
+secret shared with the broker does not prove who wrote a token.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _UNCHECKED_BY_PYJWT: Final[Options] = {
 
 
 class SignedTokens:
-    """A `Validator`; `find_key` looks a key up by its id, None meaning the only one there is."""
+    """A `Validator`; `find_key` looks up a key by its id, or the only key for None."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class SignedTokens:
 
 
 def _words(error: jwt.PyJWTError) -> str:
-    """What is wrong, without what the token says."""
+    """The reason without anything that the token contains."""
     match error:
         case jwt.InvalidSignatureError():
             return "its signature is wrong"

@@ -1,4 +1,4 @@
-"""What the claims of a JSON Web Token say of its bearer (RFC 7519). Pure."""
+"""Reads the claims of a JSON Web Token (RFC 7519). Pure."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
@@ -7,11 +7,11 @@ from cluster.brokers.security.oauth_login import TokenRefused, ValidToken
 from cluster.model.clocks import WallMs
 
 _LAST_MS: Final = 253_402_300_799_000
-"""The end of the year 9999: a session that lasts for longer could not be told to a client."""
+"""The end of the year 9999, the latest session end that can be sent to a client."""
 
 
 class ClaimRules(NamedTuple):
-    """Where claims are, and what they have to be."""
+    """The names of claims, and their required values."""
 
     user_claim: str = "sub"
     scope_claim: str = "scope"
@@ -21,7 +21,7 @@ class ClaimRules(NamedTuple):
 
 
 def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) -> ValidToken:
-    """Who bears a token with these claims, and until when. Raises TokenRefused."""
+    """The bearer of a token with these claims, and its expiry. Raises TokenRefused."""
     expires_at = _time(claims, "exp")
     if expires_at is None:
         raise TokenRefused("the token has no expiry time (exp)")
@@ -43,7 +43,7 @@ def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) ->
 
 
 def _is_text(user: str) -> bool:
-    """Whether it can be written: JSON may hold half a surrogate pair."""
+    """Whether a name can be encoded: JSON may hold half a surrogate pair."""
     try:
         user.encode()
     except UnicodeEncodeError:
@@ -52,7 +52,7 @@ def _is_text(user: str) -> bool:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> int | None:
-    """In milliseconds; claims have seconds, perhaps with a fraction."""
+    """A time in milliseconds; claims have seconds, possibly with a fraction."""
     seconds = claims.get(name)
     if seconds is None:
         return None

@@ -1,6 +1,6 @@
-"""Unsecured JSON Web Tokens, which anybody can write (RFC 7515 appendix A.5). For tests only. Pure.
+"""Unsecured JSON Web Tokens, which anybody can write (RFC 7515 appendix A.5). For tests only.
 
-Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler`, and its JAAS options.
+Pure. Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler` and its JAAS options.
 """
 
 import base64
@@ -31,7 +31,7 @@ class UnsecuredTokens:
 
 
 def rules_of(options: Mapping[str, str]) -> ClaimRules:
-    """From the options of the login module. Raises ValueError for a skew that is no number."""
+    """Reads the options of the login module. Raises ValueError for a skew that is not a number."""
     prefix = "unsecuredValidator"
     return ClaimRules(
         options.get(f"{prefix}PrincipalClaimName", "sub"),

@@ -1,1 +1,1 @@
-"""What follows documents of the registry, and changes them."""
+"""Follows documents of the registry and changes them for clients."""

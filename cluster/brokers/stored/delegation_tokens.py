@@ -1,8 +1,8 @@
-"""Keeps this broker's delegation tokens what the store says, and has them changed there (KIP-48).
+"""Delegation tokens (KIP-48): follows the stored ones and changes them for clients.
 
-Logging in with a token is SCRAM with its secret as the password. What a broker checks it with takes
-two milliseconds to compute: that is done when a token is first used by a mechanism, so a start
-takes no longer for any number of tokens. An owner may have so many tokens.
+Logging in with a token is SCRAM with the token's secret as the password. Deriving the credential
+takes two milliseconds, so it is done when a token is first used with a mechanism; the start takes
+no longer with many tokens. The number of tokens per owner is limited.
 """
 
 import hashlib
@@ -28,21 +28,23 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 MAX_RENEWERS_LENGTH: Final = 16_384
-"""Of the names of all renewers of a token: it is kept by the registry and by every broker."""
+"""The limit on the total length of a token's renewers, which the registry and every broker keep."""
 
 
 class TokenRules(NamedTuple):
-    """How long tokens live, in milliseconds, and how many there are; without a secret none."""
+    """The lifetimes of tokens in milliseconds, and their number. Without a secret there are
+    none.
+    """
 
     secret: str | None
     max_lifetime_ms: int
     expiry_ms: int
-    """How long a token holds from when it is made or renewed."""
+    """The time from creation or renewal until a token expires."""
     max_per_owner: int
 
 
 class _Held(NamedTuple):
-    """A token, its secret, and what its bearers' passwords are checked with, once it was used."""
+    """A token with its secret, and its SCRAM credentials once they were used."""
 
     token: DelegationToken
     secret: bytes
@@ -53,7 +55,7 @@ OnDone = Callable[[ErrorCode, DelegationToken | None], None]
 
 
 class DelegationTokens:
-    """One per broker, used by its thread. They follow the store as `IncrementalCopy` does."""
+    """One per broker, used by its thread."""
 
     def __init__(
         self,
@@ -68,9 +70,9 @@ class DelegationTokens:
         self._secret = rules.secret or ""
         self._held: dict[str, _Held] = {}
         self._ids: dict[bytes, str] = {}
-        """By a digest of the secret, so that looking one up takes no longer for a better guess."""
+        """Token ids by a digest of the secret: a lookup reveals nothing by its duration."""
         self._by_owner: dict[str, set[str]] = {}
-        """The ids of each owner's tokens, also of those that are being made."""
+        """Token ids by owner, including tokens that are being created."""
         follower: ChangeFollower[TokenNews] = ChangeFollower(
             store,
             loop,
@@ -82,11 +84,11 @@ class DelegationTokens:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there may be tokens."""
+        """Whether delegation tokens are enabled."""
         return bool(self._secret)
 
     def known(self, mechanism: SaslMechanism, token_id: str) -> KnownToken | None:
-        """A token that somebody logs in with; None where there is none of that id."""
+        """The token with that id for a login; None if there is none."""
         held = self._held.get(token_id)
         if held is None or not held.token.owner.startswith(USER_PREFIX):
             return None
@@ -98,16 +100,17 @@ class DelegationTokens:
         return KnownToken(token.owner.removeprefix(USER_PREFIX), ends_at, own)
 
     def _credential(self, mechanism: SaslMechanism, token_id: str) -> ScramCredential:
-        """Takes milliseconds. The salt is the same on every broker and after every start."""
+        """Derive a credential, which takes milliseconds. The salt is the same on every broker and
+        after every start.
+        """
         salt = made_up_credential(mechanism, self._secret.encode(), token_id).salt
         return credential_of(mechanism, token_password(self._secret, token_id), salt)
 
     def tokens(self) -> Iterable[DelegationToken]:
-        """All that are known."""
         return [held.token for held in self._held.values()]
 
     def hmac_of(self, token: DelegationToken) -> bytes:
-        """Its secret, for those who may know it."""
+        """The secret of a token; only for clients who may know it."""
         held = self._held.get(token.token_id)
         return token_hmac(self._secret, token.token_id) if held is None else held.secret
 
@@ -152,8 +155,8 @@ class DelegationTokens:
         max_lifetime_ms: int,
         on_done: OnDone,
     ) -> None:
-        """Make a token; a lifetime of 0 or less is the longest there may be. An owner who has as
-        many as there may be gets none, unless one of them has expired and can be removed.
+        """Create a token; a lifetime of 0 or less stands for the maximum. An owner with the maximal
+        number of tokens gets none, unless one of them has expired and can be removed.
         """
         if not self.is_enabled:
             on_done(ErrorCode.delegation_token_auth_disabled, None)
@@ -194,9 +197,7 @@ class DelegationTokens:
         self._write(token, done)
 
     def _makes_room(self, owner: str) -> bool:
-        """Whether another token of that owner can be made; one that has expired is removed for it,
-        rather than when the controller looks for such.
-        """
+        """Whether the owner may have another token. Removes an expired one if that is needed."""
         own = self._by_owner.get(owner, set())
         if len(own) < self._rules.max_per_owner:
             return True
@@ -210,14 +211,14 @@ class DelegationTokens:
         return True
 
     def renew(self, principal: str, token_secret: bytes, period_ms: int, on_done: OnDone) -> None:
-        """Let a token hold that much longer from now on; a negative period is the usual one."""
+        """Extend a token by that time from now; a negative period stands for the default."""
         token = self._changeable(principal, token_secret, on_done)
         if token is not None:
             period_ms = self._rules.expiry_ms if period_ms < 0 else period_ms
             self._write(self._until(token, period_ms), on_done)
 
     def expire(self, principal: str, token_secret: bytes, period_ms: int, on_done: OnDone) -> None:
-        """Let a token end after that time, or at once where it is negative."""
+        """Let a token expire after that time, or at once if it is negative."""
         token = self._changeable(principal, token_secret, on_done, is_ended=period_ms < 0)
         if token is None:
             return
@@ -230,7 +231,9 @@ class DelegationTokens:
     def _changeable(
         self, principal: str, token_secret: bytes, on_done: OnDone, *, is_ended: bool = False
     ) -> DelegationToken | None:
-        """The token of that secret; None where it may not be changed, which has been answered."""
+        """The token with that secret; None if it may not be changed, which has been answered
+        then.
+        """
         token = self._of_secret(token_secret)
         if not self.is_enabled:
             error = ErrorCode.delegation_token_auth_disabled
@@ -299,7 +302,7 @@ class DelegationTokens:
     # -- the controller ----------------------------------------------------------------------------
 
     def remove_expired(self) -> None:
-        """Remove those that are of no use any more."""
+        """Remove expired tokens; called on the controller."""
         now_ms = self._wall_ms()
         for token in [each for each in self.tokens() if each.is_expired(now_ms)]:
             log.info("delegation token %s of %s has expired", token.token_id, token.owner)
@@ -307,7 +310,7 @@ class DelegationTokens:
 
 
 def _ignore(_code: ErrorCode, _token: DelegationToken | None) -> None:
-    """Nobody is answered."""
+    """No client waits for the outcome."""
 
 
 def _digest(secret: bytes) -> bytes:

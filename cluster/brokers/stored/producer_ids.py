@@ -14,7 +14,7 @@ class BlockSource(Protocol):
     def __call__(
         self, on_done: Callable[[range], None], on_failed: Callable[[Exception], None]
     ) -> None:
-        """A block of ids that nobody else has."""
+        """A block of ids that no other broker has."""
         ...
 
 
@@ -28,7 +28,9 @@ class ProducerIds:
         self._is_fetching = False
 
     def next_id(self, on_done: Callable[[int | None], None]) -> None:
-        """A new id, at once or with the next block; None when the registry cannot be reached."""
+        """Call back with a new id, at once or when the next block has been fetched; None if the
+        registry cannot be reached.
+        """
         producer_id = next(self._block, None)
         if producer_id is not None:
             on_done(producer_id)

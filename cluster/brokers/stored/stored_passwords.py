@@ -1,8 +1,8 @@
-"""Passwords among the settings that the store has: encrypted there, plain in this broker's memory.
+"""Passwords among the stored settings: encrypted in the store, plain in this broker's memory.
 
-Only a broker's own values may be passwords, and only with `password.encoder.secret`. What was
-encrypted with `password.encoder.old.secret` is read too, and encrypted anew when the broker starts
-(Kafka: `DynamicBrokerConfig.maybeReEncodePasswords`). Pure but for the salts.
+Only a broker's own values may be passwords, and only with `password.encoder.secret`. Passwords
+encrypted with `password.encoder.old.secret` can still be read; they are encrypted anew when the
+broker starts (Kafka: `DynamicBrokerConfig.maybeReEncodePasswords`). Pure but for the salts.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,9 @@ Texts = Mapping[str, str]
 
 
 class Readable(NamedTuple):
-    """Stored values with plain passwords; a line for each that could not be decrypted."""
+    """Stored values with plain passwords, and a line for each password that could not be
+    decrypted.
+    """
 
     texts: dict[str, str]
     problems: tuple[str, ...]
@@ -29,13 +31,13 @@ class Readable(NamedTuple):
 
 
 class StoredPasswords:
-    """Remembers what it has decrypted last: making a key takes milliseconds."""
+    """Caches decrypted passwords, since deriving a key takes milliseconds."""
 
     def __init__(self, encoder: "PasswordEncoder | None", old: "PasswordEncoder | None") -> None:
         self._encoder: Final = encoder
         self._old: Final = old
         self._decoded: dict[str, str] = {}
-        """Passwords by the text they are stored as."""
+        """Passwords by their stored text."""
 
     def readable(self, stored: Texts) -> Readable:
         """The values without those that cannot be decrypted."""
@@ -57,10 +59,10 @@ class StoredPasswords:
         return Readable(texts, tuple(problems), are_old)
 
     def stored(self, texts: Texts, before: Texts) -> dict[str, str]:
-        """What is to be stored in place of `before`, where passwords that are the same remain.
+        """The values to store in place of `before`; unchanged passwords keep their stored text.
 
-        `texts` has plain passwords; one that cannot be decrypted is in it as it is stored. Raises
-        Refused(invalid_request) for a password when there is no secret.
+        `texts` has plain passwords, or the stored text of a password that cannot be decrypted.
+        Raises Refused(invalid_request) for a password if there is no secret.
         """
         return {
             name: self._stored(text, before.get(name)) if BROKER_SETTINGS.is_secret(name) else text
@@ -79,7 +81,7 @@ class StoredPasswords:
         return self._encoder.encoded(password)
 
     def encrypted_anew(self, stored: Texts) -> dict[str, str]:
-        """The stored values with each password that can be decrypted under the present secret."""
+        """The stored values with each readable password encrypted with the present secret."""
         readable = self.readable(stored).texts
         if self._encoder is None:
             return dict(stored)
@@ -91,7 +93,7 @@ class StoredPasswords:
         }
 
     def _password(self, text: str) -> tuple[str | None, bool]:
-        """The password, if it can be decrypted; whether by the old secret."""
+        """The password, if it can be decrypted, and whether it needed the old secret."""
         if text in self._decoded:
             return self._decoded[text], False
         for encoder in (self._encoder, self._old):
@@ -105,7 +107,6 @@ class StoredPasswords:
 
 
 def stored_passwords(settings: Settings) -> StoredPasswords:
-    """With the secrets of a broker's settings."""
     secret = settings[broker.PASSWORD_ENCODER_SECRET]
     old = settings[broker.PASSWORD_ENCODER_OLD_SECRET]
     if secret is None and old is None:

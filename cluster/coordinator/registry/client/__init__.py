@@ -1,1 +1,1 @@
-"""How brokers reach the registry: kazoo's session, and the cluster's records in it."""
+"""Access of brokers to the registry: kazoo's session, and the cluster's records."""

@@ -1,8 +1,8 @@
-"""How a broker reaches the registry: kazoo on a thread of its own, results handed back to the loop.
+"""A broker's session with the registry: kazoo on a thread of its own, results on the broker's loop.
 
-Operations of the store run one after another on the registry thread, so a sequence of reads and
-writes is ordinary code; nothing blocks the broker's loop. Works the same against the
-built-in registry and a ZooKeeper ensemble.
+Operations of the store run one after another on the registry thread. So a sequence of reads and
+writes is ordinary code, and nothing blocks the broker's loop. The built-in registry and a ZooKeeper
+ensemble are used in the same way.
 """
 
 import json
@@ -30,7 +30,7 @@ from cluster.model.errors import UserError
 log = logging.getLogger(__name__)
 
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "max_jitter": 0.5, "max_delay": 0.5}
-"""Seconds; kazoo's own would wait up to a minute, longer than sessions last."""
+"""In seconds. By default kazoo waits up to a minute, longer than sessions last."""
 T = TypeVar("T")
 Operation = Callable[[ClusterStore], T]
 
@@ -83,7 +83,7 @@ class KazooSession:
         self._on_lost, self._on_begun = on_lost, on_begun
 
     def connect(self, timeout_ms: int) -> None:
-        """Blocking: begin the session. Raises UserError when no registry answers in time."""
+        """Begin the session; blocks. Raises UserError when no registry answers in time."""
         self.client.add_listener(self._on_state)
         try:
             start_client(self.client, timeout_ms / 1000)
@@ -101,8 +101,8 @@ class KazooSession:
         self._thread.start()
 
     def _make_chroot(self) -> None:
-        """The path at the end of `zookeeper.connect` is made by the first broker; from here on it
-        is the client's root.
+        """Create the path at the end of `zookeeper.connect`, which is the client's root from here
+        on.
         """
         if self._chroot:
             self.client.ensure_path(self._chroot)
@@ -110,13 +110,13 @@ class KazooSession:
 
     @property
     def session_id(self) -> int:
-        """The id of the present session; the owner of our ephemeral nodes."""
+        """The id of the present session, which owns our ephemeral nodes."""
         return self._session_id or 0
 
     def call(self, operation: Operation[T]) -> T:
-        """Blocking, for start-up only: run `operation(store)` on the caller's thread.
+        """Run `operation(store)` on the caller's thread; blocks, so only for the start.
 
-        Raises UserError where the registry has no room.
+        Raises UserError when the disk of the registry is full.
         """
         try:
             return operation(self._store)
@@ -145,7 +145,7 @@ class KazooSession:
         self._calls.put(run)
 
     def close(self, timeout_ms: int) -> None:
-        """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
+        """End the session, which removes its ephemeral nodes, and stop the threads; blocks."""
         self._calls.put(None)
         if self._thread.is_alive():  # it is started by `connect`
             self._thread.join(timeout_ms / 1000)
@@ -155,7 +155,7 @@ class KazooSession:
         self._session_file.unlink(missing_ok=True)
 
     def watch(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
-        """A watch function that runs `callback` on the loop, once; it ends with its session."""
+        """A watch function that runs `callback` on the loop once. It ends with its session."""
         return self._watches.mark(lambda _: self._post(callback))
 
     def _work(self) -> None:
@@ -163,7 +163,7 @@ class KazooSession:
             run()
 
     def _on_state(self, state: str) -> None:
-        """On kazoo's connection thread: must not block and must not call the registry."""
+        """Runs on kazoo's connection thread: must neither block nor call the registry."""
         if state == KazooState.SUSPENDED:
             self._watches.on_suspended()
         elif state == KazooState.LOST:
@@ -178,10 +178,11 @@ class KazooSession:
                 self._watches.on_connected()
 
     def _remember_session(self) -> None:
-        """Leave id and password where the supervisor finds them if we die (mode 0600).
+        """Write id and password to a file (mode 0600) by which the supervisor ends the session if
+        we die.
 
-        Without them our death is noticed only when the session times out; so a full disk is no
-        reason not to register.
+        Without it the registry notices our death only when the session times out. A full disk does
+        not prevent the registration.
         """
         session_id, password = self.client.client_id
         self._session_id = session_id

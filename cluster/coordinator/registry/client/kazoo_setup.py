@@ -1,8 +1,8 @@
-"""What kazoo does otherwise than is wanted here, for all clients of a process.
+"""Changes kazoo's behavior for all clients of a process.
 
-It logs every request and answer at DEBUG, logins and what is in znodes among them, and passwords of
-sessions below that; and it takes a refused login for a login failure under one of the two codes
-that ZooKeeper answers.
+kazoo logs every request and answer at DEBUG, including logins and the content of znodes, and
+session passwords below that. It recognizes a refused login by only one of the two codes that
+ZooKeeper answers.
 """
 
 import logging
@@ -31,7 +31,7 @@ _SECRET: Final = (Auth, SASL_REQUEST, Connect)
 
 
 class LoginRequired(SessionClosedRequireSaslError, AuthFailedError):  # type: ignore[misc]
-    """A registry that requires logins has refused one.
+    """The registry requires logins and has refused this one.
 
     kazoo, which has no types, gives up on an AuthFailedError; another error would end its thread
     with a traceback.
@@ -39,8 +39,8 @@ class LoginRequired(SessionClosedRequireSaslError, AuthFailedError):  # type: ig
 
 
 class _SecretFilter(logging.Filter):
-    """Names requests that hold secrets without their fields, and what is in znodes, such as
-    credentials of users, by its size; drops lines about passwords.
+    """Logs requests with secrets without their fields, and the content of znodes, such as
+    credentials of users, only by its size; drops lines about passwords.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -52,7 +52,7 @@ class _SecretFilter(logging.Filter):
 
 
 def _shown(told: Any) -> Any:
-    """A request or answer of kazoo without secrets: these are named tuples of named tuples."""
+    """A request or answer of kazoo without secrets. They are nested named tuples."""
     if isinstance(told, _SECRET):
         return type(told).__name__
     if isinstance(told, bytes):
@@ -69,9 +69,9 @@ _FILTER: Final = _SecretFilter()
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler (kazoo has no types), with connections of a context of ours, since kazoo's
-    own reads PEM files only; and one that knows of bytes that are decrypted already, for which
-    nothing more has to arrive.
+    """kazoo's handler (kazoo has no types) with TLS connections of our own, since kazoo can only
+    read PEM files. It also reports bytes that are already decrypted, for which nothing more
+    arrives.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -96,8 +96,8 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def kazoo_arguments(access: RegistryAccess) -> dict[str, Any]:
-    """For KazooClient, which proves the identity again on every connection. Raises UserError for
-    stores of keys and certificates that cannot be used.
+    """The arguments for a KazooClient that authenticates on every connection. Raises UserError for
+    unusable stores of keys and certificates.
     """
     _set_up_kazoo()
     arguments: dict[str, Any] = {}
@@ -115,15 +115,15 @@ def kazoo_arguments(access: RegistryAccess) -> dict[str, Any]:
 
 
 def _set_up_kazoo() -> None:
-    """Before the first client is made; again does nothing more."""
+    """Called before the first client is made; idempotent."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)
     EXCEPTIONS[SessionClosedRequireSaslError.code] = LoginRequired
 
 
 def start_client(client: KazooClient, timeout_s: float) -> None:
-    """Connect and log in. Raises AuthFailedError where the registry refuses the login, which kazoo
-    reports by one error or another, as it comes; else KazooTimeoutError or KazooException.
+    """Connect and log in. Raises AuthFailedError if the registry refuses the login, which kazoo
+    reports by varying errors; else KazooTimeoutError or KazooException.
     """
     refused = []
 

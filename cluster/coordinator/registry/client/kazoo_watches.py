@@ -1,8 +1,8 @@
-"""Watches that outlive a change of connection, which kazoo forgets: it drops every watch when a
-connection is lost, and sends no setWatches when the session goes on.
+"""Watches that survive a change of connection. kazoo drops every watch when a connection is lost,
+and sends no setWatches when the session goes on.
 
-As in ZooKeeper's own client, what was watched is watched again, and what has happened meanwhile is
-notified at once. Runs on kazoo's connection thread; watches of kazoo's recipes are left alone.
+As ZooKeeper's own client does, this sets the watches again, and changes in between are notified at
+once. Runs on kazoo's connection thread; watches of kazoo's recipes are not affected.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from cluster.coordinator.registry.wire.codes import Operation
 from cluster.coordinator.registry.wire.jute import encode_long, encode_strings
 
 _MAX_REQUEST_BYTES: Final = 128 * 1024
-"""Well below jute.maxbuffer; ZooKeeper's client uses the same."""
+"""Well below jute.maxbuffer; the same as in ZooKeeper's client."""
 
 
 class _SetWatches:
-    """jute `SetWatches`, in the shape that kazoo sends."""
+    """jute `SetWatches` in the form that kazoo sends."""
 
     type = int(Operation.SET_WATCHES)
 
@@ -45,7 +45,7 @@ class _SetWatches:
         return self._record
 
     def deserialize(self, _received: bytes, _offset: int) -> None:
-        """The answer has no record; kazoo asks for it on its connection thread."""
+        """The answer has no record; kazoo calls this on its connection thread."""
         self._on_answered()
 
 
@@ -63,10 +63,14 @@ class LastingWatches:
         self._children: dict[str, set[WatchFunction]] = {}
         self._seen_zxid = 0
         self._unanswered_count = 0
-        """setWatches requests without a reply; until then `last_zxid` may be ahead of watches."""
+        """The number of setWatches requests without a reply; until then `last_zxid` may be ahead of
+        the watches.
+        """
 
     def mark(self, watch: WatchFunction) -> WatchFunction:
-        """A function for one kazoo call; it is called once, whatever happens to connections."""
+        """A watch function for one kazoo call. It is called once, whatever happens to
+        connections.
+        """
 
         def once(event: WatchedEvent) -> None:
             if event.type != "NONE":
@@ -84,7 +88,7 @@ class LastingWatches:
             self._seen_zxid = self._client.last_zxid
 
     def on_connected(self) -> None:
-        """The same session has another connection."""
+        """The session continues on another connection."""
         self._unanswered_count = 0
         data, self._data = self._data, {}
         children, self._children = self._children, {}
@@ -105,7 +109,7 @@ class LastingWatches:
             self._client._call(request, self._client.handler.async_result())
 
     def on_lost(self) -> None:
-        """The session is over, and with it everything it watched."""
+        """The session has ended, and with it its watches."""
         self._data, self._children = {}, {}
         self._marked.clear()
         self._unanswered_count = 0

@@ -1,4 +1,4 @@
-"""How clients of the registry reach it and prove who they are; kazoo is not needed for it."""
+"""The identity and connection options of a client of the registry; kazoo is not needed for it."""
 
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -8,7 +8,7 @@ from cluster.runtime.tls_options import TlsClientOptions
 DIGEST: Final = "digest"
 """ZooKeeper's `addauth`."""
 SASL: Final = "sasl"
-"""A login by SASL with DIGEST-MD5: what a JAAS section `Client` gives Kafka."""
+"""SASL with DIGEST-MD5, as configured by Kafka's JAAS section `Client`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class RegistryAccess:
 
     @classmethod
     def parse(cls, text: str | None, tls: TlsClientOptions | None = None) -> Self:
-        """From `digest:USER:PASSWORD` or `sasl:USER:PASSWORD`; None for nobody. Raises ValueError,
-        whose text holds no secret.
+        """Parse `digest:USER:PASSWORD` or `sasl:USER:PASSWORD`; None for no identity. Raises
+        ValueError, whose text holds no secret.
         """
         if text is None:
             return cls(tls=tls)
@@ -36,7 +36,7 @@ class RegistryAccess:
 
     @property
     def text(self) -> str | None:
-        """What `parse` made it from."""
+        """The inverse of `parse`."""
         return None if self.scheme is None else f"{self.scheme}:{self.user}:{self.password}"
 
 

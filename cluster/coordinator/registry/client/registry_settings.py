@@ -1,4 +1,4 @@
-"""How a broker reaches the registry, from its settings in Kafka's words."""
+"""The options of a broker's connection to the registry, from Kafka's settings."""
 
 from cluster.config import broker
 from cluster.config.snapshot import Settings
@@ -7,12 +7,12 @@ from cluster.runtime.tls_options import StoreSource, TlsClientOptions
 
 
 def access_of(settings: Settings) -> RegistryAccess:
-    """Who a broker is at the registry. Raises ValueError, whose text holds no secret."""
+    """The identity of a broker at the registry. Raises ValueError, whose text holds no secret."""
     return RegistryAccess.parse(settings[broker.REGISTRY_AUTH], tls_of(settings))
 
 
 def tls_of(settings: Settings) -> TlsClientOptions | None:
-    """What Kafka's settings for TLS with ZooKeeper say (KIP-515)."""
+    """The TLS options from Kafka's settings for ZooKeeper (KIP-515)."""
     if not settings[broker.ZOOKEEPER_SSL_CLIENT_ENABLE]:
         return None
     own = StoreSource(

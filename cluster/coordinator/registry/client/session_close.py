@@ -1,7 +1,7 @@
-"""Ends a session in the name of its dead owner: a blocking client of a few records.
+"""Ends the session of a dead process: a blocking client with a few records.
 
-Works on the built-in registry and on a ZooKeeper server. A plain socket, no threads and no kazoo,
-because the supervisor forks.
+Works with the built-in registry and with a ZooKeeper server. It uses a plain socket, no threads and
+no kazoo, because the supervisor forks.
 """
 
 import secrets
@@ -51,9 +51,9 @@ def close_session(
 ) -> bool:
     """Attach to a session and close it, which removes its ephemeral nodes at once.
 
-    True: it is closed now. False: the registry knows no such session with this password (it has
-    expired, or was closed). Raises OSError when the registry cannot be reached, does not answer
-    within `timeout_ms` in all or does not take `access`; the session then ends by its own timeout.
+    True: the session is closed now. False: the registry knows no such session with this password,
+    since it has expired or was closed. Raises OSError when the registry cannot be reached, does not
+    answer within `timeout_ms` in all or refuses `access`; the session then ends by its own timeout.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     with _connected(host, port, access, timeout_ms / 1000) as connection:
@@ -85,7 +85,7 @@ def close_session(
 def _connected(
     host: str, port: int, access: RegistryAccess, timeout_seconds: float
 ) -> socket.socket:
-    """A connection, over TLS where `access` says so. Raises OSError."""
+    """Connect, with TLS if `access` says so. Raises OSError."""
     context = None
     if access.tls is not None:
         from cluster.runtime.tls_context import client_context
@@ -105,7 +105,7 @@ def _connected(
 
 
 def _prove(connection: socket.socket, access: RegistryAccess, deadline: float) -> None:
-    """Prove the identity. Raises LoginRefused, MalformedRecord or OSError."""
+    """Authenticate. Raises LoginRefused, MalformedRecord or OSError."""
     if access.scheme == DIGEST:
         credentials = f"{access.user}:{access.password}".encode()
         record = encode_int(0) + encode_string(DIGEST) + encode_buffer(credentials)
@@ -130,7 +130,7 @@ def _login_step(connection: socket.socket, token: bytes, deadline: float) -> byt
 def _ask(
     connection: socket.socket, xid: int, operation: Operation, record: bytes, deadline: float
 ) -> tuple[int, bytes]:
-    """The error code and the record of the answer; notifications before it are passed over."""
+    """The error code and the record of the answer; skips notifications before it."""
     header = _REQUEST_HEADER.pack(8 + len(record), xid, operation)
     connection.sendall(header + record)
     while True:

@@ -174,7 +174,7 @@ def _numbered(names: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _directories_recorded(client: KazooClient) -> dict[BrokerId, BrokerEpoch]:
-    """When the record of each broker's log directories was written last."""
+    """The transaction number of the last write of each broker's record of log directories."""
     try:
         names = client.get_children(paths.LOG_DIRECTORIES)
     except NoNodeError:

@@ -1,1 +1,1 @@
-"""What the registry holds, and where: Kafka's paths and the documents at them."""
+"""The documents in the registry: Kafka's paths and formats."""

@@ -1,4 +1,4 @@
-"""What a registration says of its broker's logs, small enough for ten thousand of them. Pure."""
+"""Log conditions in a broker's registration, small enough for ten thousand logs. Pure."""
 
 import base64
 import json
@@ -11,15 +11,17 @@ from cluster.model.ids import LeaderEpoch, Offset, TopicPartition, decode_uuid, 
 from cluster.model.log_condition import LogCondition, LogEnd
 
 _NUMBER_MAX: Final = 1_000_000
-"""Of a partition: a range must not take all memory."""
+"""The largest partition number: a range must not exhaust memory."""
 _PLAIN_MAX: Final = 16_000
-"""Characters; what is longer is compressed, as a registration has to stay below jute.maxbuffer."""
+"""The number of characters above which the text is compressed: a registration has to stay below
+jute.maxbuffer.
+"""
 _TEXT_MAX: Final = 64 << 20
 _PACKED: Final = "zlib"
 
 
 def encode_condition(condition: LogCondition) -> dict[str, object]:
-    """By topic, and in ranges. Doubtful logs are not listed again among those that are there."""
+    """Encode by topic and in ranges. Doubtful logs are not repeated among the existing ones."""
     document: dict[str, object] = {
         "missing": _ranges_by_topic(condition.missing),
         "directory_lost": condition.is_directory_lost,
@@ -38,7 +40,7 @@ def encode_condition(condition: LogCondition) -> dict[str, object]:
 
 
 def decode_condition(fields: Mapping[str, Any]) -> LogCondition:
-    """Raises ValueError, KeyError or TypeError for what is none."""
+    """Raises ValueError, KeyError or TypeError for anything else."""
     if _PACKED in fields:
         return _decode_packed(fields[_PACKED])
     return _decode(fields)
@@ -46,7 +48,7 @@ def decode_condition(fields: Mapping[str, Any]) -> LogCondition:
 
 @lru_cache(maxsize=32)
 def _decode_packed(packed: str) -> LogCondition:
-    """Cached: all registrations are read whenever a broker comes or goes."""
+    """Cached, since all registrations are read whenever a broker registers or leaves."""
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(base64.b64decode(packed, validate=True), _TEXT_MAX)
@@ -73,7 +75,7 @@ def _decode(fields: Mapping[str, Any]) -> LogCondition:
 
 
 def _ranges_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[list[int]]]:
-    """First and last number of each range."""
+    """Ranges of partition numbers, each with its first and its last."""
     topics: dict[str, list[list[int]]] = {}
     for topic, number in sorted(partitions):
         ranges = topics.setdefault(topic, [])

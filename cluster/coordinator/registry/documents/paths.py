@@ -1,4 +1,4 @@
-"""Where Kafka keeps what in the registry (ZooKeeper mode, `kafka.zk.ZkData`)."""
+"""Paths in the registry, as Kafka has them in ZooKeeper mode (`kafka.zk.ZkData`)."""
 
 from typing import Final
 from urllib.parse import quote, unquote
@@ -8,13 +8,13 @@ from cluster.model.ids import BrokerId, TopicPartition
 
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_SEQUENCE_ID: Final = "/brokers/seqid"
-"""Each setData raises its version by one: the next generated broker id."""
+"""Each setData increments its version, which is the next generated broker id."""
 TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 LOGIN_SECRET: Final = "/cluster/login_secret"
-"""Not Kafka's: see decision 030."""
+"""Not one of Kafka's paths; see decision 030."""
 CONFIG: Final = "/config"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = "/config/changes/config_change_"
@@ -24,7 +24,7 @@ PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 LOG_DIRECTORIES: Final = "/milena/log_directories"
-"""Not Kafka's: which log directories each broker had in use (decision 050)."""
+"""Not one of Kafka's paths: the log directories that each broker had in use (decision 050)."""
 TOKENS: Final = "/delegation_token/tokens"
 TOKEN_CHANGES: Final = "/delegation_token/token_changes"
 TOKEN_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
@@ -34,7 +34,7 @@ ACLS: Final = {
     PatternType.LITERAL: "/kafka-acl",
     PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
 }
-"""Below it: types of resources, and below these names of resources, each with its rules."""
+"""Parents of resource types, which are parents of resource names, which hold the rules."""
 ACL_CHANGES: Final = {
     PatternType.LITERAL: "/kafka-acl-changes",
     PatternType.PREFIXED: "/kafka-acl-extended-changes",
@@ -48,7 +48,7 @@ BROKER_CONFIGS: Final = "brokers"
 IP_CONFIGS: Final = "ips"
 GROUP_CONFIGS: Final = "groups"
 DEFAULT_ENTITY: Final = "<default>"
-"""Stands for every user, client, broker or address that has no node of its own."""
+"""Stands for every user, client, broker or address without a node of its own."""
 
 PERSISTENT_PATHS: Final = (
     BROKER_IDS,
@@ -70,14 +70,15 @@ PERSISTENT_PATHS: Final = (
     ISR_CHANGE_NOTIFICATION,
     LOG_DIR_EVENT_NOTIFICATION,
 )
-"""The nodes that a broker creates, empty, where they are missing, before it registers.
+"""The nodes that a broker creates, empty, before it registers, if they are missing.
 
-Not the block of producer ids: Kafka's controller takes an empty one for a damaged one.
+The block of producer ids is not among them: Kafka's controller takes an empty one for a damaged
+one.
 """
 
 
 def log_directories(broker_id: BrokerId) -> str:
-    """The log directories that a broker had in use when it was registered last."""
+    """The log directories that a broker had in use at its last registration."""
     return f"{LOG_DIRECTORIES}/{broker_id}"
 
 
@@ -87,49 +88,51 @@ def broker(broker_id: BrokerId) -> str:
 
 
 def topic(name: str) -> str:
-    """Its replica assignment."""
+    """The replica assignment of a topic."""
     return f"{TOPICS}/{name}"
 
 
 def partitions(topic_name: str) -> str:
-    """Parent of the topic's partitions."""
+    """The parent of a topic's partitions."""
     return f"{TOPICS}/{topic_name}/partitions"
 
 
 def partition(partition_name: TopicPartition) -> str:
-    """Parent of the partition's state."""
+    """The parent of a partition's state."""
     return f"{partitions(partition_name.topic)}/{partition_name.partition}"
 
 
 def partition_state(partition_name: TopicPartition) -> str:
-    """Leader, ISR and epochs."""
+    """The leader, ISR and epochs of a partition."""
     return f"{partition(partition_name)}/state"
 
 
 def entity_config(kind: str, name: str) -> str:
-    """Overrides of one topic, client, user, broker, address or group; kind is one of the
+    """The config of a topic, client, user, broker, address or group; `kind` is one of the
     `_CONFIGS`.
     """
     return f"{CONFIG}/{entity_path(kind, name)}"
 
 
 def entity_path(kind: str, name: str) -> str:
-    """How a config change notification names an entity: `topics/orders`, `users/<default>`."""
+    """The name of an entity in a config change notification: `topics/orders`, `users/<default>`."""
     return f"{kind}/{name if kind == TOPIC_CONFIGS else sanitized(name)}"
 
 
 def acls_of_type(pattern_type: PatternType, resource_type: ResourceType) -> str:
-    """Parent of the rules for resources of a type (`Topic`, `TransactionalId`)."""
+    """The parent of the rules for a resource type (`Topic`, `TransactionalId`)."""
     return f"{ACLS[pattern_type]}/{resource_type.label}"
 
 
 def acls(pattern: ResourcePattern) -> str:
-    """The rules for a pattern. Its name is part of the path as it is: see `is_node_name`."""
+    """The rules for a pattern. Its name is an unescaped part of the path; see `is_node_name`."""
     return f"{acls_of_type(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
 
 
 def is_node_name(name: str) -> bool:
-    """Whether a name can be that of a node as it is (ZooKeeper: `PathUtils.validatePath`)."""
+    """Whether a name can be used unescaped as the name of a node (ZooKeeper:
+    `PathUtils.validatePath`).
+    """
     return (
         name not in ("", ".", "..")
         and "/" not in name
@@ -144,13 +147,13 @@ def is_node_name(name: str) -> bool:
 
 
 def delete_topic(name: str) -> str:
-    """Exists while the topic is to be deleted."""
+    """Exists while a deletion of the topic is requested."""
     return f"{DELETE_TOPICS}/{name}"
 
 
 def escaped(name: str) -> str:
-    """A name that may stand in a path (Kafka: `Sanitizer`): percent-encoded UTF-8, except letters,
-    digits, `.`, `_` and `-`. So are `.` and `..`, which mean something else in a path.
+    """A name escaped for a path (Kafka: `Sanitizer`): percent-encoded UTF-8 except for letters,
+    digits, `.`, `_` and `-`. `.` and `..` are escaped, since they have a meaning in paths.
     """
     if name in (".", ".."):
         return name.replace(".", "%2E")
@@ -158,10 +161,10 @@ def escaped(name: str) -> str:
 
 
 def sanitized(name: str) -> str:
-    """A name of an entity as `escaped` has it; the default entity stays as it is."""
+    """The escaped name of an entity; the default entity keeps its name."""
     return name if name == DEFAULT_ENTITY else escaped(name)
 
 
 def desanitized(name: str) -> str:
-    """The name that `sanitized` encoded."""
+    """The inverse of `sanitized`."""
     return name if name == DEFAULT_ENTITY else unquote(name)

@@ -1,6 +1,6 @@
 """The JSON that Kafka keeps in znodes (2.7-3.x, ZooKeeper mode), to and from our own types. Pure.
 
-Every decoder raises ValueError for what is not such a document. Source: `kafka.zk.ZkData`.
+Every decoder raises ValueError for any other document. Source: `kafka.zk.ZkData`.
 """
 
 import base64
@@ -41,7 +41,7 @@ Replicas = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True)
 class TopicAssignment:
-    """`/brokers/topics/[t]`: who holds which partition, who joins and who leaves."""
+    """`/brokers/topics/[t]`: the replicas of each partition, and those being added and removed."""
 
     topic_id: uuid.UUID | None
     """None: written by a Kafka before 2.8."""
@@ -70,7 +70,7 @@ class ProducerIdBlock(NamedTuple):
 
 
 def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
-    """`/brokers/ids/[id]`. What only our brokers need stands under `milena`; host and port are
+    """`/brokers/ids/[id]`. Fields that only our brokers have are below `milena`; host and port are
     those of the first PLAINTEXT endpoint, as old clients of the registry expect.
     """
     plaintext = next(
@@ -105,7 +105,7 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
 
 
 def decode_broker_id(name: str) -> BrokerId:
-    """The broker that a child of `/brokers/ids` stands for."""
+    """The broker id of a child of `/brokers/ids`."""
     broker_id = BrokerId(_int32(name))
     if broker_id < 0:
         raise ValueError(f"{broker_id} is no broker's id")
@@ -113,8 +113,8 @@ def decode_broker_id(name: str) -> BrokerId:
 
 
 def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> BrokerRegistration:
-    """A broker's registration; `epoch` is the czxid of its znode. A broker that is not one of ours
-    has empty texts for what only ours register.
+    """A broker's registration; `epoch` is the czxid of its znode. For a broker of another product
+    the fields of our own are empty.
     """
     with _fields(document) as fields:
         protocols = fields.get("listener_security_protocol_map", {})
@@ -149,7 +149,6 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
 
 
 def decode_topic(document: bytes) -> TopicAssignment:
-    """A topic's assignment."""
     with _fields(document) as fields:
         topic_id = fields.get("topic_id")
         return TopicAssignment(
@@ -161,8 +160,8 @@ def decode_topic(document: bytes) -> TopicAssignment:
 
 
 def encode_partition_state(state: PartitionStateRecord) -> bytes:
-    """`/brokers/topics/[t]/partitions/[n]/state`; what Kafka keeps in KRaft only, or not at all,
-    stands under `milena`, if there is any.
+    """`/brokers/topics/[t]/partitions/[n]/state`; fields that Kafka has only in KRaft mode, or not
+    at all, are below `milena`.
     """
     document: dict[str, object] = {
         "controller_epoch": state.controller_epoch,
@@ -180,7 +179,6 @@ def encode_partition_state(state: PartitionStateRecord) -> bytes:
 
 
 def decode_partition_state(document: bytes) -> PartitionStateRecord:
-    """A partition's state."""
     with _fields(document) as fields:
         own = fields.get("milena", {})
         return PartitionStateRecord(
@@ -197,7 +195,7 @@ def decode_partition_state(document: bytes) -> PartitionStateRecord:
 
 
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
-    """`/controller`: an epoch of -1 says that this is no KRaft controller."""
+    """`/controller`; the epoch of -1 marks a controller in ZooKeeper mode."""
     return _encode(
         {
             "version": 2,
@@ -209,7 +207,6 @@ def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(document: bytes) -> BrokerId:
-    """The broker that is controller."""
     with _fields(document) as fields:
         return BrokerId(_int32(fields["brokerid"]))
 
@@ -220,7 +217,6 @@ def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
 
 
 def decode_controller_epoch(document: bytes) -> ControllerEpoch:
-    """The epoch of the newest controller."""
     return ControllerEpoch(_int32(document or b""))
 
 
@@ -230,7 +226,6 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 
 def decode_cluster_id(document: bytes) -> str:
-    """The cluster's id."""
     with _fields(document) as fields:
         return str(fields["id"])
 
@@ -241,7 +236,7 @@ def encode_login_secret(secret: bytes) -> bytes:
 
 
 def decode_login_secret(document: bytes) -> bytes:
-    """The secret. The error does not hold it."""
+    """The error does not contain the secret."""
     with _fields(document) as fields:
         secret = base64.b64decode(fields["secret"], validate=True)
     if len(secret) < 16:
@@ -302,7 +297,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(document: bytes) -> str:
-    """The path of the entity that changed."""
+    """The path of the changed entity."""
     with _fields(document) as fields:
         return str(fields["entity_path"])
 
@@ -314,7 +309,6 @@ def encode_partition_list(partitions: list[TopicPartition]) -> bytes:
 
 
 def decode_partition_list(document: bytes) -> list[TopicPartition]:
-    """The partitions in the list."""
     with _fields(document) as fields:
         return [
             TopicPartition(str(one["topic"]), int(one["partition"])) for one in fields["partitions"]
@@ -327,13 +321,12 @@ def encode_log_directories(generations: Mapping[str, int]) -> bytes:
 
 
 def decode_log_directories(document: bytes) -> dict[str, int]:
-    """Generations by directory id."""
     with _fields(document) as fields:
         return {str(one): int(number) for one, number in fields["directories"].items()}
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
-    """`/latest_producer_id_block`; 64-bit numbers are texts, since JSON readers round them."""
+    """`/latest_producer_id_block`; 64-bit numbers are strings, since JSON readers round them."""
     return _encode(
         {
             "version": 1,
@@ -345,7 +338,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(document: bytes) -> ProducerIdBlock:
-    """The block that was given out last."""
+    """The block that was handed out last."""
     with _fields(document) as fields:
         return ProducerIdBlock(
             BrokerId(int(fields["broker"])), int(fields["block_start"]), int(fields["block_end"])
@@ -377,7 +370,7 @@ def decode_acls(document: bytes) -> frozenset[AclEntry]:
 
 
 def encode_acl_change(pattern: ResourcePattern) -> bytes:
-    """`/kafka-acl-changes/acl_changes_N`, which is a text and no JSON, and
+    """`/kafka-acl-changes/acl_changes_N`, which is plain text, and
     `/kafka-acl-extended-changes/acl_changes_N`.
     """
     if pattern.pattern_type is PatternType.LITERAL:
@@ -408,7 +401,7 @@ def decode_acl_change(pattern_type: PatternType, document: bytes) -> ResourcePat
 
 @contextmanager
 def _fields(document: bytes) -> Iterator[dict[str, Any]]:
-    """The fields of a JSON object; whatever is wrong inside the block becomes one ValueError."""
+    """The fields of a JSON object; any error inside the block becomes a ValueError."""
     try:
         fields = json.loads(document or b"")
     except RecursionError as error:
@@ -453,7 +446,7 @@ def _decode_broker_ids(ids: list[int]) -> Replicas:
 
 
 def _int32(number: float | str | bytes) -> int:
-    """Raises ValueError for what no message to a broker or a client could hold."""
+    """Raises ValueError for a number that does not fit into a message to a broker or client."""
     whole = int(number)
     if not -(2**31) <= whole < 2**31:
         raise ValueError(f"{whole} is no 32-bit number")

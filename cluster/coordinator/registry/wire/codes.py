@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Operation(IntEnum):
-    """`ZooDefs.OpCode`: what a request header asks for."""
+    """`ZooDefs.OpCode`: the operation in a request header."""
 
     CREATE = 1
     DELETE = 2
@@ -58,7 +58,7 @@ WRITES: Final = frozenset(
         Operation.CREATE_TTL,
     }
 )
-"""Operations that take a zxid, whether they are done or refused."""
+"""Operations that take a zxid, whether they succeed or are refused."""
 
 
 class RegistryError(IntEnum):
@@ -84,7 +84,7 @@ class RegistryError(IntEnum):
 
 
 class OperationRefused(Exception):
-    """One request is answered with an error code; connection and session live on."""
+    """A request is answered with an error code; connection and session go on."""
 
     def __init__(self, code: RegistryError) -> None:
         super().__init__(code.name)
@@ -136,14 +136,14 @@ class Permission(IntFlag):
 
 
 class AddWatchMode(IntEnum):
-    """`AddWatchMode`: what addWatch leaves on a path."""
+    """`AddWatchMode`: the kind of watch that addWatch leaves on a path."""
 
     PERSISTENT = 0
     PERSISTENT_RECURSIVE = 1
 
 
 class WatcherType(IntEnum):
-    """`Watcher.WatcherType`: which watches checkWatches and removeWatches mean."""
+    """`Watcher.WatcherType`: the watches that checkWatches and removeWatches refer to."""
 
     CHILDREN = 1
     DATA = 2

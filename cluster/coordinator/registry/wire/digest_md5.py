@@ -20,18 +20,17 @@ SERVER_NAME: Final = "zk-sasl-md5"
 _DIGEST_URI: Final = f"{SERVICE}/{SERVER_NAME}"
 _FIRST_COUNT: Final = "00000001"
 _TOKEN_BYTES_MAX: Final = 4_096
-"""RFC 2831 2.1.2: a response of more is not accepted."""
+"""The limit of RFC 2831 2.1.2 on a response."""
 
 
 class LoginRefused(Exception):
-    """The token is not what the protocol asks for here, or the password in it is wrong.
-
-    The text is for the log: it holds no secret.
+    """A token violates the protocol, or its password is wrong. The text is for the log and holds no
+    secret.
     """
 
 
 class Proved(NamedTuple):
-    """Whom a response proved, and what the server answers to it."""
+    """The user that a response proved, and the server's answer to it."""
 
     user: str
     answer: bytes
@@ -43,12 +42,12 @@ class DigestExchange:
     __slots__ = ("_nonce",)
 
     def __init__(self, nonce: str) -> None:
-        """`nonce`: unpredictable, of letters and digits, used for no other exchange."""
+        """`nonce`: unpredictable, made of letters and digits, never used in another exchange."""
         self._nonce = nonce
 
     @property
     def challenge(self) -> bytes:
-        """What the server sends first."""
+        """The server's first token."""
         return (
             f'realm="{SERVER_NAME}",nonce="{self._nonce}",charset=utf-8,algorithm=md5-sess'
         ).encode("ascii")
@@ -56,7 +55,7 @@ class DigestExchange:
     def check(self, response: bytes, passwords: Mapping[str, str]) -> Proved:
         """Check a client's response against `passwords` (by user). Raises LoginRefused.
 
-        An unknown user costs as much time as a wrong password, and is told the same.
+        An unknown user takes as much time and gets the same answer as a wrong password.
         """
         fields = parse_directives(response)
         is_utf8 = fields.get("charset", b"") == b"utf-8"
@@ -88,9 +87,9 @@ class DigestExchange:
 
 
 def client_response(challenge: bytes, user: str, password: str, cnonce: str) -> bytes:
-    """What a client answers to a server's challenge. Raises LoginRefused if it is none.
+    """A client's answer to a server's challenge. Raises LoginRefused if the challenge is malformed.
 
-    `cnonce`: unpredictable, of letters and digits. The server's last answer is to be equal to
+    `cnonce`: unpredictable, made of letters and digits. The server's last answer has to equal
     `server_proof` of the same arguments.
     """
     nonce = parse_directives(challenge).get("nonce", b"")
@@ -118,8 +117,8 @@ def server_proof(challenge: bytes, user: str, password: str, cnonce: str) -> byt
 
 
 def parse_directives(token: bytes) -> dict[str, bytes]:
-    """`name=value,name="value"` by name in lower case; in quotes a backslash takes what follows it
-    as it is. Raises LoginRefused for anything else, and for a name that comes twice.
+    """`name=value,name="value"` by name in lower case; in quotes a backslash escapes the next
+    character. Raises LoginRefused for anything else, and for a name that occurs twice.
     """
     if len(token) > _TOKEN_BYTES_MAX:
         raise LoginRefused(f"a token of {len(token)} bytes")
@@ -138,7 +137,7 @@ def parse_directives(token: bytes) -> dict[str, bytes]:
 
 
 def _read_value(token: bytes, position: int) -> tuple[bytes, int]:
-    """A value, and where the next directive begins."""
+    """A value, and the position of the next directive."""
     while token[position : position + 1] in (b" ", b"\t", b"\r", b"\n"):
         position += 1
     if token[position : position + 1] != b'"':
@@ -162,7 +161,7 @@ def _read_value(token: bytes, position: int) -> tuple[bytes, int]:
 
 
 class Digest:
-    """The hashes of one exchange (RFC 2831 2.1.2.1 and 2.1.3), of any protocol and server."""
+    """The hashes of one exchange (RFC 2831 2.1.2.1 and 2.1.3), for any protocol and server."""
 
     def __init__(
         self,
@@ -187,7 +186,9 @@ class Digest:
         self._middle = b":".join((nonce, _FIRST_COUNT.encode("ascii"), cnonce, b"auth"))
 
     def proof(self, method: str) -> bytes:
-        """`AUTHENTICATE` for the client's proof, nothing for the server's; 32 hex digits."""
+        """The proof of one side as 32 hex digits; `method` is `AUTHENTICATE` for the client and
+        empty for the server.
+        """
         target = _hex(f"{method}:{self._digest_uri}".encode("ascii"))
         return _hex(b":".join((self._session, self._middle, target)))
 
@@ -205,7 +206,9 @@ def _hex(content: bytes) -> bytes:
 
 
 def _hashed(text: str, is_utf8: bool) -> bytes:
-    """RFC 2831 2.1.2.1: what ISO 8859-1 can say is hashed in it, whatever the charset."""
+    """A text that ISO 8859-1 can encode is hashed in it, whatever the charset (RFC 2831
+    2.1.2.1).
+    """
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Cuts what a client sends into records: 4-byte length and bytes, or one four-letter word. Pure."""
+"""Splits received bytes into records, each with a 4-byte length, or one four-letter word. Pure."""
 
 from typing import Final
 
@@ -11,30 +11,31 @@ FOUR_LETTER_WORDS: Final = frozenset(
         *(b"ruok", b"srst", b"srvr", b"stat", b"wchc", b"wchp", b"wchs"),
     }
 )
-"""Read as lengths they are above 1.6 GB, so no frame can be mistaken for one of them."""
+"""As lengths they exceed 1.6 GB, so no frame can be mistaken for one of them."""
 
 
 class FrameReader:
-    """The receiving half of one connection.
+    """The receiving half of one connection. The caller takes records until there is none before it
+    passes more bytes.
 
-    Whoever feeds it asks for records until there is none before feeding it again. Invariant: then
-    it holds less than one record of at most `max_record_bytes`, whatever the client sends, and no
-    more than has arrived of it. Nothing follows a four-letter word: `word` is set and further bytes
-    are dropped.
+    Invariant: then less than one record of at most `max_record_bytes` is held, whatever the client
+    sends, and no more than has arrived of it.
+
+    Nothing follows a four-letter word: `word` is set, and further bytes are dropped.
     """
 
     __slots__ = ("_is_first", "_max_record_bytes", "_position", "pending", "word")
 
     def __init__(self, max_record_bytes: int) -> None:
         self.pending = bytearray()
-        """What was received and is no part of a record that was asked for."""
+        """Received bytes that are not part of a returned record."""
         self._position = 0
         self._is_first = True
         self._max_record_bytes = max_record_bytes
         self.word: bytes | None = None
 
     def receive(self, received: bytes | memoryview) -> None:
-        """Take what arrived."""
+        """Append received bytes."""
         buffer = self.pending
         del buffer[: self._position]
         self._position = 0
@@ -48,7 +49,7 @@ class FrameReader:
             buffer.clear()
 
     def next_record(self) -> bytes | None:
-        """The next record, None before it is complete. Raises PeerError for a wrong length."""
+        """The next record; None before it is complete. Raises PeerError for an invalid length."""
         buffer, start = self.pending, self._position + 4
         if len(buffer) < start:
             return None

@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class MalformedRecord(Exception):
-    """The bytes end too early, or a length or text in them cannot be."""
+    """A record ends too early, or contains an invalid length or text."""
 
 
 class RecordReader:
-    """Reads primitives one after the other from one record; raises MalformedRecord at its end."""
+    """Reads the primitives of one record in order. Raises MalformedRecord at its end."""
 
     __slots__ = ("_end", "_position", "_record")
 
@@ -33,7 +33,7 @@ class RecordReader:
 
     @property
     def remaining_bytes(self) -> int:
-        """How many bytes have not been read."""
+        """The number of unread bytes."""
         return self._end - self._position
 
     def _advance(self, size: int) -> int:
@@ -70,7 +70,7 @@ class RecordReader:
         return self._record[start : start + length]
 
     def read_string(self) -> str:
-        """A UTF-8 text; the null string reads as empty, as clients send it for an empty one."""
+        """A UTF-8 text. The null string reads as empty, since clients send it for an empty one."""
         buffer = self.read_buffer()
         if not buffer:
             return ""
