@@ -148,13 +148,20 @@ def test_quotas_and_rebalances_are_events(observed: Cluster, metric_records: Met
         lambda: any("2 members" in each["detail"] for each in events("rebalance", "sharing")),
         "the rebalance",
     )
+    found = events("rebalance", "sharing")
+
+    def brokers_of_the_group() -> set[Any]:
+        groups = metric_records.of_kind("group")
+        return {each["broker"] for each in groups if each["group"] == "sharing"}
+
+    wait_until(
+        lambda: {each["broker"] for each in found} <= brokers_of_the_group(),
+        "records of the group by the broker that told of the rebalance",
+    )
     for member in members:
         member.close()
-    found = events("rebalance", "sharing")
     numbers = [int(each["detail"].removeprefix("generation ").split(",")[0]) for each in found]
     assert numbers == sorted(set(numbers))
-    groups = [each for each in metric_records.of_kind("group") if each["group"] == "sharing"]
-    assert {each["broker"] for each in found} <= {each["broker"] for each in groups}
 
 
 def test_a_broker_that_is_killed_and_comes_back_is_events(

@@ -147,6 +147,7 @@ def test_brokers_of_this_machine_alone_are_refused_before_spark_starts(cluster, 
     )
 
 
+@pytest.mark.beyond_pypi
 @pytest.mark.skipif(
     not may_install(), reason="the connector comes from Maven: MILENA_TEST_INSTALL=1"
 )
