@@ -136,7 +136,7 @@ class ToolShell:
         )
 
     def run(self, main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
-        """As `run_tool`."""
+        """Run one tool as the function `run_tool` does."""
         ended = self.outcome(main_class, *arguments, stdin=stdin)
         if fails is not (ended.status != 0):
             raise ToolFailed(f"{main_class} {arguments}: {ended.status}\n{ended.output}")

@@ -99,7 +99,7 @@ class MemberHost:
             self._members[event["member"]].events.append(event)
 
     def wait_until(self, condition: Callable[[], object], what: str) -> None:
-        """As the function of that name; if it fails, with what the program has said by then."""
+        """Wait for a condition; a failure shows what the program has printed by then."""
         try:
             wait_until(condition, what)
         except AssertionError as late:

@@ -63,7 +63,6 @@ def plain(value: Any) -> Any:
 
 
 def result_of(job: dict[str, str]) -> Any:
-    """See the module."""
     if "read" in job:
         table = read(job["read"], job["place"])
         with pa.OSFile(job["to"], "wb") as file, pa.ipc.new_file(file, table.schema) as writer:

@@ -85,7 +85,6 @@ RoundTrip = Callable[[Login, str, list[bytes]], list[bytes]]
 
 
 def through_confluent_kafka(login: Login, topic: str, values: list[bytes]) -> list[bytes]:
-    """See `RoundTrip`."""
     settings = login.librdkafka()
     if login.token:
         settings["oauth_cb"] = lambda _: (login.token, login.token_ends_at_s)
@@ -103,7 +102,6 @@ def through_confluent_kafka(login: Login, topic: str, values: list[bytes]) -> li
 
 
 def through_kafka_python(login: Login, topic: str, values: list[bytes]) -> list[bytes]:
-    """See `RoundTrip`."""
     settings = login.python(_Token)
     producer = KafkaProducer(**settings)
     for value in values:
@@ -119,7 +117,6 @@ def through_kafka_python(login: Login, topic: str, values: list[bytes]) -> list[
 
 
 def through_aiokafka(login: Login, topic: str, values: list[bytes]) -> list[bytes]:
-    """See `RoundTrip`."""
 
     async def run() -> list[bytes]:
         settings = login.python(_AsyncToken)
@@ -133,7 +130,7 @@ def through_aiokafka(login: Login, topic: str, values: list[bytes]) -> list[byte
 
 
 def through_kcat(login: Login, topic: str, values: list[bytes]) -> list[bytes]:
-    """See `RoundTrip`. Values hold no line ends. Raises CalledProcessError."""
+    """Send values, which must hold no line ends. Raises CalledProcessError."""
     program = kcat()
     options = [f"-X{key}={value}" for key, value in login.librdkafka().items()]
 

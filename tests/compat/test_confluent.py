@@ -95,7 +95,9 @@ def end_offsets(consumer: Consumer, topic: str) -> list[int]:
 
 
 @pytest.mark.parametrize("codec", COMPRESSIONS)
-def test_idempotent_producer(cluster: Cluster, topic: str, consumer: Consumer, codec: str) -> None:
+def test_idempotent_producer_writes_each_record_once(
+    cluster: Cluster, topic: str, consumer: Consumer, codec: str
+) -> None:
     delivered = produce(
         cluster.bootstrap,
         topic,
@@ -277,7 +279,9 @@ def test_unknown_topic_is_an_error(cluster: Cluster, admin: AdminClient) -> None
         ),
     ],
 )
-def test_refused_topics(cluster: Cluster, admin: AdminClient, new: NewTopic, code: int) -> None:
+def test_invalid_topics_are_refused(
+    cluster: Cluster, admin: AdminClient, new: NewTopic, code: int
+) -> None:
     if new.topic == "existing" and "existing" not in admin.list_topics(timeout=TIMEOUT_S).topics:
         create_topic(cluster, "existing", replication_factor=1)
 
@@ -291,7 +295,7 @@ def test_topic_is_checked_without_being_created(admin: AdminClient) -> None:
     assert name not in admin.list_topics(timeout=TIMEOUT_S).topics
 
 
-def test_message_too_large(cluster: Cluster, admin: AdminClient) -> None:
+def test_too_large_message_is_refused(cluster: Cluster, admin: AdminClient) -> None:
     name = unique_name("small")
     wait(admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000"})]))
 

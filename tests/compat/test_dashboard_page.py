@@ -146,7 +146,7 @@ def counted(cluster: Cluster, client_id: str, broker: int = 0) -> QuotaRow | Non
 
 
 def as_rate(bytes_per_s: float) -> str:
-    """As the page writes it."""
+    """A rate formatted like those on the page."""
     number, unit = bytes_per_s, "B/s"
     for larger in ("KiB/s", "MiB/s"):
         if number >= KIB:
@@ -588,7 +588,7 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colors", ["light", "dark"])
-def test_axe_finds_nothing(
+def test_axe_finds_no_accessibility_violation(
     page: WebPage, url: str, axe: str, colors: str, width: int, tmp_path: Path
 ) -> None:
     """Pictures of all that it looks at are kept in the test's folder."""
@@ -728,7 +728,7 @@ def test_the_page_is_small(page: WebPage, url: str) -> None:
     assert sum(told.values()) < 200_000
 
 
-def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:
+def test_page_fetches_nothing_from_other_hosts_and_logs_no_error(page: WebPage, url: str) -> None:
     page.show(url)
     wait_until(lambda: cells(page, "payments"), "the first row")
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
@@ -740,7 +740,7 @@ def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, ur
 
 
 @pytest.mark.skipif("MILENA_TEST_DASHBOARD_IMAGE" not in os.environ, reason="writes into docs/")
-def test_the_readmes_image(page: WebPage, url: str) -> None:
+def test_readme_image_is_taken(page: WebPage, url: str) -> None:
     page.prefer("light")
     page.show(url, height=560)
     page.call("Emulation.setScrollbarsHidden", hidden=True)

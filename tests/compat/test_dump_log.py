@@ -47,8 +47,10 @@ def dump(*arguments: str) -> tuple[int, str, str]:
 
 
 def assert_same(shell: ToolShell, options: Sequence[str], files: Iterable[Path]) -> str:
-    """Both tools print the same; returns it. Where Kafka's ends with an exception, ours ends with a
-    line: a note and status 0 if it is for space allocated ahead, which is no damage.
+    """Check that the two tools print the same, and return it.
+
+    Where Kafka's tool ends with an exception, ours prints a line: a note, and exit status 0, if the
+    cause is preallocated space, which is no damage.
     """
     arguments = [*options, "--files", ",".join(map(str, files))]
     theirs = dump_by_kafka(shell, *arguments)
@@ -83,7 +85,7 @@ def of_kind(log: PartitionLog, *suffixes: str) -> list[Path]:
 
 
 @pytest.mark.beyond_pypi
-def test_files_of_a_closed_log(shell: ToolShell, written: PartitionLog) -> None:
+def test_dump_of_a_closed_log_equals_kafkas(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     write_transactions(
         written.directory / f"{FIRST}.txnindex",
@@ -107,7 +109,9 @@ def test_files_of_a_running_broker_end_in_allocated_space(
 
 
 @pytest.mark.beyond_pypi
-def test_batches_with_headers_markers_and_a_horizon(shell: ToolShell, tmp_path: Path) -> None:
+def test_dump_of_headers_markers_and_a_horizon_equals_kafkas(
+    shell: ToolShell, tmp_path: Path
+) -> None:
     headers = (("one", b"1"), ("two", None))
     marker = NewRecord(struct.pack(">hi", 0, 5), struct.pack(">hh", 0, 0), NOW_MS)
     horizon = bytearray(build_batch([NewRecord(None, b"gone", NOW_MS)], base_offset=3))
@@ -133,7 +137,9 @@ def test_batches_with_headers_markers_and_a_horizon(shell: ToolShell, tmp_path: 
 
 
 @pytest.mark.beyond_pypi
-def test_old_formats_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
+def test_dump_of_old_formats_written_by_kafka_equals_kafkas(
+    shell: ToolShell, tmp_path: Path
+) -> None:
     run_program("OldFormats", str(tmp_path))
     logs = sorted(tmp_path.glob("old*/*.log"))
     assert len(logs) == 2
@@ -143,7 +149,9 @@ def test_old_formats_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
 
 
 @pytest.mark.beyond_pypi
-def test_internal_topics_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
+def test_dump_of_internal_topics_written_by_kafka_equals_kafkas(
+    shell: ToolShell, tmp_path: Path
+) -> None:
     run_program("InternalTopics", str(tmp_path))
     text = assert_same(
         shell, ["--offsets-decoder"], [tmp_path / "__consumer_offsets-0" / f"{FIRST}.log"]
@@ -179,7 +187,9 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 @pytest.mark.beyond_pypi
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files(shell: ToolShell, written: PartitionLog, damage: str) -> None:
+def test_dump_of_damaged_files_equals_kafkas(
+    shell: ToolShell, written: PartitionLog, damage: str
+) -> None:
     written.close(flush=True)
     suffix, change = DAMAGES[damage]
     path = written.directory / f"{FIRST}.{suffix}"
@@ -190,7 +200,7 @@ def test_damaged_files(shell: ToolShell, written: PartitionLog, damage: str) -> 
 
 
 @pytest.mark.beyond_pypi
-def test_a_flipped_byte_of_a_value(shell: ToolShell, written: PartitionLog) -> None:
+def test_dump_of_a_flipped_byte_equals_kafkas(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     path = written.directory / f"{FIRST}.log"
     flip(path, 75)
@@ -210,7 +220,7 @@ def test_a_damaged_snapshot_is_told_in_kafkas_words(
     assert (status, ours, line) == (1, theirs, f"error: {snapshot}: {problem}")
 
 
-def test_the_files_are_left_as_they_are(written: PartitionLog) -> None:
+def test_dump_leaves_the_files_unchanged(written: PartitionLog) -> None:
     written.close(flush=True)
     copy = written.directory.with_name("copy-0")
     shutil.copytree(written.directory, copy)

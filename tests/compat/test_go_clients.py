@@ -154,7 +154,7 @@ def test_quotas_are_set_described_and_removed(
     wait_until(lambda: not newest_client.ask("quotas", entity=entity), "no limit to be left")
 
 
-def test_a_client_over_its_quota_is_held_back_and_told(
+def test_client_over_its_quota_is_throttled_and_told(
     cluster: Cluster, newest_client: ClientProgram
 ) -> None:
     client_id, topic = a_client_id(), create_topic(cluster, unique_name("go"))

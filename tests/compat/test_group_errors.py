@@ -322,7 +322,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_same_errors_in_every_state(kafka: Address, state: str) -> None:
+def test_errors_equal_kafkas_in_every_group_state(kafka: Address, state: str) -> None:
     with ExitStack() as stack:
         theirs = dict(ask(KafkaSide(kafka, f"group-{state}", stack), state))
     ours = dict(ask(OurSide(), state))
@@ -388,7 +388,7 @@ def static_member(side: Side) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("story", [dynamic_member, static_member])
-def test_the_same_course_of_a_member(
+def test_answers_to_a_member_equal_kafkas(
     kafka: Address, story: Callable[[Side], Iterator[tuple[str, Any]]]
 ) -> None:
     with ExitStack() as stack:
@@ -402,7 +402,7 @@ T0 = ("t", 0)
 
 
 def requests_of_nobody() -> Iterator[tuple[str, Any]]:
-    """Of administrators and consumers without membership; names that are odd, and bad values."""
+    """Requests of administrators and of consumers without membership, some with invalid values."""
     odd = {"empty": "", "long": "g" * 300, "unknown": "nobody knows"}
     for name, group in {"known": "g", **odd}.items():
         yield f"commit {name}", commit_offsets(group, {T0: 5}, version=9)
@@ -462,7 +462,7 @@ def facts_of(answer: Any) -> list[str]:
     return sorted(re.findall(rf"(?:{names})=[^,)]*", repr(answer)))
 
 
-def test_the_same_answers_to_requests_of_nobody(kafka: Address, tmp_path: Path) -> None:
+def test_answers_to_unknown_members_equal_kafkas(kafka: Address, tmp_path: Path) -> None:
     with WireClient(kafka) as client:
         client.call(metadata_request("t", auto_create=True))
         client.call(find_coordinator("g", version=3))

@@ -114,7 +114,7 @@ def in_order(records: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def newer_records() -> list[tuple[Any, Any]]:
-    """As the tool shows them; it is of a version that does not know the hash of the topics yet."""
+    """The records as the tool shows them, which does not know the hash of the topics yet."""
 
     def key(form: str, member: str | None = None) -> dict[str, Any]:
         names = {"groupId": GROUP} | ({} if member is None else {"memberId": member})

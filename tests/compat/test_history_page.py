@@ -149,7 +149,7 @@ def shell(cluster, place, tmp_path_factory) -> Iterator[Shell]:
 
 
 def plain(value: Any) -> Any:
-    """As reader_program.py has it."""
+    """A value in the form in which reader_program.py prints it."""
     if isinstance(value, datetime):
         return value.astimezone().timestamp() * 1000
     if isinstance(value, Decimal):
@@ -454,18 +454,18 @@ def test_every_block_is_checked():
     [each for each in OF_SQL if "Spark" in each.engines and each.heading not in NEEDING_MORE],
     ids=lambda block: block.heading,
 )
-def test_sql_in_spark(shell, block):
+def test_sql_examples_give_the_expected_rows_in_spark(shell, block):
     compare(block, shell.sql(block.text))
 
 
-def test_sql_in_duckdb(place):
+def test_sql_examples_give_the_expected_rows_in_duckdb(place):
     asked = [each for each in OF_SQL if "DuckDB" in each.engines]
     jobs = [{"sql": each.text, "before": OPENED.text, "place": str(place)} for each in asked]
     for block, found in zip(asked, run_readers(jobs), strict=True):
         compare(block, found)
 
 
-def test_late_records(shell):
+def test_example_of_late_records_gives_the_expected_rows(shell):
     """Those that were written last, of times that all partitions had passed."""
     (block,) = (each for each in OF_SQL if each.heading == "Late records")
     found = shell.sql(block.text)
@@ -476,7 +476,7 @@ def test_late_records(shell):
     assert found == sorted(found, key=lambda row: (row[2], row[3]))
 
 
-def test_whether_every_record_is_in_the_windows(shell, cluster, place):
+def test_example_that_counts_records_and_windows_agrees(shell, cluster, place):
     (block,) = (each for each in OF_SQL if each.heading.startswith("Whether every record"))
     assert shell.sql(block.text) == []
     spark = shell.names["spark"]
@@ -496,12 +496,12 @@ def test_whether_every_record_is_in_the_windows(shell, cluster, place):
     assert {kind for kind, *_ in found} == {"event"}
 
 
-def test_what_is_no_metric_record(shell):
+def test_example_of_malformed_records_gives_the_expected_rows(shell):
     rows = shell.python("What is no metric record")["refused"].collect()
     assert [(row["_reason"], bytes(row["value"])) for row in rows] == [("not JSON", b"bad")]
 
 
-def test_as_a_stream(shell):
+def test_streaming_example_gives_the_expected_rows(shell):
     shell.python("As a stream")
     rows = shell.names["spark"].table("throttled_now").collect()
     expected: Counter[tuple[float, str, str]] = Counter()
@@ -517,7 +517,7 @@ def test_as_a_stream(shell):
     assert found == pytest.approx(dict(expected))
 
 
-def test_python_of_other_readers(place):
+def test_python_examples_of_other_readers_give_the_expected_rows(place):
     asked = [each for each in BLOCKS if each.engines == ("reader",)]
     names = {"Opening the directory": "hours", "Growth of topics": "sizes"}
     jobs = [

@@ -40,7 +40,9 @@ def read(cluster: Cluster, topic: str) -> dict[int, list[Sample]]:
         return read_all(consumer, topic)
 
 
-def test_what_kafka_has_written_comes_out_again(new_cluster: NewCluster, tmp_path: Path) -> None:
+def test_records_written_by_kafka_are_imported_unchanged(
+    new_cluster: NewCluster, tmp_path: Path
+) -> None:
     require_kafka()
     cluster = new_cluster(brokers=1).start()
     address = cluster.addresses[0]

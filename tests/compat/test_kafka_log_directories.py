@@ -135,7 +135,7 @@ def test_dump_log_finds_every_record_and_no_fault(new_cluster: NewCluster) -> No
 
 
 def joined(paths: list[Path]) -> str:
-    """As the tool takes them."""
+    """The paths as one argument of the tool."""
     return ",".join(map(str, paths))
 
 
@@ -295,7 +295,7 @@ def begins_at(bootstrap: str, topic: str) -> int:
 
 
 def delete_before(bootstrap: str, topic: str, offset: int) -> None:
-    """Of partition 2."""
+    """Delete records of partition 2."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     (future,) = client.delete_records([TopicPartition(topic, 2, offset)]).values()
     assert future.result(TIMEOUT_S).low_watermark == offset

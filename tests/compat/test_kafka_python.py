@@ -138,7 +138,7 @@ def test_records_come_back_as_they_were_sent(
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_idempotent_producer(
+def test_idempotent_producer_writes_each_record_once(
     cluster: Cluster, topic: str, consumer: KafkaConsumer, compression: str
 ) -> None:
     if not HAS_CODEC[compression]:
@@ -328,7 +328,7 @@ def test_unknown_topic_is_an_error(admin: KafkaAdminClient) -> None:
         ),
     ],
 )
-def test_refused_topics(
+def test_invalid_topics_are_refused(
     cluster: Cluster,
     admin: KafkaAdminClient,
     name: str,
@@ -342,7 +342,7 @@ def test_refused_topics(
         admin.create_topics({name: options})
 
 
-def test_message_too_large(cluster: Cluster, admin: KafkaAdminClient) -> None:
+def test_too_large_message_is_refused(cluster: Cluster, admin: KafkaAdminClient) -> None:
     name = unique_name("small")
     admin.create_topics({name: {"configs": {"max.message.bytes": "1000"}}})
 

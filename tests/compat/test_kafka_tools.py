@@ -198,7 +198,7 @@ def test_a_setting_of_one_listener_is_changed_described_and_removed(run: Tool) -
     assert "Password encoder secret not configured" in text
 
 
-def test_what_changes_in_use_is_what_kafka_documents(shell: ToolShell) -> None:
+def test_dynamic_settings_are_those_that_kafka_documents(shell: ToolShell) -> None:
     page = shell.run("kafka.server.KafkaConfig")  # as for its web site
     modes = dict(
         re.findall(r'brokerconfigs_([\w.]+)".*?<th>Update Mode:</th><td>([\w-]+)<', page, re.DOTALL)
@@ -214,7 +214,7 @@ def test_what_changes_in_use_is_what_kafka_documents(shell: ToolShell) -> None:
     assert differing == FIXED_HERE & modes.keys(), "bound when a broker starts"
 
 
-def test_what_may_not_change_in_use_is_refused_with_kafkas_words(
+def test_static_settings_are_refused_with_kafkas_message(
     run: Tool,
 ) -> None:
     text = run(
@@ -399,7 +399,7 @@ def test_javas_idempotent_producer_lives_through_a_leaders_death(
     ):
 
         def busy_leaders() -> set[int]:
-            """Of partitions that have records: the producer stays with one for a while."""
+            """The leaders of partitions with records; a producer stays with one for a while."""
             return {
                 leader(cluster, topic, partition)
                 for partition in range(PARTITIONS)

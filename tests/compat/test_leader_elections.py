@@ -31,7 +31,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def topic(own: Cluster) -> str:
-    """Of partition 0 the preferred replica is in sync and does not lead, of partition 1 it does."""
+    """A topic whose preferred replicas are in sync; that of partition 0 does not lead."""
     topic = create_topic(own, unique_name("elected"), assignments=SPREAD)
     own.restart(1)
     wait_for_isr(own, topic, 3)
@@ -110,7 +110,7 @@ def test_every_partition_is_led_by_its_preferred_replica(
     assert "leader election" not in elect(*everything)
 
 
-def test_what_cannot_be_elected_is_named_and_the_rest_is(
+def test_failed_elections_are_named_and_the_others_held(
     own: Cluster, topic: str, elect: Elect, tmp_path: Path
 ) -> None:
     single = create_topic(own, unique_name("single"), assignments=[ALONE])

@@ -99,7 +99,7 @@ def test_every_panel_shows_what_it_says(scene, path):
 
 
 def raw(prometheus: PrometheusServer, name: str, end_s: float) -> dict[str, list[float]]:
-    """Of a series of each broker the moments of the samples in the minute before."""
+    """For each broker, the times of a series' samples in the minute before."""
     found = prometheus.ask(f"{name}[{MINUTE_S}s]", end_s)
     return {
         each["metric"].get("broker", ""): [moment for moment, _ in each["values"]] for each in found
@@ -198,8 +198,8 @@ def scrape(scene: Scene, path: str, accept: str = "") -> bytes:
     return text
 
 
-def test_a_broker_alone_and_both_formats(scene):
-    """By prometheus_client's parsers of both, and by promtool."""
+def test_metrics_of_one_broker_are_served_in_both_formats(scene):
+    """The readers are prometheus_client's parsers of the two formats, and promtool."""
     texts = [
         scrape(scene, "/metrics/broker/1"),
         scrape(scene, "/metrics/broker/1", "application/openmetrics-text; version=1.0.0"),
@@ -233,7 +233,7 @@ def test_promtool_finds_no_fault_but_established_names():
 
 @pytest.mark.parametrize("is_all", [False, True])
 def test_promtool_understands_our_configuration(tmp_path, is_all):
-    """As it is, and with what is commented out: a target for each broker, and the password."""
+    """`is_all` enables what is commented out: a target for each broker, and the password."""
     text = CONFIGURATION.read_text()
     if is_all:
         text = re.sub(r"^  # (?=- job_name|  )", "  ", text, flags=re.MULTILINE)

@@ -126,7 +126,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka(cluster: Cluster, mechanism: str) -> None:
+def test_librdkafka_logs_in_and_exchanges_records(cluster: Cluster, mechanism: str) -> None:
     config = librdkafka(cluster, mechanism, "alice", PASSWORD)
     topic = unique_name("sasl")
     producer = Producer(config)
@@ -144,7 +144,7 @@ def test_librdkafka(cluster: Cluster, mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("user", "password"), [("alice", WRONG), ("nobody", PASSWORD)])
-def test_librdkafka_with_a_wrong_password(
+def test_librdkafka_is_refused_with_a_wrong_password(
     cluster: Cluster, mechanism: str, user: str, password: str
 ) -> None:
     said: list[str] = []
@@ -158,7 +158,7 @@ def test_librdkafka_with_a_wrong_password(
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python(cluster: Cluster, mechanism: str) -> None:
+def test_kafka_python_logs_in_and_exchanges_records(cluster: Cluster, mechanism: str) -> None:
     config = python_client(cluster, mechanism, "alice", PASSWORD)
     topic = unique_name("sasl")
     producer = KafkaProducer(**config)
@@ -172,7 +172,7 @@ def test_kafka_python(cluster: Cluster, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_aiokafka(cluster: Cluster, mechanism: str) -> None:
+def test_aiokafka_logs_in_and_exchanges_records(cluster: Cluster, mechanism: str) -> None:
     config = python_client(cluster, mechanism, "alice", PASSWORD)
     topic = unique_name("sasl")
 
@@ -260,7 +260,7 @@ def test_sessions_that_end_disturb_no_client_at_work(cluster: Cluster) -> None:
     assert after > before
 
 
-def test_bearers_of_signed_tokens(cluster: Cluster) -> None:
+def test_clients_with_signed_tokens_log_in(cluster: Cluster) -> None:
     config = librdkafka(cluster, "OAUTHBEARER", "", "")
     del config["sasl.username"], config["sasl.password"]
     producer = Producer(config | {"oauth_cb": lambda _config: bearer_token()})
@@ -290,7 +290,7 @@ def test_bearers_of_signed_tokens(cluster: Cluster) -> None:
     asyncio.run(run())
 
 
-def test_a_bearer_of_a_forged_token(cluster: Cluster) -> None:
+def test_client_with_a_forged_token_is_refused(cluster: Cluster) -> None:
     forger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     config = librdkafka(cluster, "OAUTHBEARER", "", "")
     del config["sasl.username"], config["sasl.password"]

@@ -52,13 +52,13 @@ def made_topic(cluster: Cluster, name: str) -> str:
 
 
 def settings_of_librdkafka(cluster: Cluster, name: str) -> dict[str, str]:
-    """As librdkafka's own programs read such a file."""
+    """Read the file like librdkafka's own programs."""
     lines = client_file(cluster, name).read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
 @pytest.mark.parametrize("name", ["librdkafka.properties", "kcat.conf"])
-def test_librdkafka(cluster: Cluster, name: str) -> None:
+def test_librdkafka_connects_with_the_file_of_the_cluster(cluster: Cluster, name: str) -> None:
     topic = made_topic(cluster, f"of-{name}")
     settings = settings_of_librdkafka(cluster, name)
     producer = Producer(settings)
@@ -74,7 +74,7 @@ def test_librdkafka(cluster: Cluster, name: str) -> None:
 
 
 @pytest.mark.beyond_pypi
-def test_kcat(cluster: Cluster) -> None:
+def test_kcat_connects_with_the_file_of_the_cluster(cluster: Cluster) -> None:
     program = kcat()
     topic, config = made_topic(cluster, "of-the-program-kcat"), client_file(cluster, "kcat.conf")
 
@@ -96,7 +96,7 @@ def test_kcat(cluster: Cluster) -> None:
     assert f'topic "{topic}"' in run("-L", "-t", topic)
 
 
-def test_kafka_python(cluster: Cluster) -> None:
+def test_kafka_python_connects_with_the_files_of_the_cluster(cluster: Cluster) -> None:
     topic = made_topic(cluster, "of-kafka-python")
     settings = json.loads(client_file(cluster, "kafka-python.json").read_text())
     producer = KafkaProducer(**settings)
@@ -119,7 +119,9 @@ def test_kafka_python(cluster: Cluster) -> None:
 
 
 @pytest.mark.beyond_pypi
-def test_kafkas_own_tools(cluster: Cluster, shell: ToolShell) -> None:
+def test_kafkas_tools_connect_with_the_file_of_the_cluster(
+    cluster: Cluster, shell: ToolShell
+) -> None:
     java = of_java(cluster)
     shell.run(KAFKA_TOPICS, *java, "--create", "--topic", "of-java", "--partitions", "1")
     wait_until(

@@ -114,7 +114,7 @@ def consume(topic: str, config: dict[str, str]) -> list[bytes]:
         consumer.close()
 
 
-def test_confluent_kafka(place: Place, topic: str) -> None:
+def test_confluent_kafka_exchanges_records_over_tls(place: Place, topic: str) -> None:
     config = place.librdkafka("SSL")
     assert produce(topic, config) == [None] * len(RECORDS)
     assert consume(topic, config) == RECORDS
@@ -130,7 +130,7 @@ def test_confluent_kafka_is_who_its_certificate_says(place: Place, topic: str, a
     assert "User:BOB" in place.log()
 
 
-def test_kafka_python(place: Place, topic: str, alice: str) -> None:
+def test_kafka_python_exchanges_records_over_tls(place: Place, topic: str, alice: str) -> None:
     tls = {
         "bootstrap_servers": place.at("MUTUAL"),
         "security_protocol": "SSL",
@@ -148,7 +148,7 @@ def test_kafka_python(place: Place, topic: str, alice: str) -> None:
     consumer.close()
 
 
-def test_aiokafka(place: Place, topic: str, alice: str) -> None:
+def test_aiokafka_exchanges_records_over_tls(place: Place, topic: str, alice: str) -> None:
     context = client_context()
     context.load_cert_chain(alice)
     tls = {
@@ -169,7 +169,7 @@ def test_aiokafka(place: Place, topic: str, alice: str) -> None:
 
 @pytest.mark.beyond_pypi
 @pytest.mark.slow
-def test_kafkas_own_tools_with_pkcs12_stores(place: Place, topic: str) -> None:
+def test_kafkas_tools_exchange_records_with_pkcs12_stores(place: Place, topic: str) -> None:
     trusted, own = place.directory / "trust.p12", place.directory / "alice.p12"
     trusted.write_bytes(trust_store_pkcs12([authority().identity.certificate], PASSWORD))
     own.write_bytes(a_client().pkcs12("alice", PASSWORD))
@@ -197,7 +197,7 @@ def test_kafkas_own_tools_with_pkcs12_stores(place: Place, topic: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1_2", "1_3"])
-def test_openssl(place: Place, version: str) -> None:
+def test_openssl_completes_the_handshake(place: Place, version: str) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl")
     done = subprocess.run(

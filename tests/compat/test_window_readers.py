@@ -122,7 +122,7 @@ def directories(tmp_path_factory) -> dict[str, Made]:
 
 @pytest.fixture(scope="module")
 def found(directories, tmp_path_factory) -> dict[tuple[str, str], Path]:
-    """By reader and state: a file of all that the reader found."""
+    """Files of all that a reader found, by reader and state."""
     root = tmp_path_factory.mktemp("found")
     files = {
         (reader, state): root / f"{reader}-{state}.arrow"

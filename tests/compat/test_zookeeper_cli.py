@@ -91,7 +91,7 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeperProcess]:
         yield process
 
 
-def test_zkcli(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
+def test_zkcli_works_on_the_registry(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
     with RegistryProcess(tmp_path / "registry", tick_time_ms=2_000) as registry:
         ours = run(registry.port)
         assert "Created /a\n" in ours

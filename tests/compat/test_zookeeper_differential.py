@@ -59,7 +59,7 @@ def transcript(port: int, scenario: Callable[[Stage], None], attempt: int) -> li
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_same_answers(
+def test_answers_equal_zookeepers(
     zookeeper: ZooKeeperProcess, registry: RegistryProcess, scenario: Callable[[Stage], None]
 ) -> None:
     for attempt in range(TRIES):
@@ -72,7 +72,7 @@ def test_same_answers(
     assert "Traceback" not in registry.log()
 
 
-def test_same_answers_after_kill_9(tmp_path: Path) -> None:
+def test_answers_equal_zookeepers_after_kill_9(tmp_path: Path) -> None:
     require_zookeeper()
     transcripts = []
     # A session must outlive the restart of a JVM on a busy machine; a server grants 20 ticks.
@@ -114,7 +114,9 @@ def layout(word: str, text: str) -> str:
     return text
 
 
-def test_four_letter_words(zookeeper: ZooKeeperProcess, registry: RegistryProcess) -> None:
+def test_answers_to_four_letter_words_equal_zookeepers(
+    zookeeper: ZooKeeperProcess, registry: RegistryProcess
+) -> None:
     answers = []
     for port in (registry.port, zookeeper.port):
         with Stage(port, "words") as stage:

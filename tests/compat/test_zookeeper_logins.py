@@ -150,7 +150,7 @@ def test_our_clients_log_in(port: int) -> None:
         one.close()
 
 
-def test_our_client_s_wrong_password_is_told_as_that(port: int) -> None:
+def test_wrong_password_of_our_client_is_reported_as_such(port: int) -> None:
     client = KazooClient(f"{HOST}:{port}", **kazoo_arguments(WRONG))
     with pytest.raises(AuthFailedError):
         start_client(client, 20)

@@ -177,7 +177,7 @@ class WebPage:
 
 
 def _pipe() -> tuple[int, int]:
-    """Both ends with numbers that a shell's `3<&` and `4>&` cannot hit."""
+    """A pipe whose descriptors are too large to collide with a shell's `3<&` and `4>&`."""
     ends = os.pipe()
     high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
     for end in ends:

@@ -92,7 +92,9 @@ class Crowd:
         connection.close()
 
 
-def test_nobody_waits_for_those_who_do_not_speak_or_listen(target: Cluster, fuzzer: Fuzzer) -> None:
+def test_clients_that_neither_send_nor_read_delay_no_others(
+    target: Cluster, fuzzer: Fuzzer
+) -> None:
     topic = create_topic(target, replication_factor=1)
     requests = [
         frame_of(metadata_request(topic), 1),

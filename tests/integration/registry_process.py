@@ -101,7 +101,6 @@ class RegistryProcess:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
         assert self._process is not None
         return self._process.pid
 

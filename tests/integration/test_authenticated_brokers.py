@@ -18,7 +18,7 @@ from tests.support.topics import create_topic, leader, wait_for_isr
 from tests.support.waiting import wait_until
 
 
-def test_keys_change_with_each_start_and_nothing_is_lost(
+def test_restart_replaces_the_link_keys_and_loses_no_record(
     new_cluster: Callable[..., Cluster], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = new_cluster()
@@ -54,7 +54,7 @@ def test_keys_change_with_each_start_and_nothing_is_lost(
 
 
 def replication_endpoint(cluster: Cluster, broker: int, capsys: pytest.CaptureFixture[str]) -> str:
-    """As the command `registry` shows it, which finds its login by the data directory."""
+    """The endpoint in what the command `registry` prints."""
     asked = ["registry", "--data-dir", str(cluster.data_dir), "get", f"/brokers/ids/{broker}"]
     capsys.readouterr()
     assert main(asked) == 0

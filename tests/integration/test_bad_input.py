@@ -148,7 +148,7 @@ def bystander(cluster: Cluster) -> Iterator[WireClient]:
         ),
     ],
 )
-def test_frames_that_close_the_connection(
+def test_malformed_frame_closes_the_connection(
     cluster: Cluster, client: WireClient, bystander: WireClient, sent: bytes, reason: str
 ) -> None:
     client.send_bytes(sent)
@@ -157,7 +157,7 @@ def test_frames_that_close_the_connection(
     bystander.call(metadata_request())
 
 
-def test_frame_that_ends_too_early(cluster: Cluster, client: WireClient) -> None:
+def test_truncated_frame_closes_the_connection(cluster: Cluster, client: WireClient) -> None:
     name = client.name
     client.send_bytes(client.frame(metadata_request())[:-3])
     client.close()
@@ -166,7 +166,7 @@ def test_frame_that_ends_too_early(cluster: Cluster, client: WireClient) -> None
     assert "in the middle of a request" in line
 
 
-def test_size_that_ends_too_early(cluster: Cluster, client: WireClient) -> None:
+def test_truncated_frame_size_closes_the_connection(cluster: Cluster, client: WireClient) -> None:
     name = client.name
     client.send_bytes(b"\0\0")
     client.close()
@@ -175,7 +175,7 @@ def test_size_that_ends_too_early(cluster: Cluster, client: WireClient) -> None:
     assert "in the middle of a request" in line
 
 
-def test_connection_that_ends_between_requests_is_not_worth_a_line(
+def test_connection_closed_between_requests_is_not_logged(
     cluster: Cluster, client: WireClient
 ) -> None:
     name = client.name
@@ -214,7 +214,7 @@ def test_answer_to_an_unknown_version_of_api_versions(client: WireClient) -> Non
     assert {key.api_key for key in answer.api_keys} >= {0, 1, 2, 3, 18, 19, 20, 22, 32, 37, 60}
 
 
-def test_random_bytes(cluster: Cluster, bystander: WireClient) -> None:
+def test_random_bytes_close_the_connection(cluster: Cluster, bystander: WireClient) -> None:
     dice = Random(20_260_801)
     names = []
     for _ in range(150):
@@ -232,7 +232,9 @@ def test_random_bytes(cluster: Cluster, bystander: WireClient) -> None:
     assert all(log.count(f" {name}:") <= names.count(name) for name in names)
 
 
-def test_damaged_requests(cluster: Cluster, topic: str, bystander: WireClient) -> None:
+def test_damaged_requests_close_only_their_connection(
+    cluster: Cluster, topic: str, bystander: WireClient
+) -> None:
     dice = Random(20_260_802)
     requests = [
         produce_request(topic, bytes(batch_of(b"v")), version=version) for version in (3, 8, 9, 12)
@@ -347,7 +349,7 @@ def old_message_set() -> bytes:
         ),
     ],
 )
-def test_refused_batches(
+def test_invalid_batches_are_refused(
     client: WireClient, topic: str, records: bytes | None, code: ErrorCode
 ) -> None:
     before = fetched(client, topic, 0).high_watermark
@@ -371,21 +373,23 @@ def test_damaged_compressed_records_are_refused_or_stored_as_sent(
 
 
 @pytest.mark.parametrize("acks", [2, -2, 127])
-def test_invalid_acks(client: WireClient, topic: str, acks: int) -> None:
+def test_invalid_acks_are_refused(client: WireClient, topic: str, acks: int) -> None:
     answer = produced(client, topic, bytes(batch_of(b"v")), acks=acks)
 
     assert answer.error_code == ErrorCode.invalid_required_acks
 
 
 @pytest.mark.parametrize("partition", [1, -1, 2**31 - 1])
-def test_produce_to_an_unknown_partition(client: WireClient, topic: str, partition: int) -> None:
+def test_produce_to_an_unknown_partition_is_refused(
+    client: WireClient, topic: str, partition: int
+) -> None:
     answer = produced(client, topic, bytes(batch_of(b"v")), partition=partition)
 
     assert answer.error_code == ErrorCode.unknown_topic_or_partition
 
 
 @pytest.mark.parametrize("name", ["missing", "", "a/b", "../../etc", "x" * 300, "ü", "."])
-def test_unknown_and_invalid_topic_names(client: WireClient, name: str) -> None:
+def test_unknown_and_invalid_topic_names_are_refused(client: WireClient, name: str) -> None:
     unknown = ErrorCode.unknown_topic_or_partition
     assert produced(client, name, bytes(batch_of(b"v"))).error_code == unknown
     assert fetched(client, name, 0).error_code == unknown
@@ -410,7 +414,7 @@ def test_produce_to_a_follower_names_the_leader(cluster: Cluster, topic: str) ->
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (LEADER, *cluster.addresses[LEADER])
 
 
-def test_error_of_acks_0_closes_the_connection(
+def test_produce_error_closes_the_connection_when_acks_is_0(
     cluster: Cluster, client: WireClient, topic: str
 ) -> None:
     client.send(produce_request(topic, with_flipped_byte(), acks=0))

@@ -88,7 +88,7 @@ def change(cluster: Cluster, broker: int, **texts: str) -> None:
     future.result(DEADLINE_S)
 
 
-def test_a_client_changes_one_broker_and_its_answer_says_it_is_in_force(
+def test_config_change_of_one_broker_is_in_force_when_it_is_answered(
     three: Cluster, registry: KazooClient
 ) -> None:
     change(three, 1, log_segment_bytes="123456", log_retention_ms="7200000")
@@ -108,12 +108,14 @@ def test_a_client_changes_one_broker_and_its_answer_says_it_is_in_force(
         ({"metrics_num_samples": "3"}, r"Set\(metrics.num.samples\)"),
     ],
 )
-def test_what_a_broker_refuses_is_told(three: Cluster, texts: dict[str, str], reason: str) -> None:
+def test_refused_config_changes_name_the_reason(
+    three: Cluster, texts: dict[str, str], reason: str
+) -> None:
     with pytest.raises(KafkaException, match=reason):
         change(three, 0, **texts)
 
 
-def test_what_has_no_effect_here_is_stored_and_remarked_on_by_the_broker_and_the_tool(
+def test_config_without_effect_is_stored_with_a_warning_by_broker_and_tool(
     three: Cluster,
 ) -> None:
     change(three, 1, sasl_kerberos_min_time_before_relogin="58000")  # as librdkafka's own test
@@ -142,7 +144,7 @@ def test_what_has_no_effect_here_is_stored_and_remarked_on_by_the_broker_and_the
     )
 
 
-def test_the_size_of_batches_is_limited_on_every_broker_at_once(
+def test_message_max_bytes_changes_on_every_broker_at_once(
     three: Cluster, registry: KazooClient
 ) -> None:
     topics = [create_topic(three, unique_name("sized"), assignments=[[b]]) for b in range(3)]
@@ -163,7 +165,7 @@ def test_the_size_of_batches_is_limited_on_every_broker_at_once(
         assert produce_error(three, topic, 5_000) is None
 
 
-def test_segments_and_replicas_follow_a_change_in_the_registry(
+def test_log_and_replication_configs_follow_a_change_in_the_registry(
     three: Cluster, registry: KazooClient
 ) -> None:
     topic = create_topic(three, unique_name("rolled"), assignments=[[0, 1]])
@@ -196,7 +198,7 @@ def test_connections_of_one_broker_are_limited_and_let_in_again(
         wait_until(lambda: not is_closed(), "the end of the limit")
 
 
-def test_nonsense_in_the_registry_is_one_line_and_the_rest_applied(
+def test_invalid_config_in_the_registry_is_logged_and_the_rest_applied(
     three: Cluster, registry: KazooClient
 ) -> None:
     write(

@@ -75,7 +75,7 @@ def checked(capsys: Any, monkeypatch: Any, directory: Path, program: str, *optio
     return told
 
 
-def test_a_client_that_pauses(tmp_path, capsys, monkeypatch):
+def test_client_check_recognizes_a_client_that_pauses(tmp_path, capsys, monkeypatch):
     told = checked(capsys, monkeypatch, tmp_path / "one", PAUSING, "--json")
     found = json.loads(told)
     assert found["software"].startswith("kafka-python ")
@@ -86,13 +86,15 @@ def test_a_client_that_pauses(tmp_path, capsys, monkeypatch):
     assert produced["bytes"] > 40 * 10_240
 
 
-def test_a_client_that_goes_on_sending(tmp_path, capsys, monkeypatch):
+def test_client_check_recognizes_a_client_that_keeps_sending(tmp_path, capsys, monkeypatch):
     told = checked(capsys, monkeypatch, tmp_path / "two", IMPATIENT, "--markdown", "mine")
     (row,) = told.splitlines()
     assert row.startswith("| mine | does not say | produce | does not pause |")
 
 
-def test_a_client_that_does_not_connect_is_one_line(tmp_path, capsys, monkeypatch):
+def test_client_check_reports_a_client_that_does_not_connect_in_one_line(
+    tmp_path, capsys, monkeypatch
+):
     directory = tmp_path / "three"
     words = ["--data-dir", str(directory), "quotas", "client-check", "--records", "0", "--"]
     assert main([*words, *filled(["false", "{topic}"], {"bootstrap": "", "topic": "t"})]) == 1
@@ -103,7 +105,7 @@ def test_a_client_that_does_not_connect_is_one_line(tmp_path, capsys, monkeypatc
     )
 
 
-def test_a_client_that_logs_in_through_tls(tmp_path, capsys, monkeypatch):
+def test_client_check_measures_a_client_that_logs_in_over_tls(tmp_path, capsys, monkeypatch):
     found = json.loads(
         checked(capsys, monkeypatch, tmp_path / "four", SECURE, "--secure", "--json")
     )
@@ -117,7 +119,7 @@ def test_a_client_that_logs_in_through_tls(tmp_path, capsys, monkeypatch):
     assert fetched["bytes"] > 600 * 1_024
 
 
-def test_a_login_that_cannot_be_followed_is_said_in_one_line(tmp_path, capsys, monkeypatch):
+def test_client_check_reports_an_unreadable_login_in_one_line(tmp_path, capsys, monkeypatch):
     directory, script = tmp_path / "five", tmp_path / "five.py"
     script.write_text(FORMER)
     words = ["--data-dir", str(directory), "quotas", "client-check", "--records", "0", "--secure"]

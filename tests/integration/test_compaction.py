@@ -67,7 +67,7 @@ def test_every_replica_is_compacted_and_readers_get_the_newest_values(
     wait_for_isr(cluster, topic, 3)
 
 
-def test_kills_while_logs_are_cleaned_lose_and_repeat_nothing(new_cluster: NewCluster) -> None:
+def test_kills_during_compaction_lose_and_duplicate_no_record(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=3, overrides=OFTEN).start()
     topic = create_topic(cluster, configs=COMPACTED)
     writers = [
@@ -92,7 +92,7 @@ def test_kills_while_logs_are_cleaned_lose_and_repeat_nothing(new_cluster: NewCl
     assert newest_of(read) == writers[0].newest | writers[1].newest
 
 
-def test_compacted_and_deleted(new_cluster: NewCluster) -> None:
+def test_topic_with_both_cleanup_policies_is_compacted_and_deleted(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=1, overrides=OFTEN).start()
     configs = COMPACTED | {"cleanup.policy": "compact,delete", "retention.bytes": "15000"}
     topic = create_topic(cluster, replication_factor=1, configs=configs)

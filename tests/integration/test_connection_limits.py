@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 NewCluster = Callable[..., Cluster]
 
 
-def test_connections_per_address(new_cluster: NewCluster) -> None:
+def test_connections_per_address_are_limited(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=1, overrides={"max.connections.per.ip": "5"}).start()
     clients = [WireClient(cluster.addresses[0]) for _ in range(5)]
     for client in clients:

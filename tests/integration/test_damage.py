@@ -52,7 +52,7 @@ def filled(cluster: Cluster) -> tuple[str, Recorder]:
     return topic, recorder
 
 
-def test_a_byte_that_goes_bad_at_the_leader_is_not_served_but_repaired(
+def test_damaged_byte_of_the_leader_is_repaired_and_never_served(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster(overrides=SMALL_SEGMENTS).start()
@@ -82,7 +82,7 @@ def test_a_byte_that_goes_bad_at_the_leader_is_not_served_but_repaired(
     assert read_all(cluster, topic, 1) == recorder.acknowledged
 
 
-def test_the_scrub_finds_and_repairs_what_a_follower_has_lost(new_cluster: NewCluster) -> None:
+def test_scrub_repairs_damaged_batches_of_a_follower(new_cluster: NewCluster) -> None:
     cluster = new_cluster(overrides=SCRUBBED).start()
     topic, recorder = filled(cluster)
     wait_for_isr(cluster, topic, 3)
@@ -105,7 +105,7 @@ def test_the_scrub_finds_and_repairs_what_a_follower_has_lost(new_cluster: NewCl
     assert read_all(cluster, topic, 1) == recorder.acknowledged
 
 
-def test_what_no_replica_has_any_more_is_refused_and_the_rest_is_served(
+def test_batches_damaged_on_every_replica_are_refused_and_others_served(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster(overrides=SMALL_SEGMENTS).start()
@@ -125,8 +125,8 @@ def test_what_no_replica_has_any_more_is_refused_and_the_rest_is_served(
     wait_until(lambda: cluster.log_lines(at, "cannot be repaired"), "the line about it")
 
 
-def test_committed_offsets_survive_damage_at_who_coordinates_next(new_cluster: NewCluster) -> None:
-    """Both followers have lost another part of the log when one of them takes over."""
+def test_committed_offsets_survive_damage_on_the_next_coordinator(new_cluster: NewCluster) -> None:
+    """Each follower has lost another part of the log when one of them takes over."""
     cluster = new_cluster(overrides=OFFSETS).start()
     topic = create_topic(cluster, "orders", partitions=30)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "readers"})

@@ -97,7 +97,7 @@ def seen(browser: Browser, client_id: str) -> dict[str, Any] | None:
     return next((each for each in found if each["quota"] == "produce"), None)
 
 
-def test_status_says_where_it_is(cluster: Cluster, browser: Browser) -> None:
+def test_status_prints_the_address_of_the_dashboard(cluster: Cluster, browser: Browser) -> None:
     state = cluster.status()
     assert state["dashboard"] == f"{browser.url}/"
     assert state["dashboard_process"]["state"] == "running"
@@ -108,7 +108,7 @@ def test_status_says_where_it_is(cluster: Cluster, browser: Browser) -> None:
     assert f"{HOST}:{cluster.dashboard_port}" in cluster.command("status").stdout
 
 
-def test_it_shows_what_brokers_say_of_a_client(cluster: Cluster, browser: Browser) -> None:
+def test_dashboard_shows_the_usage_of_a_client(cluster: Cluster, browser: Browser) -> None:
     broker = produce(cluster, NASTY)
     row = wait_until(lambda: seen(browser, NASTY), "the client to be shown")
     (told,) = row["brokers"]
@@ -125,7 +125,7 @@ def test_it_shows_what_brokers_say_of_a_client(cluster: Cluster, browser: Browse
     assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
 
 
-def test_of_a_clients_connections_those_that_are_muted_are_counted(
+def test_dashboard_counts_the_muted_connections_of_a_client(
     cluster: Cluster, browser: Browser
 ) -> None:
     name = "two-of-three"
@@ -153,7 +153,9 @@ def test_of_a_clients_connections_those_that_are_muted_are_counted(
         wait_until(lambda: counted() == (3, 0), "both to go on")
 
 
-def test_more_clients_than_a_broker_has_rows_for(cluster: Cluster, browser: Browser) -> None:
+def test_dashboard_counts_clients_beyond_the_rows_of_a_broker(
+    cluster: Cluster, browser: Browser
+) -> None:
     broker = leader(cluster, TOPIC, 0)
     names = [f"many-{number}-<b>😀" for number in range(1_500)]  # two quotas each
     send_as_many(cluster, TOPIC, names, broker)
@@ -177,7 +179,7 @@ def test_more_clients_than_a_broker_has_rows_for(cluster: Cluster, browser: Brow
     assert names[-1] in plain
 
 
-def test_an_unknown_client_and_an_empty_history_are_told_so(browser: Browser) -> None:
+def test_dashboard_reports_an_unknown_client_and_an_empty_history(browser: Browser) -> None:
     answer = browser.http.get("/api/client", params={"user": "u", "client_id": "nobody"})
     assert answer.status_code == 409
     assert answer.json()["error"] == (
@@ -188,7 +190,7 @@ def test_an_unknown_client_and_an_empty_history_are_told_so(browser: Browser) ->
     assert "rollup" in told["empty"]
 
 
-def test_it_shows_the_cluster(cluster: Cluster, browser: Browser) -> None:
+def test_dashboard_shows_the_state_of_the_cluster(cluster: Cluster, browser: Browser) -> None:
     cluster.command("configs", "--alter", "--topic", TOPIC, "--add-config", "retention.ms=777000")
     produce(cluster, "for-the-disk")
 
@@ -248,7 +250,7 @@ def test_a_quota_is_set_and_removed_and_the_command_line_does_the_same(
         assert limits() == then
 
 
-def test_a_broker_that_dies_while_it_is_watched(cluster: Cluster, browser: Browser) -> None:
+def test_dashboard_shows_a_broker_dying(cluster: Cluster, browser: Browser) -> None:
     def told() -> list[str]:
         events = browser.get("/api/now")["events"]
         texts = [each["text"] for each in events if each["process"] == "broker 1"]
@@ -276,7 +278,9 @@ def test_a_broker_that_dies_while_it_is_watched(cluster: Cluster, browser: Brows
     assert "events" not in browser.get("/api/now")["cluster"]
 
 
-def test_a_broker_is_paused_resumed_and_restarted(cluster: Cluster, browser: Browser) -> None:
+def test_dashboard_shows_a_broker_paused_resumed_and_restarted(
+    cluster: Cluster, browser: Browser
+) -> None:
     def state() -> str:
         told: str = cluster.state()["brokers"][1]["state"]
         return told
@@ -318,7 +322,7 @@ def test_a_broker_is_paused_resumed_and_restarted(cluster: Cluster, browser: Bro
     assert told["error"] == "there is no broker 7: choose one of registry, dashboard, 0, 1"
 
 
-def test_it_is_started_again_when_it_dies_and_the_cluster_runs_on(
+def test_dashboard_is_restarted_when_it_dies_and_the_cluster_keeps_running(
     cluster: Cluster, browser: Browser
 ) -> None:
     before = cluster.state()["dashboard_process"]["pid"]
@@ -365,7 +369,7 @@ def start_where_the_port_is_taken(cluster: Cluster) -> None:
         )
 
 
-def test_the_commands_kill_and_restart_know_it(cluster: Cluster, browser: Browser) -> None:
+def test_kill_and_restart_accept_the_dashboard(cluster: Cluster, browser: Browser) -> None:
     first = cluster.state()["dashboard_process"]["pid"]
     assert (
         f"The dashboard (pid {first}) was sent SIGKILL"

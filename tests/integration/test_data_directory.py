@@ -12,7 +12,9 @@ NewCluster = Callable[..., Cluster]
 @pytest.mark.parametrize(
     ("key", "theirs"), [("broker.id", "7"), ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA")]
 )
-def test_data_directory_of_another(new_cluster: NewCluster, key: str, theirs: str) -> None:
+def test_data_directory_of_another_cluster_is_refused(
+    new_cluster: NewCluster, key: str, theirs: str
+) -> None:
     cluster = new_cluster(brokers=1).start()
     ours = {"broker.id": "0", "cluster.id": cluster.status()["cluster_id"]}[key]
     cluster.stop()
@@ -33,7 +35,7 @@ def test_data_directory_of_another(new_cluster: NewCluster, key: str, theirs: st
     cluster.start()
 
 
-def test_data_directory_in_use(new_cluster: NewCluster) -> None:
+def test_data_directory_in_use_is_refused(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=1).start()
 
     again = cluster.command("start", "--detach")

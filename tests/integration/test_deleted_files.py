@@ -56,7 +56,7 @@ def are_none_left(cluster: Cluster) -> bool:
     return not deleted_files(cluster)
 
 
-def test_a_topic_that_is_deleted_gives_its_space_back(quick: Cluster) -> None:
+def test_deleting_a_topic_frees_its_disk_space(quick: Cluster) -> None:
     topic = create_topic(quick, unique_name("gone"), configs={"segment.bytes": str(2 * MIB)})
     fill(quick, topic, 12)
     address = quick.addresses[leader(quick, topic)]
@@ -78,7 +78,7 @@ def test_a_topic_that_is_deleted_gives_its_space_back(quick: Cluster) -> None:
         wait_until(lambda: are_none_left(quick), "its files to be closed")
 
 
-def test_segments_that_retention_deletes_give_their_space_back(quick: Cluster) -> None:
+def test_segments_deleted_by_retention_free_their_disk_space(quick: Cluster) -> None:
     configs = {"segment.bytes": str(2 * MIB), "retention.bytes": str(3 * MIB)}
     topic = create_topic(quick, unique_name("short"), configs=configs)
     fill(quick, topic, 16)

@@ -71,7 +71,7 @@ def read_until(process: subprocess.Popen[str], part: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_demo_in_its_short_form(demo, tmp_path):
+def test_demo_runs_in_its_short_form(demo, tmp_path):
     """Kept at its end, so that what it leaves can be looked at; Ctrl-C shows that else all goes."""
     process = demo("--short", "--port", "0", "--keep")
     out, _ = process.communicate(timeout=DEADLINE_S)
@@ -112,7 +112,7 @@ def test_ctrl_c_at_any_step_leaves_nothing(demo, tmp_path, step):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_directory_with_something_in_it_is_refused(tmp_path, capsys):
+def test_demo_refuses_a_directory_that_is_not_empty(tmp_path, capsys):
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     (tmp_path / "precious").write_text("mine")
     try:
@@ -124,7 +124,7 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path, capsys):
     assert (tmp_path / "precious").exists()
 
 
-def test_a_port_that_is_taken_is_one_line(demo, tmp_path):
+def test_demo_reports_a_taken_port_in_one_line(demo, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -136,7 +136,7 @@ def test_a_port_that_is_taken_is_one_line(demo, tmp_path):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_port_that_is_taken_after_the_check_is_replaced(tmp_path, monkeypatch):
+def test_demo_replaces_a_port_taken_after_the_check(tmp_path, monkeypatch):
     files = own_directory(tmp_path / "demo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -96,7 +96,9 @@ def check_exactly_once(cluster: Cluster, topic: str, recorder: Recorder) -> None
 
 
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
-def test_leader_is_killed(new_cluster: NewCluster, report: Report, idempotent: bool) -> None:
+def test_acknowledged_records_survive_when_a_leader_is_killed(
+    new_cluster: NewCluster, report: Report, idempotent: bool
+) -> None:
     cluster = new_cluster().start()
     old = others(cluster, controller(cluster))[0]
     topic = create_topic(cluster, assignments=preferred(cluster, old))
@@ -118,7 +120,9 @@ def test_leader_is_killed(new_cluster: NewCluster, report: Report, idempotent: b
     assert_replicas_are_equal(cluster, topic)
 
 
-def test_leaders_are_killed_one_after_the_other_and_come_back(new_cluster: NewCluster) -> None:
+def test_acknowledged_records_survive_when_leaders_are_killed_in_turn(
+    new_cluster: NewCluster,
+) -> None:
     cluster = new_cluster().start()
     topic = create_topic(cluster)
     recorder = Recorder(cluster, topic, enable_idempotence=True)
@@ -136,7 +140,9 @@ def test_leaders_are_killed_one_after_the_other_and_come_back(new_cluster: NewCl
     assert_replicas_are_equal(cluster, topic)
 
 
-def test_brokers_are_restarted_in_turn(new_cluster: NewCluster) -> None:
+def test_acknowledged_records_survive_when_brokers_are_restarted_in_turn(
+    new_cluster: NewCluster,
+) -> None:
     cluster = new_cluster().start()
     topic = create_topic(cluster)
     recorder = Recorder(cluster, topic, enable_idempotence=True)
@@ -149,7 +155,9 @@ def test_brokers_are_restarted_in_turn(new_cluster: NewCluster) -> None:
     check_exactly_once(cluster, topic, recorder)
 
 
-def test_controller_is_killed(new_cluster: NewCluster, report: Report) -> None:
+def test_cluster_elects_another_controller_when_it_is_killed(
+    new_cluster: NewCluster, report: Report
+) -> None:
     cluster = new_cluster().start()
     old = controller(cluster)
     survivors = others(cluster, old)
@@ -248,7 +256,7 @@ def produce_raw(cluster: Cluster, broker: int, topic: str, value: bytes, **optio
     return code
 
 
-def test_a_dead_leader_is_not_named_though_nobody_can_be_elected(new_cluster: NewCluster) -> None:
+def test_metadata_names_no_dead_leader_when_none_can_be_elected(new_cluster: NewCluster) -> None:
     """The registry is paused, so that the controller cannot act; the survivors know nonetheless."""
     cluster = new_cluster().start()
     old = others(cluster, controller(cluster))[0]
@@ -298,7 +306,7 @@ def _call_until_it_breaks(client: WireClient) -> None:
             client.call(metadata_request())
 
 
-def test_a_client_is_told_the_new_leader_as_soon_as_it_asks(new_cluster: NewCluster) -> None:
+def test_metadata_names_the_new_leader_in_the_first_answer(new_cluster: NewCluster) -> None:
     """It asks when its connection breaks, before anybody else can know of the death."""
     cluster = new_cluster().start()
     old = others(cluster, controller(cluster))[0]
@@ -317,7 +325,7 @@ def test_a_client_is_told_the_new_leader_as_soon_as_it_asks(new_cluster: NewClus
     assert answer.topics[0].partitions[0].leader_id != old
 
 
-def test_too_few_in_sync_replicas(new_cluster: NewCluster) -> None:
+def test_produce_is_refused_when_too_few_replicas_are_in_sync(new_cluster: NewCluster) -> None:
     cluster = new_cluster().start()
     topic = create_topic(
         cluster, assignments=preferred(cluster, 0), configs={"min.insync.replicas": "3"}
@@ -340,7 +348,9 @@ def test_too_few_in_sync_replicas(new_cluster: NewCluster) -> None:
     assert list(read_all(cluster, topic)[0].values()) == [b"1", b"3", b"4"]
 
 
-def test_in_sync_replicas_become_too_few_while_a_produce_waits(new_cluster: NewCluster) -> None:
+def test_produce_fails_when_the_isr_shrinks_below_the_minimum_meanwhile(
+    new_cluster: NewCluster,
+) -> None:
     cluster = new_cluster(overrides={"replica.lag.time.max.ms": "1000"}).start()
     first, follower = others(cluster, controller(cluster))  # the controller must not be paused
     topic = create_topic(

@@ -43,7 +43,7 @@ def tiny_of(project: Path) -> Path:
     return module
 
 
-def test_without_uv_in_the_index_pip_installs_everything(project, wheels):
+def test_pip_installs_everything_when_the_index_has_no_uv(project, wheels):
     ran = start(project, wheels)
     assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
     assert "Installing core with pip" in ran.stderr
@@ -68,7 +68,7 @@ def test_uv_looks_where_pip_is_configured_to_look(project, wheels, tmp_path):
     assert tiny_of(project).read_text() == "size = 1\n"
 
 
-def test_where_uv_does_not_run_pip_installs_everything(project, wheels):
+def test_pip_installs_everything_when_uv_does_not_run(project, wheels):
     require(project, "uv", wheels.add("uv", {"uv-1.0.data/scripts/uv": b"for another machine"}))
     ran = start(project, wheels)
     assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
@@ -127,7 +127,7 @@ def test_an_interrupted_extra_set_is_installed_over_and_the_rest_stays(project, 
     assert more.exists()
 
 
-def test_without_a_package_index_it_says_so(project):
+def test_first_use_reports_a_missing_package_index(project):
     ran = start(project, WheelFolder(project.parent / "empty"))
     assert ran.returncode == 1
     assert ran.stderr.endswith("Fix the above and try again.\n")
@@ -150,7 +150,7 @@ def built_in(project: Path) -> list[Path]:
 
 
 @pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler()))
-def test_the_module_that_is_c_is_compiled_once_and_when_its_source_has_changed(project, with_c):
+def test_c_module_is_compiled_once_and_when_its_source_changes(project, with_c):
     ran = start(project, with_c)
     assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
     assert "Compiling _walk.c" in ran.stderr
@@ -168,7 +168,7 @@ def test_the_module_that_is_c_is_compiled_once_and_when_its_source_has_changed(p
     assert "Compiling _walk.c" in start(project, with_c).stderr
 
 
-def test_where_nothing_can_be_compiled_it_starts_all_the_same(project, with_c):
+def test_cluster_starts_without_a_compiler(project, with_c):
     (project / "cluster" / "records" / "_walk.c").write_text("this is no C")
     ran = start(project, with_c)
     assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr

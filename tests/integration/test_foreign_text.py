@@ -80,7 +80,7 @@ def logs_of(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def test_no_name_begins_a_log_line_or_gets_through_unescaped(told):
+def test_foreign_names_are_escaped_and_begin_no_log_line(told):
     wait_until(lambda: "produce with acks=0 to nl" in logs_of(told)["broker-0.log"], "the line")
     for text in logs_of(told).values():
         assert not UNSAFE.search(text)

@@ -41,7 +41,7 @@ def cluster(disk: SmallDisk, new_cluster: NewCluster) -> Cluster:
     return new_cluster(overrides={"log.dirs": str(disk.path.parent)}).start()
 
 
-def test_a_full_broker_gives_its_leaderships_up_and_follows_again_by_itself(
+def test_broker_with_a_full_disk_resigns_leaderships_and_follows_once_there_is_room(
     cluster: Cluster, disk: SmallDisk
 ) -> None:
     create_topic(cluster, "t", assignments=[[0, 1, 2]], configs={"min.insync.replicas": "2"})
@@ -91,7 +91,7 @@ def refused(cluster: Cluster, *command: str) -> str:
     return str(failed.value)
 
 
-def test_on_one_full_disk_everything_says_so_and_deleting_topics_makes_room(
+def test_cluster_on_one_full_disk_reports_it_and_recovers_when_topics_are_deleted(
     shared_disk: SmallDisk, new_cluster: NewCluster
 ) -> None:
     cluster = new_cluster().start()
@@ -150,7 +150,7 @@ def test_records_deleted_on_a_full_disk_make_room(
     wait_until(lambda: produce_one(cluster, "t")[0] is ErrorCode.none or None, "records")
 
 
-def test_what_the_registry_refuses_on_a_full_disk_is_told_and_topics_are_deleted(
+def test_registry_on_a_full_disk_refuses_writes_with_a_reason_and_deletes_topics(
     shared_disk: SmallDisk, new_cluster: NewCluster
 ) -> None:
     """Somebody else has filled it."""

@@ -208,7 +208,7 @@ def test_a_rolling_restart_loses_and_repeats_nothing(new_cluster: NewCluster) ->
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_offsets_are_there_after_a_restart_of_everything(
+def test_committed_offsets_survive_a_restart_of_the_cluster(
     new_cluster: NewCluster, is_clean: bool
 ) -> None:
     cluster = new_cluster().start()

@@ -23,7 +23,7 @@ def groups(cluster: Cluster, *words: str) -> str:
     return cluster.command("groups", *words).stdout
 
 
-def test_the_life_of_a_group(cluster: Cluster) -> None:
+def test_groups_command_shows_a_group_from_creation_to_deletion(cluster: Cluster) -> None:
     topic, name = create_topic(cluster, partitions=3), unique_name("life")
     produce(cluster.bootstrap, topic, RECORDS)
     who = ("--group", name)
@@ -118,7 +118,7 @@ def test_offsets_are_reset_to_every_target(cluster: Cluster, tmp_path, capsys) -
     assert [line.split()[3] for line in lines] == ["0", "4", "0"]
 
 
-def test_why_a_group_rebalances(cluster: Cluster) -> None:
+def test_groups_explain_names_the_cause_of_each_rebalance(cluster: Cluster) -> None:
     topic, name = create_topic(cluster, partitions=2), unique_name("why")
     who = ("explain", "--group", name)
 
@@ -211,6 +211,6 @@ def test_a_paused_coordinator_is_named_and_not_taken_for_a_group_without_use(
         ),
     ],
 )
-def test_options_that_do_not_go_together(words, reason, capsys):
+def test_contradictory_options_are_refused(words, reason, capsys):
     assert main(["groups", *words]) == 2
     assert reason in capsys.readouterr().err

@@ -32,7 +32,7 @@ GUARDED = {
 }
 
 
-def test_nobody_makes_a_super_user_in_the_registry_of_a_cluster_with_sasl(
+def test_registry_of_a_cluster_with_sasl_lets_no_client_create_a_super_user(
     new_cluster: Callable[..., Cluster], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = new_cluster(brokers=2).start()  # open, so its znodes and files are

@@ -80,7 +80,7 @@ class Hostile:
             self._sockets.append(one)
 
     def send(self, content: bytes) -> None:
-        """As much of it on each as is taken within some seconds."""
+        """Send on each connection as much as is taken within some seconds."""
         left = {one: memoryview(content) for one in self._sockets}
 
         def is_all_sent() -> bool:
@@ -339,7 +339,7 @@ def test_many_long_client_ids_take_no_more_memory_than_stated(small: Cluster) ->
     assert small.pid(0) == pid
 
 
-def test_nothing_is_kept_of_clients_that_have_not_logged_in(
+def test_brokers_keep_nothing_about_clients_that_have_not_logged_in(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     directory = tmp_path_factory.mktemp("strangers")

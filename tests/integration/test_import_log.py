@@ -89,7 +89,7 @@ def records_from(first: int, count: int, *, with_headers: bool = False) -> list[
     ]
 
 
-def test_an_old_and_a_new_format_are_taken_in(new_cluster: NewCluster, tmp_path: Path) -> None:
+def test_old_and_new_formats_are_imported(new_cluster: NewCluster, tmp_path: Path) -> None:
     cluster = new_cluster(brokers=2).start()
     topic = create_topic(cluster, "orders", replication_factor=2, configs={"retention.ms": "-1"})
     single, packed, new = (
@@ -130,7 +130,7 @@ def test_an_old_and_a_new_format_are_taken_in(new_cluster: NewCluster, tmp_path:
         (["--topic", "small", "--strict"], "checksum does not match; nothing was imported"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_import_log_reports_each_mistake_in_one_line(
     module_cluster: Cluster, tmp_path: Path, words: list[str], problem: str
 ) -> None:
     damaged = bytearray(old_message(Record(300, 1, None, b"v"), 1))
@@ -159,9 +159,7 @@ def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> object:
         cluster.close()
 
 
-def test_records_that_no_reader_could_read_are_not_taken_in(
-    new_cluster: NewCluster, tmp_path: Path
-) -> None:
+def test_unreadable_records_are_not_imported(new_cluster: NewCluster, tmp_path: Path) -> None:
     """An old broker has stored what a producer claimed: two records, where there is one."""
     cluster = new_cluster().start()
     topic = create_topic(cluster)
@@ -193,7 +191,7 @@ def test_records_that_the_topic_would_delete_are_warned_of(
 
 
 @pytest.mark.slow
-def test_every_record_is_there_once_when_the_leader_dies(
+def test_import_writes_each_record_once_when_the_leader_dies(
     new_cluster: NewCluster, tmp_path: Path
 ) -> None:
     cluster = new_cluster(brokers=3).start()

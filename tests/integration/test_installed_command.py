@@ -51,7 +51,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_command_says_its_version_and_has_what_it_needs(folder):
+def test_installed_command_prints_its_version_and_has_its_dependencies(folder):
     bin_folder = folder / "venv" / "bin"
     done = subprocess.run(
         [bin_folder / "milena", "--version"],
@@ -77,7 +77,7 @@ def test_a_cluster_starts_serves_and_stops(folder, new_cluster):
     assert cluster.command("status", check=False).returncode == 1
 
 
-def test_every_file_that_is_no_module_is_installed_too(folder):
+def test_package_data_is_installed(folder):
     (installed,) = folder.glob("venv/lib/python*/site-packages/cluster")
     for path in (ROOT / "cluster").rglob("*"):
         # codegen is for maintainers, who have the source; what is built of C is another file there.

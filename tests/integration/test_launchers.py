@@ -22,7 +22,9 @@ def pretend_installed(project: Path) -> None:
     )
 
 
-def test_it_runs_from_anywhere_through_links_with_its_arguments_untouched(project, tmp_path):
+def test_launcher_runs_from_any_folder_and_through_links_with_its_arguments_unchanged(
+    project, tmp_path
+):
     pretend_installed(project)
     link = tmp_path / "link"
     link.symlink_to("project/bin/cluster")
@@ -40,7 +42,7 @@ def test_an_installed_project_needs_no_package_index(project):
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "status\n", "")
 
 
-def test_without_python_it_says_what_to_install(project, tmp_path):
+def test_launcher_says_what_to_install_when_python_is_missing(project, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("sh", "readlink", "dirname", "cat", "cmp"):

@@ -89,7 +89,7 @@ def test_a_broker_that_comes_back_leads_its_partitions_again(
     assert_replicas_are_equal(cluster, topic, partitions=6)
 
 
-def test_where_it_is_not_wanted_leadership_stays(new_cluster: NewCluster) -> None:
+def test_leadership_stays_when_automatic_rebalancing_is_off(new_cluster: NewCluster) -> None:
     cluster = new_cluster(overrides=ASKED_FOR_ONLY).start()
     topic = create_topic(cluster, assignments=[[1, 2, 0], [1, 0, 2]])
     other = create_topic(cluster, assignments=[[1, 2, 0]])
@@ -104,7 +104,7 @@ def test_where_it_is_not_wanted_leadership_stays(new_cluster: NewCluster) -> Non
     assert leader(cluster, other) == 2
 
 
-def test_who_is_sent_to_the_new_leader_finds_it_leading(new_cluster: NewCluster) -> None:
+def test_new_leader_leads_before_clients_are_sent_to_it(new_cluster: NewCluster) -> None:
     """The old leader answers as such until the new one leads, and then names it."""
     cluster = new_cluster(overrides=ASKED_FOR_ONLY).start()
     topic = create_topic(cluster, assignments=[[1, 2, 0]])

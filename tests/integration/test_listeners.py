@@ -48,7 +48,9 @@ def bootstrap(cluster: Cluster, listener: str) -> str:
 
 
 @pytest.mark.parametrize("listener", ["INTERNAL", "EXTERNAL"])
-def test_a_client_is_told_of_the_listener_it_came_in_by(cluster: Cluster, listener: str) -> None:
+def test_metadata_gives_the_addresses_of_the_clients_listener(
+    cluster: Cluster, listener: str
+) -> None:
     expected = addresses(cluster, listener)
     assert len(expected) == BROKERS
     client = AdminClient({"bootstrap.servers": bootstrap(cluster, listener)})
@@ -58,7 +60,7 @@ def test_a_client_is_told_of_the_listener_it_came_in_by(cluster: Cluster, listen
     assert {each.id: (each.host, each.port) for each in nodes} == expected
 
 
-def test_what_comes_in_by_one_listener_goes_out_by_the_other(cluster: Cluster) -> None:
+def test_records_produced_on_one_listener_are_consumed_on_another(cluster: Cluster) -> None:
     topic = create_topic(cluster, partitions=2, replication_factor=BROKERS)
     producer = Producer({"bootstrap.servers": bootstrap(cluster, "EXTERNAL")})
     for number in range(20):

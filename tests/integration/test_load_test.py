@@ -87,7 +87,7 @@ def test_a_topic_that_was_there_stays_and_its_records_do_not_count(cluster):
     assert "loaded" in topics(cluster)
 
 
-def test_lines_and_table_for_a_person(cluster):
+def test_load_test_prints_lines_and_a_table(cluster):
     options = ["--duration=2.5", "--throughput=1000", "--reporting-interval=1000"]
     done = cluster.command("load-test", *options)
     assert "records/sec" in done.stderr.splitlines()[0]
@@ -153,7 +153,7 @@ def test_a_group_loses_nothing_when_a_member_is_killed_and_repeats_are_counted(c
         (["--quota", "-1"], 2, "bytes per second"),
     ],
 )
-def test_mistakes_are_one_line(cluster, words, status, reason):
+def test_load_test_reports_each_mistake_in_one_line(cluster, words, status, reason):
     done = cluster.command("load-test", *words, check=False)
     assert done.returncode == status
     assert done.stdout == ""
@@ -165,7 +165,7 @@ def test_mistakes_are_one_line(cluster, words, status, reason):
 
 
 @pytest.mark.parametrize("words", [[], ["--scenario", "noisy-neighbour"]])
-def test_without_a_cluster_there_is_one_line(tmp_path, capsys, words):
+def test_load_test_reports_a_missing_cluster_in_one_line(tmp_path, capsys, words):
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         assert main(["--data-dir", str(tmp_path), "load-test", *words]) == 1
@@ -178,7 +178,7 @@ def test_without_a_cluster_there_is_one_line(tmp_path, capsys, words):
     assert err.count("\n") == 1
 
 
-def test_ctrl_c_shows_what_there_is_and_leaves_no_process(cluster):
+def test_ctrl_c_prints_the_figures_so_far_and_leaves_no_process(cluster):
     with started(cluster, "--duration", "60", "--reporting-interval", "500") as process:
         assert process.stderr is not None
         assert "records sent" in process.stderr.readline()
@@ -205,7 +205,7 @@ def test_workers_do_not_outlive_a_load_test_that_is_killed(cluster):
     cluster.command("topics", "--delete", "--topic", "orphaned")
 
 
-def test_a_worker_that_dies_is_one_line(cluster):
+def test_load_test_reports_a_dead_worker_in_one_line(cluster):
     words = ("--duration", "60", "--reporting-interval", "500")
     with started(cluster, *words) as process:
         assert process.stderr is not None

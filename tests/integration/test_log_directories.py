@@ -166,7 +166,7 @@ def batches_in(path: Path) -> bytes:
 
 @pytest.fixture
 def slow_cluster(new_cluster: NewCluster) -> Cluster:
-    """As `cluster`, but a replica takes a while to be moved."""
+    """A cluster in which moving a replica takes a while."""
     made = new_cluster(
         brokers=2,
         overrides={

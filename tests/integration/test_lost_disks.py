@@ -46,7 +46,7 @@ def remove_replicas(log_dir: Path) -> None:
 
 @pytest.mark.parametrize("broker", [0, 1, 2])
 @pytest.mark.parametrize("lose", [shutil.rmtree, remove_replicas])
-def test_a_stopped_cluster_loses_one_disk(
+def test_no_record_is_lost_when_a_stopped_cluster_loses_one_disk(
     new_cluster: NewCluster, broker: int, lose: Callable[[Path], None]
 ) -> None:
     """Also where one in-sync replica is enough: a stop of all leaves every ISR as it is."""
@@ -59,7 +59,7 @@ def test_a_stopped_cluster_loses_one_disk(
     assert any("count as lost" in line for line in cluster.log_lines(broker, "ERROR"))
 
 
-def test_a_killed_cluster_loses_one_disk(new_cluster: NewCluster) -> None:
+def test_no_record_is_lost_when_a_killed_cluster_loses_one_disk(new_cluster: NewCluster) -> None:
     cluster = new_cluster(overrides=TWO).start()
     recorder = fill(cluster)
     cluster.kill_everything()
@@ -69,7 +69,9 @@ def test_a_killed_cluster_loses_one_disk(new_cluster: NewCluster) -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_disk_is_rolled_back(new_cluster: NewCluster, tmp_path: Path, is_clean: bool) -> None:
+def test_no_record_is_lost_when_a_disk_is_rolled_back(
+    new_cluster: NewCluster, tmp_path: Path, is_clean: bool
+) -> None:
     cluster = new_cluster(overrides=TWO).start()
     recorder = fill(cluster)
     copies = [tmp_path / f"copy{broker}" for broker in range(3)]
@@ -88,7 +90,9 @@ def test_a_disk_is_rolled_back(new_cluster: NewCluster, tmp_path: Path, is_clean
     assert cluster.log_lines(2, "logs may be short")
 
 
-def test_one_of_two_log_directories_is_not_mounted(new_cluster: NewCluster) -> None:
+def test_no_record_is_lost_when_one_of_two_log_directories_is_not_mounted(
+    new_cluster: NewCluster,
+) -> None:
     cluster = new_cluster(overrides={**TWO, "log.dirs": "disk1,disk2"}).start()
     recorder = fill(cluster, partitions=6)
     log_dirs = [Path(path) for path in cluster.state()["brokers"][2]["log_dirs"]]
@@ -98,7 +102,7 @@ def test_one_of_two_log_directories_is_not_mounted(new_cluster: NewCluster) -> N
     assert_whole(cluster, recorder)
 
 
-def test_a_disk_that_was_not_mounted_at_one_start_leads_again_when_it_is(
+def test_replicas_lead_again_when_their_disk_is_mounted_later(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster(brokers=1).start()
@@ -120,7 +124,7 @@ def test_a_disk_that_was_not_mounted_at_one_start_leads_again_when_it_is(
     assert len(read_all(cluster, "t")[0]) == COUNT
 
 
-def test_without_any_replica_that_has_the_records_a_partition_waits_for_a_person(
+def test_partition_stays_without_leader_when_no_replica_has_its_records(
     new_cluster: NewCluster,
 ) -> None:
     cluster = new_cluster(brokers=2).start()
@@ -148,7 +152,7 @@ def test_without_any_replica_that_has_the_records_a_partition_waits_for_a_person
     assert len(read_all(cluster, "t")[0]) == 10
 
 
-def test_a_replica_is_removed_from_under_its_leader(new_cluster: NewCluster) -> None:
+def test_leader_whose_log_is_removed_is_replaced_without_loss(new_cluster: NewCluster) -> None:
     cluster = new_cluster(overrides=TWO).start()
     create_topic(cluster, "t", assignments=[[0, 1, 2]], configs={"segment.bytes": "2000"})
     recorder = Recorder(cluster, "t", batch_size=500)

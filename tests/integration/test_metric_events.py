@@ -69,7 +69,7 @@ def consume(consumer: Consumer, count: int) -> None:
     assert read >= count
 
 
-def test_topics_and_latencies_of_what_clients_do(
+def test_topic_and_latency_records_count_what_clients_do(
     observed: Cluster, metric_records: MetricRecords
 ) -> None:
     create_topic(observed, name="told", assignments=[[1, 2]])
@@ -121,7 +121,9 @@ def test_topics_and_latencies_of_what_clients_do(
     assert "LogDirectoryUsableBytes" in json.dumps(shown)
 
 
-def test_quotas_and_rebalances_are_events(observed: Cluster, metric_records: MetricRecords) -> None:
+def test_quota_changes_and_rebalances_are_recorded_as_events(
+    observed: Cluster, metric_records: MetricRecords
+) -> None:
     events = events_since(metric_records, time.time_ns() // 1_000_000)
     entity = ("--user", "alice", "--client-default")
     observed.command("quotas", "set", *entity, "--producer-byte-rate=10000")
@@ -164,7 +166,7 @@ def test_quotas_and_rebalances_are_events(observed: Cluster, metric_records: Met
     assert numbers == sorted(set(numbers))
 
 
-def test_a_broker_that_is_killed_and_comes_back_is_events(
+def test_death_and_return_of_a_broker_are_recorded_as_events(
     observed: Cluster, metric_records: MetricRecords
 ) -> None:
     create_topic(observed, name="moved", assignments=[[2, 0, 1], [2, 1, 0], [0, 1, 2]])
@@ -191,7 +193,7 @@ def test_a_broker_that_is_killed_and_comes_back_is_events(
     assert all(each["subject"] == str(each["broker"]) for each in became)
 
 
-def test_the_rollup_takes_every_record(metric_records: MetricRecords) -> None:
+def test_rollup_accepts_every_record(metric_records: MetricRecords) -> None:
     wait_until(lambda: len(metric_records.of_kind("broker")) >= 6, "records")
     records = metric_records.poll()
     found = checked(
@@ -205,7 +207,9 @@ def test_the_rollup_takes_every_record(metric_records: MetricRecords) -> None:
     assert (found.rejected, found.others) == ([], 0)
 
 
-def test_clients_do_not_produce_to_it_unless_a_setting_allows_it(observed: Cluster) -> None:
+def test_clients_may_not_produce_to_the_metrics_topic_unless_a_setting_allows_it(
+    observed: Cluster,
+) -> None:
     def outcome(timestamp_ms: int = 0) -> KafkaError | None:
         errors: list[KafkaError | None] = []
         producer = Producer({"bootstrap.servers": observed.bootstrap})
@@ -238,7 +242,7 @@ def test_clients_do_not_produce_to_it_unless_a_setting_allows_it(observed: Clust
     assert view is not None
 
 
-def test_nothing_is_written_where_the_topic_is_switched_off(tmp_path: Path) -> None:
+def test_brokers_write_no_metric_records_when_they_are_switched_off(tmp_path: Path) -> None:
     settings = {"milena.metrics.topic.enable": "false"}
     with Cluster(tmp_path / "silent", brokers=1, overrides=settings) as running:
         running.command("quotas", "set", "--user", "alice", "--producer-byte-rate=10000")

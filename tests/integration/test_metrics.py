@@ -131,7 +131,7 @@ def test_sums_of_usage_are_what_the_client_sent(watched, metric_records):
     assert (row.usage, row.requests) == (sent_bytes, 20)
 
 
-def test_topics_and_times_are_those_of_what_a_client_did(watched):
+def test_topic_counters_and_request_times_match_what_a_client_did(watched):
     create_topic(watched, name="counted", configs={"min.insync.replicas": "2"})
     broker = leader(watched, "counted")
     producer = Producer({"bootstrap.servers": watched.bootstrap, "acks": "all"})
@@ -216,7 +216,7 @@ def limit(watched):
         watched.command("quotas", "unset", entity, "--producer-byte-rate")
 
 
-def test_explain_says_which_rule_and_shows_the_arithmetic(watched, metric_records, limit):
+def test_explain_names_the_matched_rule_and_shows_the_arithmetic(watched, metric_records, limit):
     create_topic(watched, name="slow")
     broker = leader(watched, "slow")
 
@@ -272,7 +272,7 @@ def test_explain_says_which_rule_and_shows_the_arithmetic(watched, metric_record
     assert sum(r["throttled"] for r in throttled()) >= 1
 
 
-def test_an_unknown_client_is_one_line(watched):
+def test_explain_reports_an_unknown_client_in_one_line(watched):
     done = watched.command("quotas", "explain", "--client-id", "nobody", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: no broker has heard of client nobody within the last hour\n"
@@ -335,7 +335,7 @@ def test_watch_prints_a_line_per_interval_until_interrupted(watched):
     assert looks[0]["ts"] < looks[1]["ts"] < looks[2]["ts"]
 
 
-def test_lag_is_told_by_whichever_broker_coordinates_the_group(watched, metric_records):
+def test_lag_is_reported_by_the_coordinator_of_the_group(watched, metric_records):
     """Logs that end on three brokers, a group whose coordinator dies."""
     create_topic(watched, name="lagging", assignments=[[0, 1, 2], [1, 2, 0], [2, 0, 1]])
     for number in range(3):

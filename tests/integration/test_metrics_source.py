@@ -104,7 +104,7 @@ def test_the_records_of_one_kind_are_read(spark, cluster, full_topic, kind):
     assert Counter((row["ts"], row["broker"]) for row in found.collect()) == expected
 
 
-def test_what_brokers_write_are_metric_records(spark, cluster, full_topic):
+def test_metric_records_written_by_brokers_are_read(spark, cluster, full_topic):
     def kinds() -> dict[str, int]:
         found = read(spark, cluster, "__cluster_metrics", mode="PERMISSIVE")
         assert found.where("_reason IS NOT NULL").collect() == []
@@ -117,7 +117,7 @@ def test_what_brokers_write_are_metric_records(spark, cluster, full_topic):
     assert len(values) > len(NESTED["values"])
 
 
-def test_sql_has_the_source(spark, cluster, full_topic):
+def test_source_is_available_in_sql(spark, cluster, full_topic):
     spark.sql(
         "CREATE TEMPORARY VIEW quotas USING `milena-metrics` OPTIONS"
         f" ('kafka.bootstrap.servers' '{cluster.bootstrap}', subscribe '{full_topic}',"
@@ -128,7 +128,7 @@ def test_sql_has_the_source(spark, cluster, full_topic):
     )
 
 
-def test_bad_values_are_rows_where_they_are_asked_for(spark, cluster, full_topic):
+def test_malformed_values_are_rows_when_they_are_asked_for(spark, cluster, full_topic):
     found = read(spark, cluster, full_topic, kind="event", mode="PERMISSIVE")
     (bad,) = found.where("_reason IS NOT NULL").collect()
     assert (bad["_reason"], bytes(bad["value"]), bad["kind"]) == ("not JSON", b"bad", None)
@@ -184,7 +184,7 @@ def test_records_that_are_gone_fail_a_read_unless_that_is_allowed(spark, cluster
     assert sorted(row["requests"] for row in found.collect()) == [6, 7, 8, 9]
 
 
-def test_what_cannot_be_read_is_one_clear_line(spark, cluster, full_topic):
+def test_source_reports_what_it_cannot_read_in_one_line(spark, cluster, full_topic):
     for topic, options, line in (
         (full_topic, {"kind": "quotas"}, "kind must be one of quota, group"),
         ("no-such-topic", {}, "there is no topic no-such-topic"),
@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_one_clear_line(spark, cluster, full_topic):
             read(spark, cluster, topic, **options).collect()
 
 
-def test_a_password_is_in_no_plan_message_or_log(spark, cluster, full_topic, capfd):
+def test_password_is_in_no_plan_message_or_log(spark, cluster, full_topic, capfd):
     secret = {"kafka.sasl.password": "geheim-1", "kafka.ssl.key.password": "geheim-2"}
     spark.sparkContext.setLogLevel("DEBUG")
     try:

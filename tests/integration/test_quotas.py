@@ -64,7 +64,7 @@ def test_a_throttled_producer_is_answered_at_once_and_read_later(cluster):
         assert time.monotonic() - began >= delay_ms / 1_000
 
 
-def test_who_pauses_and_who_does_not_is_in_the_stats_file(cluster):
+def test_stats_file_says_which_clients_obey_throttle_times(cluster):
     topic = create_topic(cluster)
     address = cluster.addresses[leader(cluster, topic)]
     software = {"client_software_name": "patient", "client_software_version": "1.0"}
@@ -206,7 +206,7 @@ def test_a_change_holds_on_every_broker_at_once_and_lifting_it_too(cluster):
         client.close()
 
 
-def test_what_one_broker_was_told_another_describes_and_a_restarted_one_knows(cluster):
+def test_quota_set_at_one_broker_is_described_by_others_and_survives_a_restart(cluster):
     entity = QuotaEntity("alice b/c", DEFAULT)
     set_quota(cluster, entity, broker=0, producer_byte_rate=5.0, request_percentage=12.5)
     with SocketClient.connect([cluster.addresses[1]], "test") as client:
@@ -261,7 +261,7 @@ def test_bad_quotas_are_refused_with_a_reason(cluster, limits, words):
     assert refused.value.code is ErrorCode.invalid_request
 
 
-def test_a_client_without_a_limit_is_not_held_back_and_lifting_one_wakes_who_waits(cluster):
+def test_clients_without_a_limit_are_not_throttled_and_lifting_one_resumes_its_client(cluster):
     noisy, quiet, topic = a_client_id(), a_client_id(), create_topic(cluster)
     address = cluster.addresses[leader(cluster, topic)]
     with (
@@ -304,7 +304,7 @@ def told_seconds(cluster: Cluster, broker: int) -> tuple[float, float, float]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="times of threads: Linux")
-def test_what_clients_are_charged_and_what_is_exempt_is_what_the_thread_has_worked(cluster):
+def test_charged_and_exempt_time_add_up_to_the_cpu_time_of_the_thread(cluster):
     topic = create_topic(cluster)
     broker = leader(cluster, topic)
     quiet = create_topic(cluster, assignments=[[broker]])
@@ -392,7 +392,7 @@ def test_changes_of_topics_are_held_to_their_rate(cluster):
         assert time.monotonic() - began >= throttle_ms(refused) / 1_000 - 0.1
 
 
-def test_an_address_may_connect_no_faster_than_its_rate(cluster):
+def test_connections_of_an_address_are_limited_to_its_rate(cluster):
     address = QuotaEntity(None, None, "127.0.0.1")
     with SocketClient.connect(cluster.addresses, "test") as admin:  # it has its connection already
         alter_quotas(admin, address, {"connection_creation_rate": 2.0})

@@ -35,7 +35,7 @@ def client(cluster: Cluster) -> Iterator[WireClient]:
         yield opened
 
 
-def test_fetch_out_of_range(client: WireClient, topic: str) -> None:
+def test_fetch_out_of_range_is_refused(client: WireClient, topic: str) -> None:
     assert produced(client, topic, bytes(batch_of(b"v"))).error_code == ErrorCode.none
     end = fetched(client, topic, 0).high_watermark
 
@@ -47,7 +47,7 @@ def test_fetch_out_of_range(client: WireClient, topic: str) -> None:
     assert not at_end.records
 
 
-def test_leader_epochs_are_compared(new_cluster: NewCluster) -> None:
+def test_requests_with_another_leader_epoch_are_refused(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=2).start()
     name = create_topic(cluster, assignments=[[0, 1]])
     cluster.restart(0)  # leadership moves to 1
@@ -98,7 +98,7 @@ def test_requests_by_topic_id(cluster: Cluster, client: WireClient, topic: str) 
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (LEADER, *cluster.addresses[LEADER])
 
 
-def test_fetch_limits_that_make_no_sense(client: WireClient, topic: str) -> None:
+def test_fetch_with_invalid_limits_is_answered(client: WireClient, topic: str) -> None:
     batch = bytes(batch_of(b"v"))
     produced(client, topic, batch)
 
@@ -109,7 +109,7 @@ def test_fetch_limits_that_make_no_sense(client: WireClient, topic: str) -> None
     assert fetched(client, topic, 0, max_wait_ms=-5, min_bytes=-5).error_code == ErrorCode.none
 
 
-def test_unknown_timestamps_of_list_offsets(client: WireClient, topic: str) -> None:
+def test_list_offsets_with_an_unknown_timestamp_is_refused(client: WireClient, topic: str) -> None:
     ((offsets,),) = (one.partitions for one in client.call(list_offsets_request(topic, -77)).topics)
 
     assert offsets.error_code != ErrorCode.none
@@ -142,7 +142,7 @@ def test_unknown_timestamps_of_list_offsets(client: WireClient, topic: str) -> N
         ("refused", {"configs": {"min.insync.replicas": "0"}}, ErrorCode.invalid_config),
     ],
 )
-def test_refused_topics(
+def test_invalid_topics_are_not_created(
     cluster: Cluster, name: str, options: dict[str, Any], code: ErrorCode
 ) -> None:
     with WireClient(cluster.addresses[controller(cluster)]) as client:
@@ -152,7 +152,7 @@ def test_refused_topics(
     assert answer.error_message
 
 
-def test_only_the_controller_creates_topics(cluster: Cluster) -> None:
+def test_create_topics_is_refused_by_brokers_other_than_the_controller(cluster: Cluster) -> None:
     other = next(broker for broker in range(3) if broker != controller(cluster))
     with WireClient(cluster.addresses[other]) as client:
         (answer,) = client.call(create_topics_request("elsewhere")).topics

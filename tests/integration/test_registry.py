@@ -42,7 +42,9 @@ def is_gone(client: KazooClient, path: str) -> bool:
     return client.exists(path) is None
 
 
-def test_ephemeral_nodes_go_with_a_closed_session(registry: RegistryProcess) -> None:
+def test_ephemeral_nodes_are_deleted_when_their_session_is_closed(
+    registry: RegistryProcess,
+) -> None:
     owner, other = registry.client(), registry.client()
     gone = threading.Event()
     owner.create("/e", b"", ephemeral=True)
@@ -54,7 +56,9 @@ def test_ephemeral_nodes_go_with_a_closed_session(registry: RegistryProcess) -> 
     assert is_gone(other, "/e")
 
 
-def test_ephemeral_nodes_go_with_an_expired_session_not_before(registry: RegistryProcess) -> None:
+def test_ephemeral_nodes_are_deleted_when_their_session_expires_and_not_before(
+    registry: RegistryProcess,
+) -> None:
     owner, other = registry.client(timeout=4.0), registry.client()
     gone = threading.Event()
     owner.create("/e", b"", ephemeral=True)
@@ -79,13 +83,13 @@ def test_the_supervisor_closes_the_session_of_a_dead_broker(registry: RegistryPr
         close_session("127.0.0.1", registry.port, session_id, password, 2_000)
 
 
-def test_sequential_names(registry: RegistryProcess) -> None:
+def test_sequential_nodes_get_increasing_names(registry: RegistryProcess) -> None:
     client = registry.client()
     names = [client.create("/q/n-", b"", sequence=True, makepath=True) for _ in range(3)]
     assert names == [f"/q/n-{number:010d}" for number in range(3)]
 
 
-def test_multi_is_all_or_nothing(registry: RegistryProcess) -> None:
+def test_multi_is_applied_as_a_whole_or_not_at_all(registry: RegistryProcess) -> None:
     client = registry.client()
     transaction = client.transaction()
     transaction.create("/a", b"1")
@@ -101,7 +105,7 @@ def test_multi_is_all_or_nothing(registry: RegistryProcess) -> None:
     assert client.get("/a")[0] == b"2"
 
 
-def test_a_watcher_hears_of_a_change_before_it_can_see_it(registry: RegistryProcess) -> None:
+def test_watcher_is_notified_before_it_can_read_the_change(registry: RegistryProcess) -> None:
     writer, reader = registry.client(), registry.client()
     writer.create("/a", b"0")
     heard: list[WatchedEvent] = []
@@ -115,7 +119,7 @@ def test_a_watcher_hears_of_a_change_before_it_can_see_it(registry: RegistryProc
     wait_until(lambda: len(heard) == 49, "the last notification")
 
 
-def test_data_and_children_watches_of_kazoo(registry: RegistryProcess) -> None:
+def test_kazoos_data_and_children_watches_see_every_change(registry: RegistryProcess) -> None:
     writer, reader = registry.client(), registry.client()
     values: list[bytes | None] = []
     children: list[list[str]] = []
@@ -157,7 +161,7 @@ def test_a_client_keeps_its_session_over_a_restart(
     wait_until(lambda: is_gone(other, "/e"), "the end of the session")
 
 
-def test_a_session_that_nobody_takes_up_after_a_restart_expires(registry: RegistryProcess) -> None:
+def test_session_that_is_not_resumed_after_a_restart_expires(registry: RegistryProcess) -> None:
     owner = registry.client(timeout=1.0)
     owner.create("/e", b"", ephemeral=True)
     registry.kill()
@@ -171,7 +175,7 @@ def test_a_session_that_nobody_takes_up_after_a_restart_expires(registry: Regist
     assert is_gone(other, "/e")
 
 
-def test_locks_of_kazoo(registry: RegistryProcess) -> None:
+def test_kazoos_locks_exclude_each_other(registry: RegistryProcess) -> None:
     clients = [registry.client() for _ in range(3)]
     inside: list[int] = []
     entered: list[int] = []
@@ -221,7 +225,7 @@ def test_an_election_of_kazoo_passes_on_when_the_leader_dies(registry: RegistryP
         worker.join(DEADLINE_SECONDS)
 
 
-def test_digest_authentication(registry: RegistryProcess) -> None:
+def test_digest_identity_protects_znodes(registry: RegistryProcess) -> None:
     alice, other = registry.client(auth="alice:secret"), registry.client()
     alice.create("/own", b"1", acl=[make_digest_acl("alice", "secret", all=True)])
     assert alice.get("/own")[0] == b"1"
@@ -292,7 +296,7 @@ def test_a_client_that_takes_no_replies_holds_up_nobody(registry: RegistryProces
         assert client.get("/big")[0] == bytes(500_000)
 
 
-def test_four_letter_words(registry: RegistryProcess) -> None:
+def test_four_letter_words_are_answered(registry: RegistryProcess) -> None:
     client = registry.client()
     assert client.command(b"ruok") == "imok"
     assert client.command(b"isro") == "rw"
@@ -333,7 +337,7 @@ def test_many_clients_share_fsyncs_and_keep_their_order(registry: RegistryProces
     assert clients[0].exists("/").numChildren == 801
 
 
-def test_a_second_registry_on_the_same_directory_or_port_says_so(
+def test_second_registry_on_the_same_directory_or_port_is_refused(
     registry: RegistryProcess, tmp_path: Path
 ) -> None:
     with pytest.raises(AssertionError, match="is used by another process"):

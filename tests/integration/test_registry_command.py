@@ -71,7 +71,7 @@ def test_znodes_are_made_shown_changed_and_deleted(shell: Shell) -> None:
         assert shell(*words, "/a", status=1) == "error: Node does not exist: /a\n"
 
 
-def test_an_identity_opens_what_is_closed(registry: RegistryProcess, shell: Shell) -> None:
+def test_identity_gives_access_to_protected_znodes(registry: RegistryProcess, shell: Shell) -> None:
     owner = registry.client(auth="alice:secret")
     acl = CREATOR_ALL_ACL
     owner.create("/own", b"1", acl=acl)
@@ -79,7 +79,7 @@ def test_an_identity_opens_what_is_closed(registry: RegistryProcess, shell: Shel
     assert shell("--auth", "digest:alice:secret", "get", "/own") == "1\n"
 
 
-def test_without_a_registry_it_says_so(
+def test_registry_command_reports_a_missing_registry(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster.tools.registry.CONNECT_TIMEOUT_S", 0.2)
@@ -168,7 +168,7 @@ def test_watch_goes_on_after_a_lost_connection_and_tells_what_it_missed(
     assert set(events[2:]) == {("NodeDeleted", "/a"), ("NodeDeleted", "/a/b")}
 
 
-def test_watch_passes_over_a_child_that_is_not_for_us_to_read(registry: RegistryProcess) -> None:
+def test_watch_skips_a_child_that_it_may_not_read(registry: RegistryProcess) -> None:
     client = registry.client(auth="alice:secret")
     client.create("/a", b"")
     with watching(registry, "/a", "--recursive", "--count", "1") as process:

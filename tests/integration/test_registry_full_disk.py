@@ -47,7 +47,9 @@ def is_taken(registry: RegistryProcess) -> bool:
         client.end()
 
 
-def test_what_takes_much_is_refused_and_the_rest_goes_on(registry: RegistryProcess) -> None:
+def test_registry_on_a_full_disk_refuses_large_writes_and_serves_the_rest(
+    registry: RegistryProcess,
+) -> None:
     client = connected(registry)
     names: list[str] = []
     error = 0

@@ -61,7 +61,9 @@ def connect() -> Iterator[Any]:
         client.close()
 
 
-def test_what_a_user_made_is_that_users(open_to_all: RegistryProcess, connect: Any) -> None:
+def test_znodes_belong_to_the_user_who_created_them(
+    open_to_all: RegistryProcess, connect: Any
+) -> None:
     alice, bob, nobody = (connect(open_to_all, one) for one in (ALICE, BOB, NOBODY))
     alice.create("/own", b"1", acl=[make_acl("auth", "", all=True)])
     assert alice.get_acls("/own")[0] == [make_acl("sasl", "alice", all=True)]
@@ -93,7 +95,7 @@ def test_a_wrong_password_is_refused_and_stands_in_no_log(
     assert "Traceback" not in caplog.text
 
 
-def test_where_logins_are_required_nothing_is_done_without(
+def test_requests_without_login_are_refused_when_logins_are_required(
     closed: RegistryProcess, connect: Any
 ) -> None:
     alice, root = connect(closed, ALICE), connect(closed, ROOT)
@@ -128,7 +130,7 @@ def test_neither_credentials_nor_what_is_in_znodes_stand_in_a_log(
     assert logging.getLogger("kazoo.client").isEnabledFor(1)
 
 
-def test_credentials_and_tokens_are_for_their_brokers_alone(
+def test_credentials_and_tokens_are_readable_by_brokers_alone(
     open_to_all: RegistryProcess, connect: Any, tmp_path: Path
 ) -> None:
     hosts, now_ms = f"127.0.0.1:{open_to_all.port}/protected", WallMs(1)

@@ -32,7 +32,7 @@ def all_at_once(clients: list[KazooClient], work: Callable[[KazooClient], None])
         assert not worker.is_alive()
 
 
-def test_counter(clients: list[KazooClient]) -> None:
+def test_kazoos_counter_counts_each_increment(clients: list[KazooClient]) -> None:
     def count(client: KazooClient) -> None:
         counter = client.Counter("/counter")
         for _ in range(10):
@@ -42,7 +42,7 @@ def test_counter(clients: list[KazooClient]) -> None:
     assert clients[0].Counter("/counter").value == 30
 
 
-def test_barrier(clients: list[KazooClient]) -> None:
+def test_kazoos_barrier_releases_waiting_clients(clients: list[KazooClient]) -> None:
     barrier = clients[0].Barrier("/barrier")
     barrier.create()
     assert not clients[1].Barrier("/barrier").wait(0.05)
@@ -56,7 +56,7 @@ def test_barrier(clients: list[KazooClient]) -> None:
     assert passed == [True]
 
 
-def test_double_barrier(clients: list[KazooClient]) -> None:
+def test_kazoos_double_barrier_synchronizes_entry_and_exit(clients: list[KazooClient]) -> None:
     came: list[int] = []
     went: list[int] = []
     # Kazoo's recipe hangs, with any server, if one leaves while another has not looked yet.
@@ -76,7 +76,7 @@ def test_double_barrier(clients: list[KazooClient]) -> None:
     assert len(went) == len(clients)
 
 
-def test_queues(clients: list[KazooClient]) -> None:
+def test_kazoos_queues_hand_out_each_item_once(clients: list[KazooClient]) -> None:
     queue = clients[0].Queue("/queue")
     for number in range(6):
         queue.put(str(number).encode(), priority=100 - number)
@@ -97,7 +97,7 @@ def test_queues(clients: list[KazooClient]) -> None:
     assert other.consume()
 
 
-def test_parties(clients: list[KazooClient]) -> None:
+def test_kazoos_parties_list_their_members(clients: list[KazooClient]) -> None:
     parties = [client.Party("/party", str(one)) for one, client in enumerate(clients)]
     for party in parties:
         party.join()
@@ -106,7 +106,9 @@ def test_parties(clients: list[KazooClient]) -> None:
     assert sorted(parties[0]) == ["0", "2"]
 
 
-def test_read_and_write_locks_and_semaphores(clients: list[KazooClient]) -> None:
+def test_kazoos_read_write_locks_and_semaphores_admit_the_right_clients(
+    clients: list[KazooClient],
+) -> None:
     first, second = (client.ReadLock("/rw", "r") for client in clients[:2])
     assert first.acquire(timeout=DEADLINE_SECONDS)
     assert second.acquire(timeout=DEADLINE_SECONDS), "readers share"
@@ -126,12 +128,12 @@ def test_read_and_write_locks_and_semaphores(clients: list[KazooClient]) -> None
         semaphore.release()
 
 
-def test_leases(clients: list[KazooClient]) -> None:
+def test_kazoos_leases_are_held_by_one_client(clients: list[KazooClient]) -> None:
     assert clients[0].NonBlockingLease("/lease", timedelta(seconds=60), "one")
     assert not clients[1].NonBlockingLease("/lease", timedelta(seconds=60), "two")
 
 
-def test_tree_cache(clients: list[KazooClient]) -> None:
+def test_kazoos_tree_cache_follows_every_change(clients: list[KazooClient]) -> None:
     events: list[tuple[int, str | None]] = []
     cache = TreeCache(clients[0], "/tree")
 
@@ -150,7 +152,7 @@ def test_tree_cache(clients: list[KazooClient]) -> None:
     cache.close()
 
 
-def test_partitioning(clients: list[KazooClient]) -> None:
+def test_kazoos_partitioner_divides_the_set(clients: list[KazooClient]) -> None:
     partitioners = [
         client.SetPartitioner("/partitioner", set(range(6)), identifier=str(one), time_boundary=0.1)
         for one, client in enumerate(clients)

@@ -112,7 +112,7 @@ def test_the_owner_is_notified_of_a_new_session_when_the_disk_is_full(
     owner.session.close(2_000)
 
 
-def test_without_a_registry_the_error_says_so(tmp_path: Path) -> None:
+def test_session_reports_a_missing_registry(tmp_path: Path) -> None:
     session = KazooSession("127.0.0.1:1", 1_000, tmp_path / "a.session", lambda _: None)
     with pytest.raises(UserError, match=r"no answer from the registry at 127\.0\.0\.1:1"):
         session.connect(200)

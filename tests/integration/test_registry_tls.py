@@ -79,7 +79,7 @@ def connect(stage: Stage, access: RegistryAccess, timeout_s: float = 10) -> Kazo
     return client
 
 
-def test_requests_and_logins_travel_through_it(stage: Stage) -> None:
+def test_requests_and_logins_work_over_tls(stage: Stage) -> None:
     client = connect(stage, stage.access())
     client.create("/tls", b"x" * 100_000, acl=[make_acl("sasl", "alice", all=True)])
     # Many answers arrive in one record of TLS.
@@ -120,7 +120,7 @@ def test_plaintext_and_other_authorities_are_refused(
     connect(stage, stage.access()).get("/")  # others are served
 
 
-def test_brokers_and_the_command_reach_it_over_tls(
+def test_brokers_and_the_registry_command_connect_over_tls(
     stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trusted = stage.pem("authority", stage.authority.identity, with_key=False)

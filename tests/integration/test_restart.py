@@ -14,7 +14,7 @@ NewCluster = Callable[..., Cluster]
 PARTITIONS = 3
 
 
-def test_everything_is_there_after_a_clean_restart(new_cluster: NewCluster) -> None:
+def test_every_record_survives_a_clean_restart(new_cluster: NewCluster) -> None:
     # The default preallocation: 16 MiB steps, cut off again at the stop.
     cluster = new_cluster(overrides={"milena.log.preallocate.step.bytes": "16777216"}).start()
     topic = create_topic(cluster, "orders", partitions=PARTITIONS)
@@ -88,7 +88,7 @@ def test_every_acknowledged_record_survives_kill_9_of_everything(
     wait_for_isr(cluster, topic, 3)
 
 
-def test_kill_9_and_restart_several_times(new_cluster: NewCluster) -> None:
+def test_acknowledged_records_survive_several_kills_and_restarts(new_cluster: NewCluster) -> None:
     cluster = new_cluster().start()
     topic = create_topic(cluster, "orders", partitions=PARTITIONS)
     recorder = Recorder(cluster, topic, partitions=PARTITIONS)

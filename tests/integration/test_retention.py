@@ -103,7 +103,9 @@ def test_a_topic_keeps_its_size_on_every_replica(busy: Cluster, reader: Consumer
     assert f"due to log retention size {KEPT_BYTES} breach" in lines[0]
 
 
-def test_old_records_go_though_their_segment_is_active(busy: Cluster, reader: Consumer) -> None:
+def test_retention_deletes_old_records_of_the_active_segment(
+    busy: Cluster, reader: Consumer
+) -> None:
     topic = create_topic(busy, unique_name("age"), configs={**SMALL, "retention.ms": "3600000"})
     produce(busy, topic, 3, timestamp_ms=1_600_000_000_000)
     wait_until(lambda: first_offset(reader, topic) == 3, "old records to go")
@@ -137,7 +139,7 @@ def test_deleted_records_stay_deleted_after_a_crash_and_a_change_of_leaders(
     assert first_offset(reader, topic) == 70
 
 
-def test_a_follower_that_was_away_begins_where_the_leader_does(
+def test_follower_that_was_away_adopts_the_log_start_of_the_leader(
     new_cluster: Callable[..., Cluster],
 ) -> None:
     with new_cluster(overrides={"log.retention.check.interval.ms": "200"}) as cluster:

@@ -183,9 +183,7 @@ def test_both_engines_make_the_same_windows_in_any_number_of_runs(spark, cluster
             assert all(each.equals(first) for each in others), (kind.name, width)
 
 
-def test_much_is_left_to_spark_unless_one_engine_is_asked_for(
-    spark, cluster, tmp_path, monkeypatch
-):
+def test_auto_engine_leaves_many_records_to_spark(spark, cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("cluster.analytics.rollup.engines.LOCAL_RECORDS_MAX", 5)
     topic = metrics_topic(cluster)
     produce(cluster.bootstrap, topic, [quota_record()] * 5)
@@ -197,7 +195,7 @@ def test_much_is_left_to_spark_unless_one_engine_is_asked_for(
     assert_read(tmp_path, [quota_record()] * 17)
 
 
-def test_a_topic_that_was_made_again_is_added(cluster, tmp_path):
+def test_records_of_a_recreated_topic_are_added(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(8, seconds=60)
     half = len(records) // 2
@@ -409,7 +407,7 @@ def start(
     )
 
 
-def test_the_command_says_what_it_did(cluster, tmp_path):
+def test_rollup_command_prints_what_it_did(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(9, seconds=30)
     produce(cluster.bootstrap, topic, [*records, b"bad"])
@@ -433,7 +431,7 @@ def test_the_command_says_what_it_did(cluster, tmp_path):
     assert cluster.data_dir.joinpath("logs", "rollup.log").exists()
 
 
-def test_little_needs_neither_spark_nor_java(cluster, tmp_path):
+def test_few_records_need_neither_spark_nor_java(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(9, seconds=10)
     produce(cluster.bootstrap, topic, records)
@@ -482,7 +480,7 @@ def test_ctrl_c_in_the_middle_leaves_no_process_and_the_old_output(cluster, tmp_
     assert contents(tmp_path) == before
 
 
-def test_without_data_or_topic_or_broker_it_is_one_line_at_once(cluster, tmp_path):
+def test_rollup_reports_missing_data_topic_or_broker_in_one_line(cluster, tmp_path):
     empty = metrics_topic(cluster)
     for words_given, reason in (
         (("--topic", empty), f"topic {empty} holds no records yet"),

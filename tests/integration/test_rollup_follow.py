@@ -84,7 +84,7 @@ def processes_of(mark: str) -> list[psutil.Process]:
     return found
 
 
-def test_killed_in_every_phase_it_equals_plain_python(cluster, tmp_path):
+def test_following_rollup_killed_in_each_phase_equals_plain_python(cluster, tmp_path):
     topic = metrics_topic(cluster, partitions=3)
     before = every_kind(20, seconds=40, start_ms=START_MS - DAY_MS)
     assert len(before) > 700, "more than a batch, so that there are hours to merge from the first"
@@ -143,7 +143,7 @@ def next_batch(command: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
+def test_following_rollup_adds_new_records_until_ctrl_c(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(22, seconds=30)
     produce(cluster.bootstrap, topic, records[:200])
@@ -168,7 +168,7 @@ def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
     assert_plain(tmp_path, records)
 
 
-def test_what_retention_removed_while_nobody_followed_is_counted(cluster, tmp_path):
+def test_following_rollup_counts_records_removed_before_it_read_them(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(23, seconds=30)
     produce(cluster.bootstrap, topic, records[:200])
@@ -231,7 +231,7 @@ def follow_topic(cluster: Cluster) -> str:
     return topic
 
 
-def test_beside_another_rollup_it_is_one_line_before_spark_starts(cluster, tmp_path):
+def test_following_rollup_is_refused_beside_another_one(cluster, tmp_path):
     with WindowDirectory.open(LocalStore(tmp_path)):
         ran = cluster.command(
             *("rollup", "--follow", "--topic", follow_topic(cluster)),

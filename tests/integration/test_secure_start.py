@@ -160,7 +160,7 @@ def test_the_registry_is_read_with_the_login_of_the_data_directory(cluster):
 
 
 def registry_access(cluster: Cluster) -> RegistryAccess:
-    """As the files for clients of the registry say, and who brokers are."""
+    """The login from the registry's client files, and the identity of brokers."""
     written = read_properties_file(files(cluster).registry_properties).texts
     store = {name: written[f"zookeeper.ssl.truststore.{name}"] for name in ("type", "location")}
     password = written["zookeeper.ssl.truststore.password"]
@@ -190,7 +190,7 @@ def test_the_registry_takes_tls_and_logins_only(cluster):
         assert not is_served(wrong, timeout_s=1)  # kazoo tries until then
 
 
-def test_nobody_but_the_brokers_identity_may_use_what_they_keep_in_the_registry(cluster):
+def test_registry_gives_access_to_the_brokers_identity_alone(cluster):
     access = registry_access(cluster)
     client = KazooClient(f"127.0.0.1:{cluster.registry_port}", **kazoo_arguments(access))
     start_client(client, 20)
@@ -306,7 +306,7 @@ def test_each_file_for_clients_is_one_for_the_commands_too(cluster, name):
     assert "orders" in done.stdout.splitlines()
 
 
-def test_nobody_gets_in_with_another_password_or_without_tls(cluster):
+def test_clients_with_a_wrong_password_or_without_tls_are_refused(cluster):
     texts = dict(read_properties_file(files(cluster).tools_properties).texts)
     wrong = client_security({**texts, "sasl.password": "wrong"})
     with pytest.raises(UserError, match="credentials") as refusal:

@@ -271,7 +271,7 @@ def test_a_child_that_cannot_start_stops_everything_and_its_reason_is_told(clust
     assert not is_locked(cluster.files.lock_file)
 
 
-def test_what_happens_to_a_process_is_told_with_the_state(cluster):
+def test_status_reports_what_happened_to_each_process(cluster):
     cluster.start_and_wait()
 
     def told() -> list[str]:

@@ -97,7 +97,7 @@ def cluster(started: tuple[CommandLine, str]) -> CommandLine:
     return started[0]
 
 
-def test_what_start_tells_to_try_works(started):
+def test_commands_suggested_by_start_work(started):
     cluster, said = started
     lines = said.partition("Try it:\n")[2].partition("\n\n")[0].splitlines()
     printed = [

@@ -97,9 +97,7 @@ def test_a_token_that_is_refused_is_one_line_and_not_shown(signed: Cluster, tmp_
         assert token.read_text().strip() not in line
 
 
-def test_what_starts_processes_says_that_it_cannot_give_them_the_file(
-    signed: Cluster, tmp_path: Path
-) -> None:
+def test_commands_that_start_processes_refuse_a_token_file(signed: Cluster, tmp_path: Path) -> None:
     url = f"sasl.oauthbearer.token.endpoint.url={written_token(tmp_path).as_uri()}"
     done = signed.command("load-test", "--topic", "x", *config(tmp_path, url), check=False)
     assert done.returncode in (1, 2)

@@ -38,7 +38,7 @@ def bucket() -> Iterator[str]:
 
 
 def merge_all(directory: WindowDirectory) -> None:
-    """As executors do, who know no more than the place."""
+    """Merge like Spark's executors, which know nothing but the place."""
     place = directory.store.place
     directory.merge(lambda tasks: [run_merge(place, task) for task in tasks], everything=True)
 

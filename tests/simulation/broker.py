@@ -130,7 +130,7 @@ class SimulatedBroker:
         self.node.run(lambda: self.core.prepare_shutdown(close))
 
     def end_with_cluster(self, on_stopped: Callable[[], None]) -> None:
-        """As when the whole cluster stops: it elects nobody, and ends when it is drained."""
+        """Stop with the whole cluster: elect no leaders, and end once all is drained."""
         deadline_ms = self.loop.now_ms + 500
 
         def look() -> None:
@@ -146,7 +146,7 @@ class SimulatedBroker:
         self.loop.call_after(self.world.random.choice([0, 10, 100]), look)
 
     def die(self) -> None:
-        """As kill -9: what was written is in the page cache, what was not is lost."""
+        """Die by SIGKILL: what was written is in the page cache, everything else is lost."""
         self.node.die()
         for directory in self.directories:
             directory.close()

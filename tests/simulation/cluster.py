@@ -290,7 +290,7 @@ class SimulatedCluster:
 
     @property
     def controller(self) -> SimulatedBroker | None:
-        """Of the live brokers that believe to be controller, the one in the highest epoch."""
+        """The live broker that considers itself controller, in the highest epoch."""
         active = [b for b in self.brokers.values() if b.is_up and b.driver.controller is not None]
         return max(active, key=lambda b: b.driver.controller.epoch, default=None)  # type: ignore[union-attr]
 
@@ -324,7 +324,7 @@ class SimulatedCluster:
         return found
 
     def topic_id(self, name: str) -> uuid.UUID | None:
-        """As the registry has it."""
+        """The topic's id in the registry."""
         node = self.tree.nodes.get(paths.topic(name))
         return None if node is None else self._decoded(node.document).topic_id
 
@@ -475,7 +475,7 @@ class SimulatedCluster:
         return replica.log.log_end_offset
 
     def leader(self, partition: TopicPartition) -> BrokerId:
-        """As the registry has it."""
+        """The partition's leader in the registry."""
         state = self.registered_state(partition)
         assert state is not None
         return state.leader

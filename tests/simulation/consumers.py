@@ -68,7 +68,7 @@ class Group:
         self.consumers: list[Consumer] = []
 
     def described(self) -> ConsumerGroupDescription | None:
-        """As its coordinator has it; None while nobody is, or it is loading."""
+        """The group as its coordinator describes it; None without one, or while it loads."""
         state = self.cluster.registered_state(self.kept_in)
         if not state or state.leader not in self.cluster.brokers:
             return None

@@ -169,7 +169,7 @@ class GroupCommits(RandomHistory):
         self._committers = [OffsetCommitter(cluster, f"group {number}") for number in range(4)]
 
     def run(self, steps: int = STEPS) -> None:
-        """As above, and no acknowledged offset is forgotten."""
+        """Run a history in which no acknowledged offset is lost."""
         replicas = min(3, len(self._cluster.brokers))
         assert self._cluster.create_topic(CONSUMER_OFFSETS_TOPIC, PARTITIONS, replicas)
         super().run(steps)
@@ -195,7 +195,7 @@ class NewerGroups(RandomHistory):
         ]
 
     def run(self, steps: int = STEPS) -> None:
-        """As above; no partition has two members, and no acknowledged offset is forgotten."""
+        """Run a history in which no partition has two members and no offset is lost."""
         replicas = min(3, len(self._cluster.brokers))
         assert self._cluster.create_topic(CONSUMER_OFFSETS_TOPIC, PARTITIONS, replicas)
         super().run(steps)
@@ -251,7 +251,7 @@ class FullDisks(RandomHistory):
         self._actions += [(14, self._fill), (12, self._empty)]
 
     def run(self, steps: int = STEPS) -> None:
-        """As above; file systems are as the history says."""
+        """Run a history with file systems as it decides."""
         with patch.object(LogFiles, "space", staticmethod(self._space)):
             super().run(steps)
 
@@ -367,7 +367,7 @@ class LostDisks(RandomHistory):
             cluster.mount(number)
 
     def _everything_stops(self) -> None:
-        """As `stop` does it, or one after the other, or all at once."""
+        """Stop all brokers like `stop`, or one after the other, or all at once."""
         cluster = self._cluster
         if self._random.random() < 0.4:
             cluster.stop_everything()

@@ -67,26 +67,28 @@ def run(
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(40))
-def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, RandomHistory, minimum=1)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(20))
-def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_when_log_directories_fail(
+    seed: int, tmp_path: Path
+) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
 
 
 @pytest.mark.simulation
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="says where a file is")
 @pytest.mark.parametrize("seed", seeds(20))
-def test_nothing_promised_is_lost_when_disks_fill_up(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_when_disks_fill_up(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FullDisks, minimum=1)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(20))
-def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_offset_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, GroupCommits, minimum=2)
 
 
@@ -98,19 +100,21 @@ def test_no_partition_has_two_members_whatever_fails(seed: int, tmp_path: Path) 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(20))
-def test_what_is_deleted_stays_deleted_and_the_rest_is_kept(seed: int, tmp_path: Path) -> None:
+def test_deleted_records_stay_deleted_and_all_others_are_kept(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, DeletedRecords, minimum=1, overrides=RETENTION)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(20))
-def test_nothing_promised_is_lost_when_one_machine_loses_power(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_when_one_machine_loses_power(
+    seed: int, tmp_path: Path
+) -> None:
     run(seed, tmp_path, PowerLosses, minimum=2)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", seeds(30))
-def test_nothing_promised_is_lost_while_one_disk_survives(seed: int, tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_while_one_disk_survives(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, LostDisks, minimum=2, directory_count=1 + seed % 2)
 
 

@@ -49,7 +49,7 @@ def others(cluster: SimulatedCluster, number: int) -> list[int]:
 
 
 def leads(cluster: SimulatedCluster, number: int) -> bool:
-    """As the broker itself believes."""
+    """Whether the broker itself believes that it leads."""
     replica = cluster.brokers[number].table.find(ORDERS)
     return replica is not None and replica.leader is not None
 
@@ -57,7 +57,7 @@ def leads(cluster: SimulatedCluster, number: int) -> bool:
 # One broker goes
 
 
-def test_when_the_leader_dies_the_next_one_has_everything(new_cluster):
+def test_next_leader_has_every_acknowledged_record_when_a_leader_dies(new_cluster):
     cluster = new_cluster()
     write(cluster, 10)
     old = cluster.leader(ORDERS)
@@ -92,7 +92,7 @@ def test_an_idle_follower_is_in_sync_again_after_its_restart(new_cluster):
     cluster.settle(limit_ms=5_000)
 
 
-def test_below_min_insync_replicas_nothing_is_promised(new_cluster):
+def test_produce_is_not_acknowledged_below_min_insync_replicas(new_cluster):
     cluster = new_cluster()
     for follower in others(cluster, cluster.leader(ORDERS)):
         cluster.crash(follower)
@@ -105,7 +105,7 @@ def test_below_min_insync_replicas_nothing_is_promised(new_cluster):
     cluster.settle()
 
 
-def test_the_whole_cluster_goes_down_and_comes_back(new_cluster):
+def test_acknowledged_records_survive_a_stop_of_the_whole_cluster(new_cluster):
     cluster = new_cluster()
     write(cluster, 10)
     for number in cluster.brokers:
@@ -121,7 +121,7 @@ def test_the_whole_cluster_goes_down_and_comes_back(new_cluster):
 # Leaders of the past
 
 
-def test_a_leader_that_was_paused_promises_nothing_when_it_wakes(new_cluster):
+def test_paused_leader_acknowledges_nothing_when_it_wakes(new_cluster):
     cluster = new_cluster()
     write(cluster, 5)
     old = cluster.leader(ORDERS)
@@ -142,7 +142,7 @@ def test_a_leader_that_was_paused_promises_nothing_when_it_wakes(new_cluster):
     assert acked(cluster) == 10
 
 
-def test_a_leader_without_the_registry_promises_nothing_once_it_is_replaced(new_cluster):
+def test_leader_without_the_registry_acknowledges_nothing_once_it_is_replaced(new_cluster):
     cluster = new_cluster()
     write(cluster, 5)
     old = cluster.leader(ORDERS)
@@ -158,7 +158,7 @@ def test_a_leader_without_the_registry_promises_nothing_once_it_is_replaced(new_
     cluster.settle()
 
 
-def test_what_only_a_replaced_leader_has_is_cut(new_cluster):
+def test_records_of_a_replaced_leader_alone_are_truncated(new_cluster):
     cluster = new_cluster()
     write(cluster, 5)
     old = cluster.leader(ORDERS)
@@ -210,7 +210,7 @@ def test_replicas_agree_after_an_epoch_without_records(new_cluster):
     cluster.settle(limit_ms=10_000)
 
 
-def test_messages_that_waited_for_long_do_no_harm(new_cluster):
+def test_long_delayed_messages_are_ignored(new_cluster):
     cluster = new_cluster()
     write(cluster, 3)
     leader = cluster.leader(ORDERS)
@@ -230,7 +230,7 @@ def test_messages_that_waited_for_long_do_no_harm(new_cluster):
 # The controller
 
 
-def test_the_controller_and_a_leader_die_together(new_cluster):
+def test_cluster_recovers_when_the_controller_and_a_leader_die_together(new_cluster):
     cluster = new_cluster()
     write(cluster, 5)
     controller, leader = cluster.controller.id, cluster.leader(ORDERS)
@@ -311,7 +311,7 @@ def test_a_registration_whose_answer_was_lost_is_found_again(new_cluster):
 # Topics
 
 
-def test_a_broker_that_was_away_drops_what_was_deleted_meanwhile(new_cluster):
+def test_returning_broker_removes_topics_that_were_deleted_meanwhile(new_cluster):
     cluster = new_cluster()
     write(cluster, 5)
     away = others(cluster, cluster.controller.id)[0]
@@ -360,7 +360,7 @@ def stored(cluster: SimulatedCluster, number: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_each_broker_has_lost_elsewhere_is_repaired_though_the_leader_dies(new_cluster, seed):
+def test_different_damage_on_each_replica_is_repaired_even_if_the_leader_dies(new_cluster, seed):
     cluster = new_cluster(seed, overrides={"milena.log.scrub.interval.ms": "3000"})
     write(cluster, 80)
     cluster.settle()

@@ -288,7 +288,7 @@ class _Way:
 
 
 class Connection:
-    """From one dealer to one router, both of one life."""
+    """A connection of one dealer to one router; it ends with either process."""
 
     def __init__(self, world: World, dealer: "SimulatedDealer", endpoint: str) -> None:
         self.world = world

@@ -125,7 +125,7 @@ class Truth:
         return self.in_per_s * of_day * of_week * self.grown(time_s)
 
     def grown(self, time_s: float) -> float:
-        """By day, so that a day's total is exactly this much more than the one before."""
+        """The growth by then: each day's total exceeds the previous one by exactly this much."""
         return float((1 + self.growth) ** ((time_s - self.first_s) // DAY_S))
 
     def usable(self, at: int, time_s: float) -> float:

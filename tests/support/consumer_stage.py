@@ -42,7 +42,7 @@ class FakeTopics:
         return tuple(self.shapes)
 
     def numbers(self, partitions: Partitions) -> dict[str, set[int]]:
-        """By names; of topics that are no more, by a part of the id."""
+        """Partition numbers by topic name; by a part of the id where the topic is deleted."""
         return {
             self.name(topic_id) or f"gone-{str(topic_id)[:4]}": set(numbers)
             for topic_id, numbers in partitions.items()
@@ -94,7 +94,7 @@ class Consumer:
         return reply
 
     def beat(self, *, full: bool = False) -> ConsumerHeartbeatReply:
-        """Both."""
+        """Send a heartbeat and take its answer."""
         return self.hear(self.ask(full=full))
 
     def leave(self, *, for_a_while: bool = False) -> ConsumerHeartbeatReply:

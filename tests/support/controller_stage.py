@@ -51,7 +51,7 @@ class Member:
         self.register()
 
     def register(self) -> None:
-        """As a broker does at its start."""
+        """Register like a broker that starts."""
         self.epoch = self.session.store.brokers.register(a_broker(self.id), WALL_MS)
 
     @property
@@ -122,7 +122,7 @@ def updates(member: Member) -> dict[str, ClusterUpdate]:
 
 
 def epoch_of(member: Member, broker: int) -> BrokerEpoch:
-    """Of its registration, as the controller knows it."""
+    """The epoch of a broker's registration, as the controller knows it."""
     assert member.driver.controller is not None
     return member.driver.controller.state.brokers[BrokerId(broker)].epoch
 

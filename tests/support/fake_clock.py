@@ -4,7 +4,7 @@ from cluster.model.clocks import MonotonicMs, WallMs
 
 
 class FakeClock:
-    """Both clocks stand still until `pass_time`."""
+    """Two clocks that stand still until `pass_time`."""
 
     def __init__(self, now_ms: int = 1_000, wall_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = now_ms

@@ -190,7 +190,7 @@ class GroupStage:
         return self.submit(request)
 
     def join_new(self, **others: Any) -> tuple[str, int]:
-        """Both steps of a new dynamic member: its id, and the token that waits."""
+        """Take the two steps of a new dynamic member; returns its id and the token that waits."""
         refusal = self.answers[self.join(**others)]
         assert refusal.error is ErrorCode.member_id_required
         return refusal.member_id, self.join(refusal.member_id, **others)

@@ -291,7 +291,7 @@ class HandlerStage:
     # -- what the controller decides ---------------------------------------------------------------
 
     def update(self, *topics: TopicState, **options: Any) -> ErrorCode | None:
-        """As `send_update`, and the turn ends; the code of its answer in this turn."""
+        """Send an update and end the turn; returns the code of the answer in this turn."""
         replies = self.send_update(*topics, **options)
         self.turn()
         return replies[0].code if replies else None

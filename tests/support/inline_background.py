@@ -1,4 +1,4 @@
-"""In place of a background thread: what blocks is done at once."""
+"""A stand-in for a background thread: blocking calls are made at once."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ class InlineBackground:
     """Runs each call when it is handed over."""
 
     def __init__(self, _name: str, _share: float) -> None:
-        """As a thread of that name."""
+        """Take the arguments of a real background thread, and ignore them."""
 
     def do(self, call: Callable[[], None]) -> None:
         call()

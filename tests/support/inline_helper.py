@@ -1,4 +1,4 @@
-"""In place of a helper process: the work is done in this process, in the loop's next turn."""
+"""A stand-in for a helper process: the work is done in this process, in the loop's next turn."""
 
 import importlib
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class InlineHelper:
         self.is_open = False
 
     def end(self, reason: str) -> None:
-        """As when the process dies."""
+        """Behave as if the process had died."""
         self.is_open = False
         self._on_end(reason)
 

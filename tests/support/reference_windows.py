@@ -172,7 +172,7 @@ def _rank(numbers: Iterable[float], percent: int) -> float:
 
 
 def _last(members: Sequence[Record], names: Sequence[str]) -> tuple[Any, ...]:
-    """Of the latest record, of equally late ones the greatest."""
+    """The values of the latest record; of several equally late ones the greatest."""
     latest = max(map(_began_ms, members))
     return max(tuple(each[name] for name in names) for each in members if _began_ms(each) == latest)
 

@@ -23,7 +23,7 @@ Place = tuple[str, int]
 
 
 def events_told(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Of a program's output; a line that it was killed in the middle of is none."""
+    """The events in a program's output, without an incomplete last line of a killed program."""
     for line in lines:
         if line.endswith(b"\n"):
             yield json.loads(line)

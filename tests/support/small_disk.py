@@ -61,7 +61,7 @@ def space_of(free_bytes: int, total_bytes: int) -> os.statvfs_result:
 
 
 class MeasuredDisk:
-    """In place of what the system says of a file system."""
+    """A stand-in for what the system reports about a file system."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, total_bytes: int) -> None:
         self.space = space_of(total_bytes, total_bytes)

@@ -61,7 +61,9 @@ def trusting(trusted: CertificateAuthority) -> StoreSource:
 
 
 def server_options(identity: Identity | None = None, **options) -> TlsOptions:
-    """Of a listener that trusts the clients of `authority()`, where it asks for certificates."""
+    """The options of a listener, which trusts the clients of `authority()` if it asks for
+    certificates.
+    """
     options.setdefault("trust_store", trusting(authority()))
     return TlsOptions(as_texts(identity or a_server()), **options)
 

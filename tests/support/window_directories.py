@@ -138,13 +138,12 @@ class FailingStore(LocalStore):
         self._before = before
 
     def read_bytes(self, path: str) -> bytes:
-        """See Store."""
         self._before("read_bytes", path)
         return super().read_bytes(path)
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[Any]:
-        """See Store. The function is called before the file is begun and before it is in place."""
+        """Call the function before the file is begun and before it is moved into place."""
         self._before("open_output", path)
         with super().open_output(path) as file:
             yield file
@@ -152,28 +151,23 @@ class FailingStore(LocalStore):
 
     @contextlib.contextmanager
     def open_input(self, path: str) -> Iterator[Any]:
-        """See Store."""
         self._before("open_input", path)
         with super().open_input(path) as file:
             yield file
 
     def exists(self, path: str) -> bool:
-        """See Store."""
         self._before("exists", path)
         return super().exists(path)
 
     def list(self, prefix: str = "") -> list[str]:
-        """See Store."""
         self._before("list", prefix)
         return super().list(prefix)
 
     def move(self, source: str, target: str) -> None:
-        """See Store."""
         self._before("move", target)
         super().move(source, target)
 
     def remove(self, path: str) -> None:
-        """See Store."""
         self._before("remove", path)
         super().remove(path)
 

@@ -20,11 +20,14 @@ from xdist.workermanage import WorkerController
 ROOT: Final = Path(__file__).parents[2]
 
 LONGEST: Final = (
+    "tests/compat/test_dashboard_page.py",
     "tests/integration/test_compiled.py",
+    "tests/compat/test_window_readers.py",
     "tests/compat/test_prometheus.py",
-    "tests/integration/test_rollup_follow.py::test_killed_in_every_phase_it_equals_plain_python",
+    "tests/integration/test_rollup_follow.py::test_following_rollup_killed_in_each_phase_equals_plain_python",
     "tests/integration/test_rollup.py",
-    "tests/integration/test_demo.py::test_the_whole_demo_in_its_short_form",
+    "tests/compat/test_history_page.py",
+    "tests/integration/test_demo.py::test_demo_runs_in_its_short_form",
     "tests/integration/test_rollup_on_spark_clusters.py",
     "tests/integration/test_installed_command.py",
     "tests/integration/test_hostile_memory.py",
@@ -47,7 +50,7 @@ LONGEST: Final = (
     "tests/integration/test_import_log.py",
     "tests/integration/test_metrics.py",
     "tests/integration/test_broker_configs.py",
-    "tests/integration/test_rollup_follow.py::test_it_adds_what_comes_until_ctrl_c",
+    "tests/integration/test_rollup_follow.py::test_following_rollup_adds_new_records_until_ctrl_c",
     "tests/unit/analytics/reports/test_demand.py",
 )
 """Pieces of work that take 15 seconds or longer, the longest first."""

@@ -65,7 +65,7 @@ def _reads(tree: ast.Module, records: Fields) -> Iterator[Read]:
 
 
 def _imported(tree: ast.Module) -> tuple[Mapping[str, str], Mapping[str, Handle]]:
-    """By local name: the tables that the module imports, and the handles."""
+    """The tables and handles that the module imports, by their local names."""
     tables: dict[str, str] = {}
     names: dict[str, Handle] = {}
     for node in ast.walk(tree):
@@ -81,7 +81,7 @@ def _imported(tree: ast.Module) -> tuple[Mapping[str, str], Mapping[str, Handle]
 
 
 def _filled(tree: ast.Module, records: Fields) -> dict[int, str]:
-    """By `id` of a node: the field that it fills, where it is part of an argument of a record."""
+    """The fields filled by arguments of a record, by the `id` of the argument's node."""
     found: dict[int, str] = {}
     for call in ast.walk(tree):  # outer calls come first, so inner ones overwrite them
         if not isinstance(call, ast.Call):

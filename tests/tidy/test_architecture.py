@@ -55,7 +55,7 @@ def test_every_test_it_names_exists():
 
 
 def test_every_module_it_names_is_where_it_says():
-    """By its path below the root or `cluster/`; a bare name must be that of one module alone."""
+    """A name is a path below the root or `cluster/`, or a file name that only one module has."""
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", TEXT))
     paths = [
         path.relative_to(ROOT)

@@ -16,7 +16,7 @@ class Session:
 
 
 def exit_status(seconds: float) -> int:
-    """Of a run whose only test took that long."""
+    """The exit status of a run whose only test took that long."""
     budget, session = FolderSeconds(), Session()
     budget.pytest_runtest_logreport(
         pytest.TestReport(

@@ -42,7 +42,7 @@ def test_modules_and_classes_are_named_for_what_they_are():
     assert offenders == []
 
 
-def test_there_are_no_notes_to_oneself():
+def test_modules_hold_no_todo_notes():
     offenders = [
         f"{name_of(path)}:{number}"
         for path in MODULES

@@ -28,5 +28,5 @@ def too_long(path: Path) -> list[str]:
     return [f"{what}: {lines} lines" for what, (lines, most) in sizes.items() if lines > most]
 
 
-def test_a_module_and_a_class_hold_one_idea():
+def test_modules_and_classes_are_short():
     assert [offender for path in MODULES for offender in too_long(path)] == []

@@ -9,7 +9,7 @@ HEAVY = ("cryptography", "jwt", "pyspark", "pandas", "starlette", "uvicorn", "co
 
 
 @pytest.mark.parametrize("module", ["cluster.tools.main", "cluster.launch.start"])
-def test_it_is_loaded_only_where_it_is_used(module: str) -> None:
+def test_heavy_packages_are_loaded_only_where_they_are_used(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(sys.modules.keys() & set({HEAVY!r})))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ran.stdout.split() == []

@@ -101,7 +101,9 @@ def test_librdkafka_fetches_by_topic_id_and_tells_its_rack() -> None:
         ("aiokafka", 7, 1, 40000),
     ],
 )
-def test_each_client_produces(client: str, version: int, acks: int, timeout_ms: int) -> None:
+def test_produce_request_of_each_client_is_read(
+    client: str, version: int, acks: int, timeout_ms: int
+) -> None:
     request = vector(client, "PRODUCE", version)
     assert (request.transactional_id, request.acks, request.timeout_ms) == (None, acks, timeout_ms)
 

@@ -57,7 +57,7 @@ def vector(codec: Compression) -> bytes:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_reads_a_clients_batch(codec: Compression) -> None:
+def test_batches_of_clients_are_read(codec: Compression) -> None:
     batch = vector(codec)
     produced = validate_produced(memoryview(batch), BatchLimits(1000), WallMs(1_700_000_000_000))
     header = produced.header
@@ -83,7 +83,7 @@ def test_reads_a_clients_batch(codec: Compression) -> None:
     ]
 
 
-def test_builds_the_same_bytes() -> None:
+def test_batches_are_built_with_the_bytes_of_clients() -> None:
     """Only without compression: how well a codec packs is its own business."""
     built = build_batch(RECORDS, producer=PRODUCER, leader_epoch=0)
     assert built.hex() == vector(Compression.NONE).hex()

@@ -36,7 +36,7 @@ def read(schema: Any, version: int, frame: bytes) -> Any:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions(version: int) -> None:
+def test_kafka_python_reads_api_versions_responses(version: int) -> None:
     answers = ApiVersionsAnswers([Api(ApiKey.PRODUCE, 3, 12, 0), Api(ApiKey.FETCH, 4, 17)])
     response = read(ApiVersionsResponse, version, answers.answer(version, 42))
     assert [(e.api_key, e.min_version, e.max_version) for e in response.api_keys] == [
@@ -46,7 +46,7 @@ def test_api_versions(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_metadata(version: int) -> None:
+def test_kafka_python_reads_metadata_responses(version: int) -> None:
     ours = m.MetadataResponse(
         throttle_time=timedelta(milliseconds=5),
         brokers=(m.MetadataResponseBroker(node_id=1, host="h", port=9092, rack="r"),),
@@ -84,7 +84,7 @@ def test_metadata(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_produce(version: int) -> None:
+def test_kafka_python_reads_produce_responses(version: int) -> None:
     parts = [
         ProducedPartition(0, 0, 100, -1, 5),
         ProducedPartition(1, 6, error_message="gone", current_leader=(2, 9)),
@@ -107,7 +107,7 @@ def test_produce(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(4, 18))
-def test_fetch(version: int) -> None:
+def test_kafka_python_reads_fetch_responses(version: int) -> None:
     parts = [
         FetchedPartition(0, 0, 10, 9, 1, [(5, 6)], records_size_bytes=4, records=b"abcd"),
         FetchedPartition(1, 6, current_leader=(2, 9)),
@@ -134,7 +134,7 @@ def test_fetch(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_create_topics(version: int) -> None:
+def test_kafka_python_reads_create_topics_responses(version: int) -> None:
     ours = m.CreateTopicsResponse(
         throttle_time=NO_TIME,
         topics=(
@@ -153,7 +153,7 @@ def test_create_topics(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_list_offsets(version: int) -> None:
+def test_kafka_python_reads_list_offsets_responses(version: int) -> None:
     ours = m.ListOffsetsResponse(
         throttle_time=NO_TIME,
         topics=(

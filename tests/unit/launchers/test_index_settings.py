@@ -11,7 +11,7 @@ index_settings = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(index_settings)
 
 
-def test_nothing_configured_leaves_uv_as_it_is():
+def test_uv_keeps_its_defaults_when_pip_has_no_configuration():
     assert index_settings.for_uv("", {}) == {}
 
 
@@ -66,6 +66,6 @@ def test_certificates_proxies_and_trusted_hosts_are_passed_on():
     }
 
 
-def test_what_the_environment_says_to_uv_itself_stays():
+def test_variables_for_uv_itself_are_kept():
     listing = "global.index-url='https://mirror.example/simple'\nglobal.no-index='false'\n"
     assert index_settings.for_uv(listing, {"UV_DEFAULT_INDEX": "https://other.example"}) == {}
