@@ -1,4 +1,4 @@
-"""Assignors that the group coordinator has for the newer consumer protocol (KIP-848). Pure."""
+"""The server-side assignors of the newer consumer protocol (KIP-848). Pure."""
 
 from typing import Final
 
@@ -7,4 +7,4 @@ from cluster.coordinator.groups.assignors.subscription import Assign
 from cluster.coordinator.groups.assignors.uniform import assign_uniform
 
 ASSIGNORS: Final[dict[str, Assign]] = {"uniform": assign_uniform, "range": assign_range}
-"""By Kafka's names."""
+"""The assignors by Kafka's names."""

@@ -1,8 +1,8 @@
-"""Equally many partitions for members that subscribe to different topics. Pure.
+"""Balances partitions among members that subscribe to different topics. Pure.
 
-Kafka: `UniformHeterogeneousAssignmentBuilder`, which promises what is promised here: the members
-that can read a topic have equally many partitions, or as nearly as it can be had by moving
-partitions of that one topic. It does not look for chains of moves through several topics.
+Kafka: `UniformHeterogeneousAssignmentBuilder`, which guarantees the same: the subscribers of a
+topic have equally many partitions, or as nearly as moving partitions of this one topic achieves. It
+does not search for chains of moves through several topics.
 """
 
 import heapq
@@ -13,16 +13,17 @@ from cluster.coordinator.groups.assignors.subscribers import subscribers
 from cluster.coordinator.groups.assignors.subscription import MemberSubscription, TopicId
 
 MOST_ROUNDS: Final = 16
-"""Each round about halves what the members differ by; where subscribers of a topic subscribe to the
-same topics, one is enough (Kafka: `MAX_ITERATION_COUNT`)."""
+"""Each round about halves the differences; one round suffices if the subscribers of a topic
+subscribe to the same topics (Kafka: `MAX_ITERATION_COUNT`)."""
 NOBODY: Final = -1
 
 
 def assign_unlike(
     members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
 ) -> dict[str, dict[TopicId, frozenset[int]]]:
-    """Members keep what they still subscribe to; what is free goes to those who have least; then
-    partitions move from those who have most to those who have least."""
+    """Members keep the partitions of topics that they still subscribe to; free partitions go to the
+    members with the fewest; then partitions move from members with the most to members with the
+    fewest."""
     balance = _Balance(members, topics)
     balance.keep()
     balance.give()
@@ -31,30 +32,31 @@ def assign_unlike(
 
 
 class _Balance:
-    """One computation. Members go by their index in the order of their ids."""
+    """One computation. A member is its index in the order of member ids."""
 
     def __init__(
         self, members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
     ) -> None:
         self._members = [(member_id, members[member_id]) for member_id in sorted(members)]
         self._sizes = [0] * len(members)
-        """How many partitions each member has."""
+        """The number of partitions of each member."""
         self._changed: set[int] = set()
-        """Members that do not simply have what they had."""
+        """Members whose partitions differ from what they had."""
         found = subscribers(member for _, member in self._members)
         self._topics = sorted(
             found.keys() & topics.keys(),
             key=lambda topic: (-topics[topic] / len(found[topic]), len(found[topic]), topic),
         )
-        """Those of which there is most for each first: the others even out what they leave."""
+        """The topics with the most partitions per subscriber first: the others even out the rest.
+        """
         self._subscribers = [found[each] for each in self._topics]
         self._owners: list[list[int]] = [[NOBODY] * topics[each] for each in self._topics]
-        """Who has each partition of each topic."""
+        """The owner of each partition of each topic."""
         self._least: dict[int, int] = {}
-        """For those who subscribe to a topic, until a partition moves: see `_least_of`."""
+        """A cache of `_least_of` by topic, until a partition moves."""
 
     def keep(self) -> None:
-        """Members keep what they have, if they subscribe to it."""
+        """Members keep the partitions of topics that they subscribe to."""
         places = {topic: place for place, topic in enumerate(self._topics)}
         for index, (_, member) in enumerate(self._members):
             for topic, partitions in member.assigned.items():
@@ -71,7 +73,7 @@ class _Balance:
                         self._changed.add(index)
 
     def give(self) -> None:
-        """Partitions without an owner go to the subscribers who have least."""
+        """Give free partitions to the subscribers with the fewest partitions."""
         sizes = self._sizes
         heaps: dict[int, list[tuple[int, int]]] = {}
         for subscribed, owners in zip(self._subscribers, self._owners, strict=True):
@@ -84,7 +86,7 @@ class _Balance:
                 heapq.heapify(least)
             for number in free:
                 size, index = least[0]
-                while size != sizes[index]:  # it was given some of another topic since
+                while size != sizes[index]:  # the member received partitions of another topic since
                     heapq.heapreplace(least, (sizes[index], index))
                     size, index = least[0]
                 heapq.heapreplace(least, (size + 1, index))
@@ -93,7 +95,8 @@ class _Balance:
                 self._changed.add(index)
 
     def level(self) -> None:
-        """Move partitions until no topic has anything to gain from it, or for some rounds."""
+        """Move partitions until no topic can be balanced better, or for a limited number of
+        rounds."""
         each_topic = list(zip(self._subscribers, self._owners, strict=True))
         for _ in range(MOST_ROUNDS):
             moved = [self._level_topic(subscribed, owners) for subscribed, owners in each_topic]
@@ -101,7 +104,7 @@ class _Balance:
                 return
 
     def assigned(self) -> dict[str, dict[TopicId, frozenset[int]]]:
-        """What each member has by now."""
+        """The current partitions of each member."""
         found: dict[int, dict[TopicId, set[int]]] = {index: {} for index in self._changed}
         for topic, owners in zip(self._topics, self._owners, strict=True):
             for number, index in enumerate(owners):
@@ -115,7 +118,8 @@ class _Balance:
         }
 
     def _level_topic(self, subscribed: Sequence[int], owners: list[int]) -> bool:
-        """Move partitions of one topic from those who have most; whether any moved."""
+        """Move partitions of one topic from the members with the most; returns whether any
+        moved."""
         sizes = self._sizes
         if not owners:
             return False
@@ -146,7 +150,7 @@ class _Balance:
         return True
 
     def _least_of(self, subscribed: Sequence[int]) -> int:
-        """How many partitions the one has that has least of these."""
+        """The smallest number of partitions of these members."""
         least = self._least.get(id(subscribed))
         if least is None:
             least = min(map(self._sizes.__getitem__, subscribed))
@@ -157,7 +161,7 @@ class _Balance:
 def _frozen(
     found: Mapping[TopicId, set[int]], before: Mapping[TopicId, frozenset[int]]
 ) -> dict[TopicId, frozenset[int]]:
-    """The same, with the old sets where nothing changed."""
+    """The partitions as frozen sets; unchanged sets are reused."""
     frozen = {topic: frozenset(partitions) for topic, partitions in found.items()}
     return {
         topic: before[topic] if before.get(topic) == partitions else partitions

@@ -1,7 +1,7 @@
-"""The assignor `range`: of each topic a run of neighboring partitions for each subscriber. Pure.
+"""The assignor `range`: gives each subscriber of a topic a contiguous range of partitions. Pure.
 
-Kafka: `RangeAssignor`. Topics with the same subscribers and equally many partitions are divided in
-the same way (co-partitioned): whoever has partition 3 of one has that of the others too.
+Kafka: `RangeAssignor`. Topics with the same subscribers and partition counts are divided in the
+same way (co-partitioned): the owner of partition 3 of one topic owns partition 3 of the others.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from cluster.coordinator.groups.assignors.subscription import MemberSubscription
 def assign_range(
     members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
 ) -> dict[str, dict[TopicId, frozenset[int]]]:
-    """See `Assign`. Static members come first, by their instance ids, and so keep their ranges when
-    they come back with other member ids; then the others by member id. The first ones get the
-    partitions that are left over."""
+    """Implements `Assign`. Static members come first, ordered by instance id, so that they keep
+    their ranges when they return with other member ids; then the others by member id. The first
+    members get the partitions that are left over."""
     member_ids = sorted(members, key=lambda each: _place(each, members[each]))
     assigned: dict[str, dict[TopicId, frozenset[int]]] = {member_id: {} for member_id in member_ids}
     for topic, indexes in subscribers(members[each] for each in member_ids).items():

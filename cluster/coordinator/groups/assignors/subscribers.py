@@ -1,4 +1,4 @@
-"""Who subscribes to each topic. Pure."""
+"""The subscribers of each topic. Pure."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -7,10 +7,10 @@ from cluster.coordinator.groups.assignors.subscription import MemberSubscription
 
 
 def subscribers(members: Iterable[MemberSubscription]) -> dict[TopicId, Sequence[int]]:
-    """For each topic that a member subscribes to, the indexes of those who do, in their order.
+    """For each subscribed topic, the indexes of its subscribers in ascending order.
 
-    Topics with the same subscribers share one sequence, and it is made once: of a thousand members
-    and topics there are a million pairs, and mostly a few ways to subscribe.
+    Topics with the same subscribers share one sequence, which is computed once: a thousand members
+    and topics make a million pairs, but usually only a few distinct subscriptions.
     """
     alike: dict[frozenset[TopicId], list[int]] = {}
     for index, member in enumerate(members):

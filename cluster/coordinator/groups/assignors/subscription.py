@@ -1,4 +1,4 @@
-"""What an assignor is given and what it gives. Pure."""
+"""The input and output of an assignor. Pure."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -6,27 +6,28 @@ from typing import NamedTuple
 
 TopicId = uuid.UUID
 Partitions = Mapping[TopicId, frozenset[int]]
-"""Numbers of partitions by topic; no empty sets."""
+"""Partition numbers by topic; no set is empty."""
 
 
 class MemberSubscription(NamedTuple):
-    """A member as an assignor sees it."""
+    """The facts about a member that assignors use."""
 
     instance_id: str | None
     rack_id: str | None
     topics: frozenset[TopicId]
-    """Those it subscribes to and that exist."""
+    """The existing topics to which the member subscribes."""
     assigned: Partitions
-    """What the assignment before this one gives it."""
+    """The member's partitions by the previous assignment."""
 
 
 Assign = Callable[
     [Mapping[str, MemberSubscription], Mapping[TopicId, int]],
     dict[str, dict[TopicId, frozenset[int]]],
 ]
-"""(members by id, number of partitions by topic) -> partitions by member id; every member is in
-it, without empty sets.
+"""(members by id, partition counts by topic) -> partitions by member id, for every member, without
+empty sets.
 
-Every partition of a topic that somebody subscribes to gets one owner, who subscribes to it. A topic
-without a number of partitions is one that does not exist. The order in which members and topics
-come makes no difference. A set that did not change is the member's own of before."""
+Every partition of a subscribed topic gets one owner, which subscribes to the topic. A topic without
+a partition count does not exist. The order of members and topics makes no difference. An unchanged
+set is the same object as before.
+"""

@@ -1,7 +1,7 @@
-"""The assignor `uniform`: equally many partitions for everybody, and few that move. Pure.
+"""The assignor `uniform`: gives all members equally many partitions, and moves few. Pure.
 
-Kafka: `UniformAssignor`, which has one way for members that all subscribe to the same topics and
-another for the rest.
+Kafka: `UniformAssignor`, which has one algorithm for members that all subscribe to the same topics
+and another for the rest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,9 @@ from cluster.coordinator.groups.assignors.subscription import MemberSubscription
 def assign_uniform(
     members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
 ) -> dict[str, dict[TopicId, frozenset[int]]]:
-    """See `Assign`. Of members that all subscribe to the same topics, each gets as many partitions
-    as any other or one more, and no fewer partitions can change hands for that. Of others the
-    subscribers of each topic are balanced as far as moving its partitions can do it.
-    """
+    """Implements `Assign`. Members with the same subscription get equally many partitions or one
+    more, with the fewest possible moves. Otherwise the subscribers of each topic are balanced as
+    far as moving its partitions achieves."""
     subscribed = next((each.topics for each in members.values()), frozenset())
     if all(each.topics is subscribed or each.topics == subscribed for each in members.values()):
         return _assign_alike(
@@ -28,7 +27,7 @@ def assign_uniform(
 def _assign_alike(
     members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
 ) -> dict[str, dict[TopicId, frozenset[int]]]:
-    """Everybody keeps what there is room for, and gets what is free in the order of topics.
+    """Members keep their partitions up to their share, and get free ones in the order of topics.
 
     Kafka: `UniformHomogeneousAssignmentBuilder`.
     """
@@ -42,7 +41,7 @@ def _assign_alike(
         may_have_more = with_one_more > 0
         kept, room = _keep(members[member_id].assigned, free, size + may_have_more)
         if may_have_more:
-            # one that does not have one more leaves it to those who come, if they are enough
+            # a member without an extra partition leaves it to new members, if there are enough
             if room and len(members) - index > with_one_more:
                 room -= 1
             else:
@@ -59,7 +58,7 @@ def _assign_alike(
 def _keep(
     before: Mapping[TopicId, frozenset[int]], free: Mapping[TopicId, set[int]], room: int
 ) -> tuple[dict[TopicId, frozenset[int]], int]:
-    """What a member keeps of what it had, taken out of what is free; and what room is left."""
+    """The partitions that a member keeps, removed from the free ones; and its remaining share."""
     kept: dict[TopicId, frozenset[int]] = {}
     for topic, partitions in before.items():
         if topic not in free:
@@ -84,7 +83,7 @@ def _each_free(free: Mapping[TopicId, set[int]]) -> Iterator[tuple[TopicId, int]
 def _give(
     assigned: dict[TopicId, frozenset[int]], left: Iterator[tuple[TopicId, int]], room: int
 ) -> None:
-    """The next partitions that are left, as many as there is room for."""
+    """Take the next free partitions, up to the remaining share."""
     given: dict[TopicId, set[int]] = {}
     for _, (topic, partition) in zip(range(room), left, strict=False):
         given.setdefault(topic, set()).add(partition)

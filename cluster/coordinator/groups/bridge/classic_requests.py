@@ -1,4 +1,4 @@
-"""JoinGroup and LeaveGroup of members of the classic protocol in a group of the newer one. Pure.
+"""JoinGroup and LeaveGroup of classic members in a group of the newer protocol. Pure.
 
 Kafka: `classicGroupJoinToConsumerGroup`, `classicGroupLeaveToConsumerGroup`.
 """
@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 
 class ClassicJoin(ClassicRequest):
-    """A JoinGroup. It is answered as soon as it is stored: nobody waits for the others, and the
-    member gets its part of the assignment by SyncGroup."""
+    """A JoinGroup. It is answered as soon as its changes are stored, without waiting for other
+    members; the member gets its assignment by SyncGroup."""
 
     may_make_group: bool
 
@@ -51,26 +51,23 @@ class ClassicJoin(ClassicRequest):
         token: object,
         redirect: Callable[[JoinGroup, object, Moment], None],
     ) -> None:
-        """`redirect` takes the request if the group is of the classic protocol by then."""
+        """`redirect` processes the request if the group has become a classic one."""
         self._request = request
         self.token = token
         self._redirect = redirect
         self.may_make_group = request.member_id == NO_MEMBER_ID
-        # another may take the place of a static member, whose own events would find it gone
+        # it may replace a static member, so it shares no batch with events of that member
         self.member_id = "" if request.group_instance_id is not None else request.member_id
         self._joined = ""
         self._owned: Partitions = NO_PARTITIONS
 
     def refused(self, error: ErrorCode) -> JoinGroupReply:
-        """See ClassicRequest."""
         return JoinGroupReply(error, member_id=self._request.member_id)
 
     def redirect(self, now: Moment) -> None:
-        """See ClassicRequest."""
         self._redirect(self._request, self.token, now)
 
     def apply(self, batch: HeartbeatBatch) -> None:
-        """See ClassicRequest."""
         request, group = self._request, batch.group
         is_unknown = request.member_id == NO_MEMBER_ID
         member_id = request.member_id
@@ -87,7 +84,7 @@ class ClassicJoin(ClassicRequest):
         before = None if known is None else known.metadata
         if known is None or known.member_id != member_id:
             log.info(
-                "[GroupId %s] Member %s joins the consumer group using the classic protocol.",
+                "Group %s: member %s joins by the classic protocol.",
                 group.group_id,
                 member_id,
             )
@@ -101,7 +98,7 @@ class ClassicJoin(ClassicRequest):
         self.goes_on = True
 
     def _known(self, batch: HeartbeatBatch, member_id: str) -> ConsumerMember | None:
-        """The member whose request it is, or whose place it takes; None for a new one."""
+        """The member that sent the request, or that it replaces; None for a new member."""
         request, group = self._request, batch.group
         if request.group_instance_id is None:
             return group.members.get(member_id)
@@ -111,7 +108,6 @@ class ClassicJoin(ClassicRequest):
         return _check_static(static, request.group_instance_id, request.member_id)
 
     def finish(self, batch: HeartbeatBatch) -> None:
-        """See ClassicRequest."""
         if not self.goes_on:
             return
         group, request = batch.group, self._request
@@ -141,7 +137,7 @@ class ClassicJoin(ClassicRequest):
 
 
 class ClassicLeave(ClassicRequest):
-    """A LeaveGroup, of members of either protocol: an administrator may name any."""
+    """A LeaveGroup, which may name members of either protocol."""
 
     def __init__(
         self,
@@ -149,32 +145,28 @@ class ClassicLeave(ClassicRequest):
         token: object,
         redirect: Callable[[LeaveGroup, object, Moment], None],
     ) -> None:
-        """`redirect` takes the request if the group is of the classic protocol by then."""
+        """`redirect` processes the request if the group has become a classic one."""
         self._request = request
         self.token = token
         self._redirect = redirect
 
     def refused(self, error: ErrorCode) -> LeaveGroupReply:
-        """See ClassicRequest."""
         if error is ErrorCode.unknown_member_id:
             left = (LeftMember(each[0], each[1], error) for each in self._request.members)
             return LeaveGroupReply(ErrorCode.none, tuple(left))
         return LeaveGroupReply(error)
 
     def redirect(self, now: Moment) -> None:
-        """See ClassicRequest."""
         self._redirect(self._request, self.token, now)
 
     def apply(self, batch: HeartbeatBatch) -> None:
-        """See ClassicRequest."""
         left = []
         for leaving in self._request.members:
             error = ErrorCode.none
             try:
                 member = self._member(batch, leaving)
                 log.info(
-                    "[GroupId %s] Member %s has left group through explicit `LeaveGroup` request;"
-                    " client reason: %s",
+                    "Group %s: member %s left by LeaveGroup; client reason: %s",
                     batch.group.group_id,
                     member.member_id,
                     leaving.reason or "not provided",
@@ -200,7 +192,7 @@ class ClassicLeave(ClassicRequest):
         return _check_static(static, instance_id, expected)
 
     def finish(self, batch: HeartbeatBatch) -> None:
-        """See ClassicRequest."""
+        """Nothing is left to do."""
 
 
 def _check_static(
@@ -218,8 +210,8 @@ def _check_static(
 
 
 def _check_protocols(group: ConsumerGroup, request: JoinGroup) -> Subscription:
-    """All members of the classic protocol have a protocol in common, so that they can go on
-    without the others. Raises Refusal."""
+    """Check that the member has a protocol that all classic members support, so that they can
+    continue if the other members leave. Raises Refusal."""
     refusal = Refusal(
         ErrorCode.inconsistent_group_protocol,
         f"Member {request.member_id}'s protocols are not supported.",
@@ -232,7 +224,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinGroup) -> Subscription:
         return read_subscription(request.protocols[0].metadata)
     except MalformedProtocol as malformed:
         log.warning(
-            "[GroupId %s] Member %s has a malformed subscription: %s.",
+            "Group %s: member %s sent a malformed subscription: %s.",
             group.group_id,
             request.member_id,
             malformed,

@@ -1,13 +1,14 @@
-"""A group with members changes from the classic protocol to the newer one, or back. Pure.
+"""Converts groups with members between the classic and the newer protocol. Pure.
 
 KIP-848; Kafka: `convertToConsumerGroup`, `convertToClassicGroup`, `ConsumerGroup.fromClassicGroup`,
-`ClassicGroup.fromConsumerGroup`. The records of both are one append with those of the event that
-brings it about, tombstones of the old form first. An upgrade holds in memory at once, as all
-changes of groups of the newer protocol do, and is taken back if it is not stored. A downgrade holds
-when it is stored.
+`ClassicGroup.fromConsumerGroup`. The records of a conversion and of the event that triggers it are
+one append; tombstones of the old form come first. An upgrade takes effect in memory at once, like
+all changes to groups of the newer protocol, and is rolled back if it is not stored. A downgrade
+takes effect when it is stored.
 
-Where Kafka takes a member's target assignment for what it has, this takes what the member may be
-reading: a classic member that has not asked for its assignment yet, or is giving partitions up.
+Kafka takes a member's target assignment for its current one. Here the current assignment holds all
+partitions that the member may be consuming: a classic member may not have sent its SyncGroup yet,
+or may be revoking partitions.
 """
 
 import logging
@@ -60,7 +61,7 @@ log = logging.getLogger(__name__)
 
 
 class Conversions:
-    """Changes groups of a shard from one type to the other."""
+    """Converts the groups of one shard."""
 
     def __init__(self, parts: ShardParts, rebalancing: Rebalancing, topics: Topics) -> None:
         self._parts = parts
@@ -71,10 +72,10 @@ class Conversions:
     # ------------------------------------------------------------------ to the newer protocol
 
     def upgrade(self, classic: ClassicGroup, alarms: MemberAlarms, now: Moment) -> Journal:
-        """Make it a group of the newer protocol, in the epoch of its generation, with the members,
-        what they read and what they were assigned. Raises Refusal.
+        """Convert a classic group to the newer protocol, with its members, their subscriptions and
+        assignments; the generation becomes the epoch. Raises Refusal.
 
-        The journal is of use once a member has joined that uses the newer protocol.
+        The journal is kept only if a member of the newer protocol joins.
         """
         self._check_upgrade(classic)
         found = self._members(classic)
@@ -114,7 +115,7 @@ class Conversions:
             raise _cannot_upgrade(classic, reason)
 
     def _members(self, classic: ClassicGroup) -> "list[_Upgraded]":
-        """What there is of each in the newer protocol. Raises Refusal."""
+        """All members in terms of the newer protocol. Raises Refusal."""
         if not classic.members:
             return []
         name = classic.protocol_name or classic.roster.select_protocol()
@@ -122,7 +123,7 @@ class Conversions:
         taken: set[tuple[TopicId, int]] = set()
         for each in found:
             if each.has_user_data or not taken.isdisjoint(_pairs(each.assigned)):
-                # what its assignor keeps there, or that several read one partition, would be lost
+                # the user data, or the shared ownership of a partition, would be lost
                 raise _cannot_upgrade(
                     classic,
                     "an unsupported custom assignor is in use. Please refer to the documentation"
@@ -166,7 +167,8 @@ class Conversions:
         )
 
     def _leave_classic(self, classic: ClassicGroup, group: ConsumerGroup, now: Moment) -> None:
-        """Whoever waits in the group is to join again, and finds one of the newer protocol."""
+        """Answer all waiting requests with REBALANCE_IN_PROGRESS: when the members rejoin they find
+        a group of the newer protocol."""
         error = ErrorCode.rebalance_in_progress
         for member in classic.members.values():
             reply = JoinGroupReply(error, member_id=member.member_id)
@@ -178,7 +180,9 @@ class Conversions:
         for each in group.members.values():
             if each.metadata.classic is not None:
                 each.session.set_after(now, each.metadata.classic.session_timeout_ms)
-        log.info("[GroupId %s] Converted the classic group to a consumer group.", group.group_id)
+        log.info(
+            "Group %s was converted from the classic to the consumer protocol.", group.group_id
+        )
 
     def _take_back_upgrade(
         self, group: ConsumerGroup, classic: ClassicGroup, stored: StoredGroup, now: Moment
@@ -188,11 +192,11 @@ class Conversions:
         if classic.state is not GroupState.DEAD:
             self._parts.groups[group.group_id] = classic
             return
-        # those who waited have been answered: they join again
+        # waiting requests have been answered: their members rejoin
         members = list(classic.members.values())
         again = ClassicGroup(group.group_id)
         restore(again, stored, members)
-        # what is noted of the end of the other is not of the group that goes on
+        # the history belongs to the group that remains
         again.history, group.history = group.history, History()
         self._enter(again, group, now)
         self._rebalancing.prepare(again, Cause(CauseKind.ASSIGNMENT_NOT_STORED), now)
@@ -200,15 +204,14 @@ class Conversions:
     # ------------------------------------------------------------------ to the classic protocol
 
     def may_downgrade(self, member_count: int) -> bool:
-        """Whether a group of so many members may become one of the classic protocol."""
         return self._policy.may_downgrade and member_count <= self._parts.options.max_size
 
     def downgrade(self, journal: Journal, causes: Sequence[Cause], now: Moment) -> None:
-        """When the journal is stored its group is one of the classic protocol, whose generation is
-        the group's epoch. All its members use the classic protocol.
+        """Convert the journal's group to a classic group once the journal is stored. All its
+        members use the classic protocol; the epoch becomes the generation.
 
-        They are to join again, unless each has what it is to have: a static member may have taken
-        the place of another.
+        The members have to rejoin, unless each of them has its target assignment, as when a static
+        member was replaced.
         """
         group = journal.group
         has_moved = bool(causes) or group.state() is not ConsumerState.STABLE
@@ -226,8 +229,8 @@ class Conversions:
             )
         stored = stored_group(classic, _assignments(classic))
         if has_moved:
-            # a coordinator that loads this knows of no rebalance: the next generation makes the
-            # members join again there too
+            # a coordinator that loads this record does not know of the rebalance: the next
+            # generation makes the members rejoin there too
             stored = replace(stored, generation_id=stored.generation_id + 1)
         journal.records += _tombstones(group)
         journal.records.append(CoordinatorRecord(group_key(group.group_id), group_value(stored)))
@@ -250,12 +253,14 @@ class Conversions:
         classic.generation_id = group.epoch.epoch
         classic.history = group.history
         self._enter(classic, group, now)
-        log.info("[GroupId %s] Converted the consumer group to a classic group.", group.group_id)
+        log.info(
+            "Group %s was converted from the consumer to the classic protocol.", group.group_id
+        )
         if cause is not None:
             self._rebalancing.prepare(classic, cause, now)
 
     def _enter(self, classic: ClassicGroup, group: ConsumerGroup, now: Moment) -> None:
-        """It takes the group's place."""
+        """Put a classic group in the place of a group of the newer protocol."""
         classic.offsets = group.offsets
         self._parts.groups[group.group_id] = classic
         classic.start_times(now)
@@ -274,13 +279,14 @@ class _Upgraded:
     assigned: Partitions
     """By the last assignment."""
     owned: Partitions
-    """What it said that it had when it joined last."""
+    """As the member reported in its last JoinGroup."""
     has_user_data: bool
     held: Partitions = field(init=False)
-    """What it may be reading: it may not have asked for its assignment yet, and have more."""
+    """All partitions that the member may be consuming: the assigned ones, and owned ones if it has
+    not sent its SyncGroup yet."""
 
     def hold(self, more: Iterable[tuple[TopicId, int]]) -> None:
-        """It has these beside what it is assigned."""
+        """Set the held partitions to the assigned ones and these."""
         held = dict(self.assigned)
         for topic_id, number in more:
             held[topic_id] = held.get(topic_id, frozenset()) | {number}
@@ -294,7 +300,7 @@ def _pairs(partitions: Partitions) -> Iterator[tuple[TopicId, int]]:
 
 
 def _held(current: CurrentAssignment) -> Partitions:
-    """What a member may be reading."""
+    """The partitions that a member may be consuming."""
     held = dict(current.assigned)
     for topic_id, numbers in current.revoking.items():
         held[topic_id] = held.get(topic_id, frozenset()) | numbers
@@ -306,7 +312,7 @@ def _assignments(classic: ClassicGroup) -> dict[str, bytes]:
 
 
 def by_id(partitions: NumbersByTopic, topics: Topics) -> Partitions:
-    """The same without topics that there are not."""
+    """Replace names by topic ids; topics that do not exist are left out."""
     found: dict[TopicId, frozenset[int]] = {}
     for name, numbers in partitions.items():
         shape = topics.shape(name)
@@ -316,7 +322,7 @@ def by_id(partitions: NumbersByTopic, topics: Topics) -> Partitions:
 
 
 def by_name(partitions: Partitions, topics: Topics) -> NumbersByTopic:
-    """The same without topics that there are not."""
+    """Replace topic ids by names; topics that do not exist are left out."""
     found: dict[str, frozenset[int]] = {}
     for topic_id, numbers in partitions.items():
         name = topics.name(topic_id)
@@ -349,7 +355,7 @@ def _classic_member(member_id: str, metadata: MemberMetadata) -> Member:
 
 
 def _tombstones(group: ConsumerGroup) -> Iterator[CoordinatorRecord]:
-    """Of all that is stored of the group. Kafka: `createGroupTombstoneRecords`."""
+    """Tombstones of all records of the group. Kafka: `createGroupTombstoneRecords`."""
     group_id = group.group_id
     for kind in (ConsumerKey.CURRENT, ConsumerKey.TARGET):
         for member_id in group.members:

@@ -1,8 +1,8 @@
-"""What consumers of the classic protocol tell each other in their metadata and assignments. Pure.
+"""Decodes and encodes the metadata and assignments of classic consumers. Pure.
 
-Kafka: `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3; the bytes
-of a newer version are read as those of version 3. Big-endian numbers; a text has a length of two
-bytes, an array and bytes one of four (-1: null).
+Kafka: `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment`, versions 0 to 3; newer
+versions are decoded like version 3. Numbers are big-endian; a text has a length of two bytes,
+arrays and bytes have one of four (-1: null).
 
     subscription   version (2), topics, user data, owned partitions (from 1), generation (4; from
                    2), rack (from 3)
@@ -23,30 +23,30 @@ _FOUR: Final = struct.Struct(">i")
 
 
 class MalformedProtocol(ValueError):
-    """Bytes that are no subscription or assignment of a consumer; the text is one line."""
+    """The bytes are not a consumer's subscription or assignment; the text is one line."""
 
 
 class Subscription(NamedTuple):
-    """What a consumer says when it joins."""
+    """What a consumer sends when it joins."""
 
     topics: frozenset[str]
     owned: NumbersByTopic
-    """What it has and will go on with; empty before version 1, which eager consumers use."""
+    """Partitions that it keeps; empty before version 1, which eager consumers use."""
     rack_id: str | None
-    """None for an empty one too."""
+    """None also if it is empty."""
 
 
 class Assignment(NamedTuple):
-    """What the leader gave a consumer."""
+    """What the leader assigned to a consumer."""
 
     partitions: NumbersByTopic
     user_data: bytes
-    """Of the leader's assignor."""
+    """Data of the leader's assignor."""
 
 
 def read_version(content: bytes) -> int:
-    """The version that the member uses, at most NEWEST; 0 if these are no bytes of a consumer, as
-    those for a protocol which has not been chosen may be."""
+    """The version that the member uses, at most NEWEST; 0 if the bytes are not a consumer's, which
+    may happen for a protocol that was not selected."""
     try:
         return _Reader(content).version
     except MalformedProtocol:
@@ -66,7 +66,7 @@ def read_subscription(content: bytes) -> Subscription:
 
 
 def read_assignment(content: bytes) -> Assignment:
-    """No bytes at all are an assignment of nothing: the member never got one.
+    """An empty byte string is an empty assignment: the member never received one.
 
     Raises MalformedProtocol.
     """
@@ -78,7 +78,7 @@ def read_assignment(content: bytes) -> Assignment:
 
 
 def assignment_bytes(partitions: NumbersByTopic, version: int) -> bytes:
-    """An assignment without user data; its form is the same in all versions."""
+    """Encode an assignment without user data; the form is the same in all versions."""
     parts = [_TWO.pack(version), _FOUR.pack(len(partitions))]
     for topic in sorted(partitions):
         numbers = sorted(partitions[topic])
@@ -90,7 +90,7 @@ def assignment_bytes(partitions: NumbersByTopic, version: int) -> bytes:
 
 
 class _Reader:
-    """Takes one message apart, front to back."""
+    """Decodes one message from front to back."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -115,7 +115,7 @@ class _Reader:
         return number
 
     def count(self) -> int:
-        """Of an array; each of its elements takes two bytes at least."""
+        """The size of an array, each element of which takes at least two bytes."""
         count = self.four()
         if not 0 <= count <= len(self._content) // 2:
             raise MalformedProtocol(f"an array of {count} in {len(self._content)} bytes")
@@ -135,11 +135,11 @@ class _Reader:
             raise MalformedProtocol("a text is not UTF-8") from None
 
     def data(self) -> bytes:
-        """Null is the same as nothing."""
+        """Null is returned as empty."""
         return self._sized(self.four()) or b""
 
     def partitions(self) -> NumbersByTopic:
-        """A topic may be named twice."""
+        """A topic may occur twice."""
         found: dict[str, frozenset[int]] = {}
         for _ in range(self.count()):
             topic = self.text()

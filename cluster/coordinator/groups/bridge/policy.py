@@ -1,4 +1,4 @@
-"""Which groups may change from one protocol to the other while members are in them. Pure.
+"""Which groups may change their protocol while they have members. Pure.
 
 Kafka: `ConsumerGroupMigrationPolicy`.
 """
@@ -10,9 +10,9 @@ class MigrationPolicy(NamedTuple):
     """A value of `group.consumer.migration.policy`."""
 
     may_upgrade: bool
-    """To the newer protocol, when a first member comes that uses it."""
+    """To the newer protocol, when the first member joins that uses it."""
     may_downgrade: bool
-    """To the classic one, when the last member goes that uses the newer one."""
+    """To the classic protocol, when the last member leaves that uses the newer one."""
 
 
 POLICIES: Final = {
@@ -21,9 +21,9 @@ POLICIES: Final = {
     "downgrade": MigrationPolicy(may_upgrade=False, may_downgrade=True),
     "disabled": MigrationPolicy(may_upgrade=False, may_downgrade=False),
 }
-"""By Kafka's names."""
+"""The policies by Kafka's names."""
 
 
 def policy_of(name: str) -> MigrationPolicy:
-    """In any case of letters; what is no such name disables both."""
+    """The policy of a name in upper or lower case; an unknown name disables both directions."""
     return POLICIES.get(name.lower(), POLICIES["disabled"])

@@ -1,7 +1,7 @@
-"""JoinGroup: who may be a member, and when its request begins a rebalance. Pure.
+"""JoinGroup: checks who may be a member, and when a request starts a rebalance. Pure.
 
-Kafka: `classicGroupJoinToClassicGroup` and below. KIP-394 (member ids), KIP-345 (static members),
-KIP-814 (a static leader need not assign again).
+Kafka: `classicGroupJoinToClassicGroup`. KIP-394 (member ids), KIP-345 (static members), KIP-814 (a
+static leader may skip the assignment).
 """
 
 import logging
@@ -33,18 +33,17 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 MEMBER_ID_ADDED_BYTES: Final = 37
-"""A member id is the client's name, or the instance id, with a hyphen and a UUID."""
+"""A member id is the client id or the instance id, followed by a hyphen and a UUID."""
 
 
 class Joining:
-    """Takes JoinGroup requests. Each is answered at once or parked at its member."""
+    """Processes JoinGroup requests. Each is answered at once or waits at its member."""
 
     def __init__(self, parts: ShardParts, rebalancing: Rebalancing) -> None:
         self._parts = parts
         self._rebalancing = rebalancing
 
     def join(self, request: JoinGroup, token: object, now: Moment) -> None:
-        """Answer or park one request."""
         options = self._parts.options
         error = check_join(request, options)
         if error is not ErrorCode.none:
@@ -98,8 +97,8 @@ class Joining:
             self._add(group, request, new_id, token, now)
         else:
             log.info(
-                "Static member with groupInstanceId=%s and unknown member id joins group %s in %s"
-                " state. Replacing previously mapped member %s with this groupInstanceId.",
+                "Static member with instance id %s joins group %s in state %s without its member"
+                " id; it replaces member %s.",
                 instance_id,
                 group.group_id,
                 group.state.value,
@@ -158,7 +157,7 @@ class Joining:
     def _answer_again(
         self, group: ClassicGroup, member: Member, token: object, *, with_members: bool
     ) -> None:
-        """It may not have got the first answer."""
+        """Repeat the reply, which the member may not have received."""
         reply = self._rebalancing.current_generation(group, member, with_members=with_members)
         self._parts.outbox.answer(token, reply)
 
@@ -190,7 +189,7 @@ class Joining:
         token: object,
         now: Moment,
     ) -> None:
-        """A static member came back without its member id: it gets a new one."""
+        """Give a static member a new member id: it came back without the old one."""
         before = _Before(
             member.member_id,
             group.roster.leader_id or "",
@@ -239,7 +238,7 @@ class Joining:
 
 
 def check_join(request: JoinGroup, options: GroupOptions) -> ErrorCode:
-    """What can be said without looking at the group."""
+    """Check what does not depend on the group."""
     timeout_ms = request.session_timeout_ms
     if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
         return ErrorCode.invalid_session_timeout
@@ -249,7 +248,7 @@ def check_join(request: JoinGroup, options: GroupOptions) -> ErrorCode:
 def _kind_of_change(
     group: ClassicGroup, before: tuple[GroupProtocol, ...], after: tuple[GroupProtocol, ...]
 ) -> CauseKind:
-    """Why a member may have joined again, by what it brings."""
+    """The likely reason why a member rejoined, judged by its metadata."""
     if before == after:
         return CauseKind.LEADER_JOINED_AGAIN
     if group.roster.protocol_type == CONSUMER and _wishes(before) == _wishes(after):
@@ -258,13 +257,13 @@ def _kind_of_change(
 
 
 def _wishes(protocols: tuple[GroupProtocol, ...]) -> list[tuple[str, frozenset[str] | None]]:
-    """What a consumer wants; the rest of its metadata says which partitions it has."""
+    """A consumer's protocols and topics, without the owned partitions in its metadata."""
     return [(each.name, subscribed_topics(each.metadata)) for each in protocols]
 
 
 def _is_storable(request: JoinGroup) -> bool:
-    """Whether the group's record can hold what the member brings, and the id that it gets. Kafka
-    finds out when it writes the record, which is then an UNKNOWN_SERVER_ERROR for all members."""
+    """Whether the group's record can hold the member's texts and its member id. Kafka notices when
+    it writes the record, and answers all members with UNKNOWN_SERVER_ERROR."""
     instance_id = request.group_instance_id
     prefix = request.client_id if instance_id is None else instance_id
     names = (request.protocol_type, *(each.name for each in request.protocols))
@@ -273,11 +272,11 @@ def _is_storable(request: JoinGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a static member was before it was replaced."""
+    """The state of a static member before it was replaced."""
 
     member_id: str
     leader_id: str
-    """Of the group."""
+    """The leader of the group."""
     protocols: tuple[GroupProtocol, ...]
     rebalance_timeout_ms: int
     session_timeout_ms: int
@@ -285,9 +284,10 @@ class _Before:
 
 @dataclass(slots=True)
 class _ReplacementStored:
-    """A static member's new id: the member is told it when it is stored, else it has the old one.
+    """Answers a static member once its new id is stored; if the append fails the member keeps its
+    old id.
 
-    If a rebalance has begun in the meantime, that answers the member and stores its id.
+    A rebalance that has begun in the meantime answers the member and stores its id instead.
     """
 
     rebalancing: Rebalancing
@@ -301,7 +301,7 @@ class _ReplacementStored:
 
     @property
     def _is_current(self) -> bool:
-        """Nothing has happened to the member or its group since."""
+        """Whether the member and its group are unchanged since the append."""
         return (
             self.group.state is GroupState.STABLE
             and self.group.generation_id == self.generation_id
@@ -313,8 +313,8 @@ class _ReplacementStored:
             return
         group, member, before = self.group, self.member, self.before
         log.warning(
-            "Failed to persist metadata for group %s static member %s with group instance id %s."
-            " Reverting to old member id %s.",
+            "Group %s: the id %s of the static member with instance id %s could not be stored;"
+            " it keeps its id %s.",
             group.group_id,
             self.new_id,
             member.group_instance_id,
@@ -346,7 +346,7 @@ class _ReplacementStored:
         is_leader = member.member_id == group.roster.leader_id
         skips = is_leader and self.may_skip_assignment
         reply = self.rebalancing.current_generation(group, member, with_members=skips)
-        # an older client would assign anew if it were told that it leads, and nobody would hear
+        # an older client that learns that it leads would assign again, to no effect
         leader = reply.leader if self.may_skip_assignment else self.before.leader_id
         self.rebalancing.answer_join(
             group, member, replace(reply, leader=leader, skip_assignment=skips)

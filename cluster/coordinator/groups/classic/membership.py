@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Takes what members say while they are in a group, and when they leave it."""
+    """Processes the Heartbeat and LeaveGroup requests of members."""
 
     def __init__(self, parts: ShardParts, rebalancing: Rebalancing) -> None:
         self._parts = parts
         self._rebalancing = rebalancing
 
     def heartbeat(self, request: Heartbeat, now: Moment) -> ErrorCode:
-        """A member is alive; REBALANCE_IN_PROGRESS if it has to join again."""
+        """Restart the member's session; REBALANCE_IN_PROGRESS if the member has to rejoin."""
         group = self._parts.groups.get(request.group_id)
         if group is None:
             return ErrorCode.unknown_member_id
@@ -46,7 +46,7 @@ class Membership:
         return rules.heartbeat
 
     def leave(self, request: LeaveGroup, token: object, now: Moment) -> None:
-        """Members leave, each for itself."""
+        """Remove members; each of them is answered separately."""
         left = tuple(
             LeftMember(
                 each.member_id,
@@ -71,7 +71,7 @@ class Membership:
                 return ErrorCode.unknown_member_id
             member_id = known_id
         elif member_id in group.pending_join:
-            log.info("Pending member %s is leaving group %s.", member_id, group.group_id)
+            log.info("Unused member id %s leaves group %s.", member_id, group.group_id)
             self._rebalancing.forget_expected(group, member_id, now)
             return ErrorCode.none
         else:
@@ -80,7 +80,7 @@ class Membership:
                 return error
         member = group.members[member_id]
         log.info(
-            "Member %s has left group %s through explicit `LeaveGroup`; client reason: %s",
+            "Member %s left group %s by LeaveGroup; client reason: %s",
             member_id,
             group.group_id,
             leaving.reason or "not provided",

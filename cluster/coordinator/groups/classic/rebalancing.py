@@ -1,7 +1,7 @@
-"""The course of a rebalance: who is waited for, how long, and what the members are told. Pure.
+"""The phases of a rebalance: their timeouts, and the replies to the members. Pure.
 
-Kafka: `prepareRebalance`, `completeClassicGroupJoin` and what calls them in `GroupMetadataManager`.
-KIP-134 (initial delay), KIP-62 (rebalance timeout).
+Kafka: `prepareRebalance` and `completeClassicGroupJoin` in `GroupMetadataManager`. KIP-134 (initial
+delay), KIP-62 (rebalance timeout).
 """
 
 import logging
@@ -25,16 +25,16 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60_000
-"""How long a JoinGroup of a new member waits: its client may have gone, and cannot send heartbeats
-while it waits. Kafka: `group.new.member.join.timeout.ms`, which is internal there."""
+"""The longest time that a JoinGroup of a new member waits: its client may be gone, and sends no
+heartbeats while it waits. Kafka: `group.new.member.join.timeout.ms`, an internal setting."""
 NOBODY_JOINED_RETRY_MS: Final = 1_000
-"""At the least: clients choose the rebalance timeout, which may be nothing."""
+"""A lower bound: clients choose the rebalance timeout, which may be 0."""
 
 
 @dataclass(slots=True)
 class _EmptyGroupStored:
-    """The record of a group without members. If it is not stored, the generation before is there
-    after a restart, and its members time out."""
+    """Appends the record of a group without members. If the append fails, a restart restores the
+    generation before, and its members time out."""
 
     group_id: str
 
@@ -45,12 +45,12 @@ class _EmptyGroupStored:
         del now
         if error is not ErrorCode.none:
             reason = group_error(error).name
-            log.warning("Failed to write empty metadata for group %s: %s", self.group_id, reason)
+            log.warning("Group %s is empty, which could not be stored: %s", self.group_id, reason)
 
 
 class Rebalancing:
-    """Invariant: while a group is PreparingRebalance its join alarm is set, and while it is
-    CompletingRebalance its sync alarm; a member's session alarm always is."""
+    """Invariant: the join alarm of a group in PreparingRebalance is set, and so is the sync alarm
+    in CompletingRebalance; the session alarm of a member is always set."""
 
     def __init__(self, parts: ShardParts) -> None:
         self._parts = parts
@@ -58,28 +58,28 @@ class Rebalancing:
     # ------------------------------------------------------------------ members come and go
 
     def new_member(self, group: ClassicGroup, member: Member) -> None:
-        """Give a member its session alarm, not set yet."""
+        """Give a member its session alarm, which is not set yet."""
         member.session = self._parts.alarms.alarm(partial(self._on_session_over, group, member))
 
     def restart_session(self, member: Member, now: Moment) -> None:
-        """The member is alive: its session timeout begins again."""
+        """Restart the session timeout of a member that is alive."""
         member.session.set_after(now, _session_ms(member))
 
     def expect(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Moment) -> None:
-        """A member id was given out: it may be used to join for so long."""
+        """Expect a JoinGroup with an assigned member id within the timeout."""
         alarm = self._parts.alarms.alarm(partial(self._on_pending_over, group, member_id))
         group.pending_join[member_id] = alarm
         alarm.set_after(now, timeout_ms)
 
     def forget_expected(self, group: ClassicGroup, member_id: str, now: Moment) -> None:
-        """A member id that was given out is not going to be used."""
+        """Remove an assigned member id that will not be used."""
         group.pending_join.pop(member_id).drop()
         self.complete_join_if_all_are_in(group, now)
         if group.is_disposable:
             self._parts.remove(group, now)
 
     def remove(self, group: ClassicGroup, member: Member, cause: Cause, now: Moment) -> None:
-        """A member left or failed: answer what waits of it, and see what that means to the rest."""
+        """Remove a member that left or failed, and rebalance the group if its state demands it."""
         self.drop(group, member)
         match group.rules.member_gone:
             case MemberGone.REBALANCE:
@@ -91,13 +91,13 @@ class Rebalancing:
                 pass
 
     def drop(self, group: ClassicGroup, member: Member) -> None:
-        """Take a member out. A client that still waits is told that its member id is not known."""
+        """Remove a member, and answer its waiting requests with UNKNOWN_MEMBER_ID."""
         self.answer_join(group, member, JoinGroupReply(ErrorCode.unknown_member_id))
         self.answer_sync(member, SyncGroupReply(ErrorCode.unknown_member_id))
         group.roster.remove(member)
 
     def fence(self, group: ClassicGroup, member: Member) -> None:
-        """Another client came with the same instance id: whoever still waits has to stop."""
+        """Fence a member's waiting requests: another client joined with its instance id."""
         error = ErrorCode.fenced_instance_id
         self.answer_join(group, member, JoinGroupReply(error, member_id=member.member_id))
         self.answer_sync(member, SyncGroupReply(error))
@@ -105,7 +105,7 @@ class Rebalancing:
     # ------------------------------------------------------------------ answers
 
     def answer_join(self, group: ClassicGroup, member: Member, reply: JoinGroupReply) -> bool:
-        """Answer the member's JoinGroup, if one waits; whether one did."""
+        """Answer the member's JoinGroup if one waits; returns whether it did."""
         token = group.roster.take_join_token(member)
         if token is None:
             return False
@@ -113,7 +113,7 @@ class Rebalancing:
         return True
 
     def answer_sync(self, member: Member, reply: SyncGroupReply) -> bool:
-        """Answer the member's SyncGroup, if one waits; whether one did."""
+        """Answer the member's SyncGroup if one waits; returns whether it did."""
         token, member.sync_token = member.sync_token, None
         if token is None:
             return False
@@ -121,21 +121,21 @@ class Rebalancing:
         return True
 
     def park_join(self, group: ClassicGroup, member: Member, token: object, now: Moment) -> None:
-        """The member waits for the next generation. A request of it that waited before (its client
-        gave up and asks again) is told to ask again."""
+        """Let the member wait for the next generation. An earlier JoinGroup that still waits is
+        answered with REBALANCE_IN_PROGRESS: its client has given up and sent another."""
         earlier = group.roster.wait_to_join(member, token, now)
         if earlier is not None:
             reply = JoinGroupReply(ErrorCode.rebalance_in_progress, member_id=member.member_id)
             self._parts.outbox.answer(earlier, reply)
 
     def refuse_syncs(self, group: ClassicGroup, error: ErrorCode, now: Moment) -> None:
-        """There is no assignment: those who wait for it get an error."""
+        """Clear all assignments, and answer the waiting SyncGroups with an error."""
         for member in group.members.values():
             member.assignment = b""
         self.answer_syncs(group, error, now)
 
     def answer_syncs(self, group: ClassicGroup, error: ErrorCode, now: Moment) -> None:
-        """Give every member that waits its assignment, or the error."""
+        """Answer each waiting SyncGroup with the member's assignment, or with the error."""
         is_good = error is ErrorCode.none
         for member in group.members.values():
             reply = SyncGroupReply(
@@ -150,7 +150,7 @@ class Rebalancing:
     def current_generation(
         self, group: ClassicGroup, member: Member, *, with_members: bool
     ) -> JoinGroupReply:
-        """The reply to a JoinGroup by which a member is part of the current generation."""
+        """The JoinGroup reply that makes a member part of the current generation."""
         return JoinGroupReply(
             ErrorCode.none,
             member_id=member.member_id,
@@ -164,7 +164,8 @@ class Rebalancing:
     # ------------------------------------------------------------------ the rebalance
 
     def prepare_or_complete(self, group: ClassicGroup, cause: Cause, now: Moment) -> None:
-        """Begin a rebalance; in one that runs, see whether all are there now."""
+        """Start a rebalance; complete the join phase of a running one if all members have
+        joined."""
         if group.rules.may_rebalance:
             self.prepare(group, cause, now)
         else:
@@ -172,7 +173,7 @@ class Rebalancing:
             self.complete_join_if_all_are_in(group, now)
 
     def prepare(self, group: ClassicGroup, cause: Cause, now: Moment) -> None:
-        """Begin a rebalance: all members have to join again."""
+        """Start a rebalance: all members have to rejoin."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.refuse_syncs(group, ErrorCode.rebalance_in_progress, now)
         group.roster.pending_sync.clear()
@@ -182,7 +183,7 @@ class Rebalancing:
         rebalance = group.history.begin(cause, now, group.generation_id, group.generation_size)
         group.transition(GroupState.PREPARING_REBALANCE, now)
         log.info(
-            "Preparing to rebalance group %s in state %s with old generation %d (reason: %s).",
+            "Group %s in state %s starts a rebalance from generation %d: %s.",
             group.group_id,
             group.state.value,
             group.generation_id,
@@ -201,7 +202,7 @@ class Rebalancing:
             self._set_join_alarm(group, group.roster.rebalance_timeout_ms(), now)
 
     def complete_join_if_all_are_in(self, group: ClassicGroup, now: Moment) -> None:
-        """Go on as soon as all have joined; but give the first members of a group their time."""
+        """End the join phase if all members have joined; the initial delay of a group is kept."""
         if group.state is not GroupState.PREPARING_REBALANCE or not group.have_all_joined:
             return
         if not group.is_initial or not group.members:
@@ -228,14 +229,14 @@ class Rebalancing:
         self._complete_join(group, now)
 
     def _complete_join(self, group: ClassicGroup, now: Moment) -> None:
-        """The next generation begins with those who have joined, and with static members."""
+        """Begin the next generation with the members that have joined and all static members."""
         timeout_ms = group.roster.rebalance_timeout_ms()
         group.history.joined(group.waited(), timeout_ms, now)
         self._drop_who_did_not_join(group, timeout_ms, now)
         if not group.roster.elect_leader() and group.members:
-            # only static members are left, and none of them has joined: their sessions decide
+            # only static members are left and none has joined: wait until their sessions expire
             log.error(
-                "Group %s could not complete rebalance because no members rejoined.",
+                "Group %s cannot complete its rebalance yet: no member has rejoined.",
                 group.group_id,
             )
             delay_ms = max(group.roster.rebalance_timeout_ms(), NOBODY_JOINED_RETRY_MS)
@@ -257,14 +258,14 @@ class Rebalancing:
             group.history.note(cause, now)
         if gone:
             log.info(
-                "Group %s removed dynamic members who haven't joined: %s",
+                "Group %s removed members that have not rejoined in time: %s",
                 group.group_id,
                 ", ".join(each.member_id for each in gone[:10]),
             )
 
     def _begin_assigning(self, group: ClassicGroup, now: Moment) -> None:
         log.info(
-            "Stabilized group %s generation %d with %d members.",
+            "Group %s begins generation %d with %d members.",
             group.group_id,
             group.generation_id,
             len(group.members),
@@ -283,7 +284,7 @@ class Rebalancing:
         group.sync_alarm.set_after(now, group.roster.rebalance_timeout_ms())
 
     def _store_empty(self, group: ClassicGroup, now: Moment) -> None:
-        log.info("Group %s with generation %d is now empty.", group.group_id, group.generation_id)
+        log.info("Group %s is empty in generation %d.", group.group_id, group.generation_id)
         group.history.over(now, group.generation_id, 0, None, None)
         record = CoordinatorRecord(group_key(group.group_id), group_value(stored_group(group, {})))
         self._parts.outbox.append([record], _EmptyGroupStored(group.group_id))
@@ -291,8 +292,8 @@ class Rebalancing:
     # ------------------------------------------------------------------ the end
 
     def abandon_all(self, now: Moment) -> None:
-        """This broker does not coordinate the groups any more: whoever waits is to look for the
-        one that does."""
+        """Answer all waiting requests with NOT_COORDINATOR: another broker coordinates the groups
+        now."""
         error = ErrorCode.not_coordinator
         for group in self._parts.groups.values():
             if not group.members:
@@ -308,11 +309,11 @@ class Rebalancing:
 
     def _on_session_over(self, group: ClassicGroup, member: Member, now: Moment) -> None:
         if member.sync_token is not None or (member.join_token is not None and not member.is_new):
-            # whoever waits for us is alive; the time counts from our answer
+            # a member that waits for a reply is alive; its session starts with the reply
             self.restart_session(member, now)
             return
         log.info(
-            "Member %s in group %s has failed, removing it from the group.",
+            "Removed member %s from group %s: its session has expired.",
             member.member_id,
             group.group_id,
         )
@@ -322,14 +323,14 @@ class Rebalancing:
 
     def _on_pending_over(self, group: ClassicGroup, member_id: str, now: Moment) -> None:
         log.info(
-            "Pending member %s in group %s has been removed after session timeout expiration.",
+            "Removed the unused member id %s from group %s.",
             member_id,
             group.group_id,
         )
         self.forget_expected(group, member_id, now)
 
     def _on_sync_over(self, group: ClassicGroup, now: Moment) -> None:
-        """Members that have not asked for their assignment within the rebalance timeout go."""
+        """Remove members that have not sent their SyncGroup within the rebalance timeout."""
         if not group.roster.pending_sync or group.state not in (
             GroupState.COMPLETING_REBALANCE,
             GroupState.STABLE,
@@ -339,7 +340,7 @@ class Rebalancing:
         gone = [group.members[member_id] for member_id in sorted(group.roster.pending_sync)]
         causes = [Cause(CauseKind.SYNC_TIMEOUT, each.who, timeout_ms) for each in gone]
         log.info(
-            "Group %s removed members who haven't sent their sync requests: %s",
+            "Group %s removed members that have not sent SyncGroup in time: %s",
             group.group_id,
             ", ".join(each.member_id for each in gone[:10]),
         )

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment is stored, then everybody gets its part. Pure.
+"""SyncGroup: stores the leader's assignment, then sends each member its part. Pure.
 
 Kafka: `classicGroupSyncToClassicGroup`.
 """
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 class Syncing:
-    """Takes SyncGroup requests. Each is answered at once or parked at its member."""
+    """Processes SyncGroup requests. Each is answered at once or waits at its member."""
 
     def __init__(self, parts: ShardParts, rebalancing: Rebalancing) -> None:
         self._parts = parts
         self._rebalancing = rebalancing
 
     def sync(self, request: SyncGroup, token: object, now: Moment) -> None:
-        """Answer or park one request; that of the leader stores the assignment."""
+        """Answer a request or let it wait; the leader's request stores the assignment."""
         group = self._parts.groups.get(request.group_id)
         if group is None:
             self._refuse(token, ErrorCode.unknown_member_id)
@@ -67,15 +67,15 @@ class Syncing:
 
     def _wait(self, group: ClassicGroup, request: SyncGroup, token: object) -> None:
         member = group.members[request.member_id]
-        # its client asked before, gave up and asks again: the earlier request is over
+        # the client gave up on an earlier request and repeats it
         self._rebalancing.answer_sync(member, SyncGroupReply(ErrorCode.rebalance_in_progress))
         member.sync_token = token
         group.roster.pending_sync.discard(member.member_id)
         if member.member_id != group.roster.leader_id:
             return
         log.info(
-            "Assignment received from leader %s for group %s for generation %d. The group has %d"
-            " members, %d of which are static.",
+            "Leader %s of group %s sent the assignment of generation %d: %d members, %d of them"
+            " static.",
             member.member_id,
             group.group_id,
             group.generation_id,
@@ -107,9 +107,10 @@ def _check(group: ClassicGroup, request: SyncGroup) -> ErrorCode:
 
 @dataclass(slots=True)
 class _AssignmentStored:
-    """A generation with its assignment: when it is stored the group is Stable, else it rebalances.
+    """Makes the group Stable once the assignment is stored; if the append fails the group
+    rebalances.
 
-    If the group has gone on in the meantime, nothing is left to do.
+    Does nothing if the group has left this generation in the meantime.
     """
 
     rebalancing: Rebalancing

@@ -1,7 +1,6 @@
-"""What is refused of a ConsumerGroupHeartbeat, with Kafka's errors and messages. Pure.
+"""Checks of ConsumerGroupHeartbeat requests, with Kafka's errors and messages. Pure.
 
-Kafka: `throwIfConsumerGroupHeartbeatRequestIsInvalid`, `throwIfConsumerGroupMemberEpochIsInvalid`
-and their like.
+Kafka: `throwIfConsumerGroupHeartbeatRequestIsInvalid`, `throwIfConsumerGroupMemberEpochIsInvalid`.
 """
 
 from collections.abc import Collection
@@ -19,7 +18,7 @@ from cluster.model.error_codes import ErrorCode
 
 
 class Refusal(Exception):
-    """A request is refused; nothing has changed."""
+    """The request is refused, and has changed nothing."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -28,7 +27,7 @@ class Refusal(Exception):
 
 
 def check_request(request: ConsumerHeartbeat, assignors: Collection[str]) -> None:
-    """What can be said without looking at the group. Raises Refusal."""
+    """Check what does not depend on the group. Raises Refusal."""
     epoch = request.member_epoch
     if not request.member_id.strip() and (
         request.requires_member_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
@@ -60,7 +59,7 @@ def check_request(request: ConsumerHeartbeat, assignors: Collection[str]) -> Non
 
 
 def _check_size(request: ConsumerHeartbeat) -> None:
-    """Whether records can hold the texts. Kafka finds out when it writes them."""
+    """Check that records can hold the texts. Kafka notices when it writes them."""
     for value, name in (
         (request.group_id, "GroupId"),
         (request.member_id, "MemberId"),
@@ -87,10 +86,10 @@ def _check_join(request: ConsumerHeartbeat) -> None:
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -> None:
-    """Whether the member may go on with the epoch that it names. Raises Refusal.
+    """Check the epoch that the member sends. Raises Refusal.
 
-    The epoch before is good once more if the member has nothing but what it was assigned: the reply
-    with the newer one may have been lost.
+    The previous epoch is accepted if the member owns nothing but what it was assigned: the reply
+    with the newer epoch may have been lost.
     """
     current = member.current
     if epoch == current.member_epoch:
@@ -109,7 +108,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) ->
 
 
 def check_is_released(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
-    """Whether a static member has gone, so that another may take its place. Raises Refusal."""
+    """Check that a static member has left, so that another may replace it. Raises Refusal."""
     if member.current.member_epoch != STATIC_LEAVE_EPOCH:
         raise Refusal(
             ErrorCode.unreleased_instance_id,
@@ -119,7 +118,7 @@ def check_is_released(member: ConsumerMember, request: ConsumerHeartbeat) -> Non
 
 
 def check_is_same(member: ConsumerMember | None, request: ConsumerHeartbeat) -> ConsumerMember:
-    """The static member of the request's instance id, which must be who asks. Raises Refusal."""
+    """Check that the static member of the request's instance id sent it. Raises Refusal."""
     if member is None:
         raise Refusal(ErrorCode.unknown_member_id, f"Instance id {request.instance_id} is unknown.")
     if member.member_id != request.member_id:
@@ -132,7 +131,7 @@ def check_is_same(member: ConsumerMember | None, request: ConsumerHeartbeat) -> 
 
 
 def unknown_member(member_id: str, group_id: str) -> Refusal:
-    """The group has no such member."""
+    """The refusal of a request whose member is not in the group."""
     return Refusal(
         ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {group_id}."
     )

@@ -6,8 +6,8 @@ from cluster.model.clocks import Moment
 
 
 def rearm(group: ConsumerGroup, session_timeout_ms: int, now: Moment) -> None:
-    """Set the deadlines that members must have: after loading, and after changes were taken back.
-    Sessions that run go on."""
+    """Set the deadlines that members must have after loading or a rollback. Running sessions
+    continue."""
     for member in group.members.values():
         if member.session.deadline_ms is None:
             member.session.set_after(now, member.session_ms(session_timeout_ms))
@@ -15,8 +15,8 @@ def rearm(group: ConsumerGroup, session_timeout_ms: int, now: Moment) -> None:
 
 
 def arm_rebalance(member: ConsumerMember, now: Moment) -> None:
-    """See to it that a member has a deadline for giving up partitions, if it has to. One that uses
-    the classic protocol has others: see `bridge/router.py`."""
+    """Set or cancel the deadline for revoking partitions. Classic members have other deadlines: see
+    `bridge/classic_members.py`."""
     if member.metadata.classic is not None:
         return
     current = member.current

@@ -1,10 +1,9 @@
-"""The groups of the newer consumer protocol in one shard: heartbeats in, records and replies out.
+"""Processes the events of groups of the newer consumer protocol in one shard. Pure.
 
-Pure. KIP-848; Kafka: `GroupMetadataManager`, `CoordinatorRuntime`. A change is made in memory at
-once, so that a reply can be computed, and taken back if its append fails. While it is on its way
-nothing else touches the group: heartbeats that come meanwhile wait, and are taken together then.
-So memory is never further ahead of the log than by one append, and what has to be taken back is
-always the last change.
+KIP-848; Kafka: `GroupMetadataManager`, `CoordinatorRuntime`. A change is made in memory at once, so
+that a reply can be computed, and is rolled back if its append fails. While an append is pending the
+group is locked: heartbeats that arrive meanwhile wait, and are processed together afterwards. So
+memory is at most one append ahead of the log, and a rollback always concerns the last change.
 """
 
 import logging
@@ -51,21 +50,21 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 EVENTS_PER_BATCH: Final = 100
-"""That are taken together: one append, and some milliseconds."""
+"""The largest batch: one append and some milliseconds of work."""
 CHARACTERS_PER_BATCH: Final = 100_000
-"""Of the subscriptions that are taken together: an append has to fit into a message."""
+"""The largest sum of subscriptions in a batch, whose append must fit into a message."""
 EXPRESSIONS_PER_BATCH: Final = 5
-"""Different ones: each may be new, and is matched with all topics."""
+"""The most distinct expressions in a batch: each may be new, and is matched with all topics."""
 PUT_OFF_MIN_MS: Final = 1_000
-"""Clients choose their timeouts, which may be nothing."""
+"""A lower bound, since clients choose their timeouts, which may be 0."""
 TOPICS_LOOKED_AT: Final = 100
-"""If more have changed every group looks at its own, instead of all of them at all topics."""
+"""If more topics have changed, each group checks its own topics at its next heartbeat."""
 
 Replies = list[tuple[object, object]]
 
 
 class ConsumerGroups(MemberAlarms):
-    """Owns the groups' course; the groups themselves are in the shard's parts."""
+    """Decides the order of events. The groups are stored in the shard's parts."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class ConsumerGroups(MemberAlarms):
     # ------------------------------------------------------------------ events
 
     def heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> None:
-        """A member joins, goes on or leaves; answered when what that changes is stored."""
+        """A member joins, stays or leaves; it is answered when its changes are stored."""
         event = HeartbeatEvent(request, token)
         try:
             check_request(request, self._parts.options.consumer_assignors)
@@ -94,13 +93,13 @@ class ConsumerGroups(MemberAlarms):
         if group is not None and request.member_epoch >= JOIN_EPOCH:
             member = group.members.get(request.member_id)
             if member is not None and self.locks.is_locked(request.group_id):
-                # it may have to wait: that it has come counts
+                # the heartbeat may have to wait, but it proves that the member is alive
                 self._restart_session(group, member.session, now)
         self.offer(request.group_id, event, now)
 
     def offer(self, group_id: str, event: Event, now: Moment) -> None:
-        """Take an event as soon as nothing of the group is on its way; refuse it if that takes too
-        long."""
+        """Process an event as soon as no append of the group is pending; refuse it if that takes
+        too long."""
         if not self.locks.is_locked(group_id):
             self._work(group_id, deque([event]), now)
         elif self.locks.is_late(group_id):
@@ -109,7 +108,7 @@ class ConsumerGroups(MemberAlarms):
             self.locks.wait(group_id, event)
 
     def on_topics_changed(self, topics: Collection[str]) -> None:
-        """The next heartbeat of each group that they concern looks at them."""
+        """Make the next heartbeat of each affected group check these topics."""
         if len(topics) > TOPICS_LOOKED_AT:
             for group in self._parts.consumer_groups.values():
                 group.is_metadata_due = True
@@ -123,7 +122,8 @@ class ConsumerGroups(MemberAlarms):
                 group.stray_topics.update(topics)
 
     def abandon_all(self, now: Moment) -> None:
-        """This broker does not coordinate the groups any more: whoever waits is told so."""
+        """Answer all waiting events with NOT_COORDINATOR: another broker coordinates the groups
+        now."""
         for group_id, event in self.locks.clear():
             self._refuse_event(group_id, event, ErrorCode.not_coordinator, now)
         for group in self._parts.consumer_groups.values():
@@ -132,15 +132,13 @@ class ConsumerGroups(MemberAlarms):
     # ------------------------------------------------------------------ deadlines
 
     def session(self, group: ConsumerGroup, member_id: str) -> Alarm:
-        """See MemberAlarms."""
         return self._parts.alarms.alarm(partial(self._on_session_over, group, member_id))
 
     def rebalance(self, group: ConsumerGroup, member_id: str) -> Alarm:
-        """See MemberAlarms."""
         return self._parts.alarms.alarm(partial(self._on_rebalance_over, group, member_id))
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """Of the group's members, as of now."""
+        """The current session timeout of the group's members."""
         return self._timings(group_id).session_timeout_ms
 
     def _restart_session(self, group: ConsumerGroup, session: Alarm, now: Moment) -> None:
@@ -165,7 +163,8 @@ class ConsumerGroups(MemberAlarms):
         self.offer(group.group_id, timeout, now)
 
     def _put_off(self, group_id: str, timeout: MemberTimeout, now: Moment) -> None:
-        """The log is stuck: nobody is put out for what nobody could have said."""
+        """Restart the deadline: appends are stalled, so the member may have been unable to
+        respond."""
         group = self._parts.consumer_groups.get(group_id)
         member = None if group is None else group.members.get(timeout.member_id)
         if member is None:
@@ -197,12 +196,12 @@ class ConsumerGroups(MemberAlarms):
             self.locks.wait_first(group_id, events)
 
     def _dissolve(self, journal: Journal, request: ClassicRequest, events: deque[Event]) -> None:
-        """The group has no members, and one of the classic protocol comes: its group is to be one
-        of that protocol. Kafka: `maybeDeleteEmptyConsumerGroup`."""
+        """Remove a group without members, so that the classic member which joins creates a classic
+        group. Kafka: `maybeDeleteEmptyConsumerGroup`."""
         if request.has_waited or not request.may_make_group:
             events.popleft()
             error = ErrorCode.unknown_member_id
-            if request.has_waited:  # that could not be stored
+            if request.has_waited:  # the removal could not be stored
                 error = ErrorCode.coordinator_not_available
             self._parts.outbox.answer(request.token, request.refused(error))
             return
@@ -211,11 +210,12 @@ class ConsumerGroups(MemberAlarms):
         journal.is_of_use = lambda: True
         journal.when_stored.append(partial(self._parts.forget_consumer_group, journal.group))
         group_id = journal.group.group_id
-        log.info("[GroupId %s] Converted the empty consumer group to a classic group.", group_id)
+        log.info("Group %s, which is empty, was converted to the classic protocol.", group_id)
         self.store(journal, [])
 
     def _journal(self, group_id: str, event: MemberEvent, now: Moment) -> Journal | None:
-        """Of the group, which is made for a member that joins; None if the event is refused."""
+        """The journal of the group, which is created for a member that joins; None if the event was
+        refused or redirected."""
         group = self._parts.consumer_groups.get(group_id)
         if group is not None:
             return Journal(group)
@@ -244,7 +244,7 @@ class ConsumerGroups(MemberAlarms):
         return self._new_group(group_id, classic, now)
 
     def _new_group(self, group_id: str, classic: ClassicGroup | None, now: Moment) -> Journal:
-        """A group with the offsets of the one without members that there is, if there is one."""
+        """Create a group, which takes over the offsets of a classic group without members."""
         parts = self._parts
         group = parts.new_consumer_group(group_id, self)
         journal = Journal(group)
@@ -258,7 +258,7 @@ class ConsumerGroups(MemberAlarms):
             del parts.groups[group_id]
             if classic.generation_id:
                 log.info(
-                    "[GroupId %s] Converted the empty classic group to a consumer group.", group_id
+                    "Group %s, which is empty, was converted to the consumer protocol.", group_id
                 )
                 journal.records.append(CoordinatorRecord(group_key(group_id), None))
         parts.consumer_groups[group_id] = group
@@ -267,7 +267,7 @@ class ConsumerGroups(MemberAlarms):
     def _take_back_conversion(
         self, group: ConsumerGroup, classic: ClassicGroup, now: Moment
     ) -> None:
-        if classic.state is GroupState.DEAD:  # what it was there for could not be stored
+        if classic.state is GroupState.DEAD:  # the record that removes it could not be stored
             self._parts.forget_consumer_group(group, now)
         else:
             del self._parts.consumer_groups[group.group_id]
@@ -290,12 +290,12 @@ class ConsumerGroups(MemberAlarms):
             if batch.is_downgrade:
                 self._conversions.downgrade(journal, batch.causes, now)
         except Exception:
-            log.exception("[GroupId %s] Failed to compute a new target assignment.", group.group_id)
+            log.exception("Group %s: the target assignment could not be computed.", group.group_id)
             self._take_back(journal, now)
             for event in events:
                 self._refuse_event(group.group_id, event, ErrorCode.unknown_server_error, now)
             return
-        if not journal.is_of_use():  # nobody was let in
+        if not journal.is_of_use():  # no member was added
             self._take_back(journal, now)
             journal.records.clear()
             journal.before_append.clear()
@@ -306,7 +306,7 @@ class ConsumerGroups(MemberAlarms):
         self.store(journal, batch.replies)
 
     def store(self, journal: Journal, replies: Replies) -> None:
-        """Append what has been changed, and give the replies when it is stored."""
+        """Append the changes, and send the replies when they are stored."""
         if not journal.records:
             for token, reply in replies:
                 self._parts.outbox.answer(token, reply)
@@ -319,7 +319,8 @@ class ConsumerGroups(MemberAlarms):
     # ------------------------------------------------------------------ outcomes
 
     def on_settled(self, journal: Journal, now: Moment, *, is_stored: bool) -> None:
-        """An append's outcome is known: who waited for it goes on."""
+        """Complete or roll back the changes of an append, and continue with the events that
+        waited."""
         if is_stored:
             for action in journal.when_stored:
                 action(now)
@@ -328,7 +329,7 @@ class ConsumerGroups(MemberAlarms):
         self.go_on(journal.group.group_id, now)
 
     def go_on(self, group_id: str, now: Moment) -> None:
-        """The group's turn is over: the next one."""
+        """Unlock the group, and process the events that waited."""
         self._work(group_id, self.locks.unlock(group_id), now)
 
     def _take_back(self, journal: Journal, now: Moment) -> None:
@@ -340,12 +341,13 @@ class ConsumerGroups(MemberAlarms):
         group.note_state(now, self._parts.options.consumer_assignors[0])
 
     def on_late(self, group_id: str, error: ErrorCode, now: Moment) -> None:
-        """An append takes too long, or its outcome will not be told: nobody waits for it."""
+        """Refuse the events that wait for an append which takes too long or has no known
+        outcome."""
         for event in self.locks.expire(group_id):
             self._refuse_event(group_id, event, error, now)
 
     def answer(self, replies: Replies, error: ErrorCode) -> None:
-        """Answer with what was computed, or with an append's error."""
+        """Send the computed replies, or the error of the append."""
         for token, reply in replies:
             self._parts.outbox.answer(token, _with_error(reply, group_error(error)))
 
@@ -365,13 +367,13 @@ class ConsumerGroups(MemberAlarms):
 
 
 def _expect_nobody(classic: ClassicGroup) -> None:
-    """Member ids that it has given out are no more good: it is of the newer protocol now."""
+    """Drop the member ids that were assigned but not used: the group changes its protocol."""
     while classic.pending_join:
         classic.pending_join.popitem()[1].drop()
 
 
 def _with_error(reply: object, error: ErrorCode) -> object:
-    """The reply that was computed, or the same kind with the error of its append."""
+    """The reply, or one of the same kind with the error of its append."""
     if error is ErrorCode.none:
         return reply
     if isinstance(reply, JoinGroupReply):
@@ -382,7 +384,7 @@ def _with_error(reply: object, error: ErrorCode) -> object:
 
 
 def _cut(events: deque[Event]) -> list[MemberEvent]:
-    """Take the events from the front that can be taken together: at most one of each member."""
+    """Take the events from the front that may form one batch: at most one of each member."""
     taken: list[MemberEvent] = []
     members: set[str] = set()
     expressions: set[str] = set()
@@ -396,11 +398,13 @@ def _cut(events: deque[Event]) -> list[MemberEvent]:
                 expressions.add(event.request.subscribed_topic_regex)
         if len(expressions) > EXPRESSIONS_PER_BATCH:
             break
-        if isinstance(event, ClassicRequest) and not event.member_id:  # it goes alone
+        if (
+            isinstance(event, ClassicRequest) and not event.member_id
+        ):  # such an event forms a batch alone
             if not taken:
                 taken.append(event)
             break
-        if event.member_id:  # a new member may have none yet
+        if event.member_id:  # a new member may not have an id yet
             members.add(event.member_id)
         taken.append(event)
     for _ in taken:

@@ -1,8 +1,8 @@
-"""Heartbeats of one group of the newer consumer protocol that are taken together. Pure.
+"""Processes heartbeats of one group of the newer protocol together. Pure.
 
-KIP-848; Kafka: `GroupMetadataManager.consumerGroupHeartbeat`, which takes them one by one. The
-steps are the same: members are created, changed or removed; if that calls for a new epoch the
-target assignment is computed, here once for all of them; then each member is reconciled with its
+KIP-848; Kafka: `GroupMetadataManager.consumerGroupHeartbeat`, which processes them one by one. The
+steps are the same: members are added, changed or removed; if that demands a new epoch the target
+assignment is computed, here once for the whole batch; then each member is reconciled with its
 target.
 """
 
@@ -60,31 +60,30 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 REGEX_REFRESH_MIN_INTERVAL_MS: Final = 1_000
-"""Topics that are made one after the other cause one rebalance. Kafka, where every expression is
-matched with every topic again: 10 s."""
+"""Topics created shortly after one another cause one rebalance. Kafka matches every expression with
+every topic again, and uses 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatEvent:
-    """A heartbeat, and the token of its request."""
+    """A heartbeat and the token of its request."""
 
     request: ConsumerHeartbeat
     token: object
 
     @property
     def member_id(self) -> str:
-        """Who it is of."""
         return self.request.member_id
 
 
 @dataclass(frozen=True, slots=True)
 class MemberTimeout:
-    """A deadline of a member has passed."""
+    """A session or rebalance timeout of a member has expired."""
 
     member_id: str
     cause: CauseKind
     member_epoch: int
-    """When the deadline was set, of those that are about one epoch."""
+    """The member's epoch when the deadline was set; used by deadlines of one epoch."""
     timeout_ms: int
 
 
@@ -93,13 +92,13 @@ class ClassicRequest(ABC):
 
     token: object
     member_id = ""
-    """Whose it is, if it can be taken together with events of other members."""
+    """The member that sent it, if it may share a batch with events of other members."""
     goes_on = False
-    """Once it is taken: its member goes on, and is to get its part of the newest assignment."""
+    """Set by `apply`: the member stays, and needs its part of the newest assignment."""
     may_make_group = False
-    """It may be the first request of a member, who needs a group."""
+    """Whether it may be the first request of a member, for which a group is created."""
     has_waited = False
-    """It has waited for a group without members to be removed."""
+    """Whether it has waited for the removal of a group without members."""
 
     @abstractmethod
     def apply(self, batch: "HeartbeatBatch") -> None:
@@ -107,7 +106,7 @@ class ClassicRequest(ABC):
 
     @abstractmethod
     def finish(self, batch: "HeartbeatBatch") -> None:
-        """The newest assignment is there: reconcile, and reply."""
+        """Reconcile the member with the newest assignment, and reply."""
 
     @abstractmethod
     def refused(self, error: ErrorCode) -> object:
@@ -115,7 +114,7 @@ class ClassicRequest(ABC):
 
     @abstractmethod
     def redirect(self, now: Moment) -> None:
-        """The group is not of the newer protocol by now: have it answered as such requests are."""
+        """Process the request as one of a classic group, which the group has become."""
 
 
 MemberEvent = HeartbeatEvent | MemberTimeout | ClassicRequest
@@ -123,7 +122,7 @@ MemberEvent = HeartbeatEvent | MemberTimeout | ClassicRequest
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """What a batch needs beside its group."""
+    """The shard's parts that a batch uses."""
 
     options: GroupOptions
     counts: GroupCounts
@@ -131,19 +130,19 @@ class BatchContext:
     timings: ConsumerTimings
     new_uuid: Callable[[], str]
     may_downgrade: Callable[[int], bool]
-    """Whether a group of so many members may become one of the classic protocol."""
+    """Whether a group of this size may become a classic group."""
 
 
 @dataclass(slots=True)
 class _Accepted:
-    """A heartbeat of a member that goes on."""
+    """A heartbeat of a member that stays."""
 
     event: HeartbeatEvent
     member_id: str
 
 
 class HeartbeatBatch:
-    """Changes one group by some events; no two of one member. Used once."""
+    """Changes one group by events of distinct members. Used once."""
 
     def __init__(self, journal: Journal, context: BatchContext, now: Moment) -> None:
         self.journal = journal
@@ -153,18 +152,18 @@ class HeartbeatBatch:
         self._accepted: list[_Accepted] = []
         self._classic_requests: list[ClassicRequest] = []
         self._causes: list[Cause] = []
-        """Why the group's epoch has to change."""
+        """The reasons for a new epoch."""
         self._has_lost_members = False
         self.replies: list[tuple[object, object]] = []
-        """By token."""
+        """Replies with their tokens."""
         self.may_be_last = False
-        """A member has gone which may have been the last one that used the newer protocol."""
+        """A member was removed that may have been the last one of the newer protocol."""
         self._members_before = len(self.group.members)
 
     def run(self, events: Sequence[MemberEvent]) -> None:
-        """Make the changes; `replies` are for when they are stored.
+        """Make the changes; `replies` are to be sent when they are stored.
 
-        An assignor that fails leaves whatever it raises to the caller, who takes the changes back.
+        An exception of an assignor is passed on; the caller rolls the changes back.
         """
         for event in events:
             if isinstance(event, MemberTimeout):
@@ -187,9 +186,10 @@ class HeartbeatBatch:
 
     @property
     def is_downgrade(self) -> bool:
-        """Whether all that are left use the classic protocol, and the group is to be one of it.
+        """Whether all remaining members use the classic protocol and the group becomes a classic
+        one.
 
-        Kafka: `validateOnlineDowngradeWithFencedMembers`, and with a replaced member.
+        Kafka: `validateOnlineDowngradeWithFencedMembers`, and the same for a replaced member.
         """
         return (
             self.may_be_last
@@ -199,7 +199,7 @@ class HeartbeatBatch:
 
     @property
     def causes(self) -> Sequence[Cause]:
-        """Why the group has changed."""
+        """The reasons for a new epoch."""
         return self._causes
 
     def _refuse(self, event: HeartbeatEvent | ClassicRequest, refusal: Refusal) -> None:
@@ -231,19 +231,18 @@ class HeartbeatBatch:
             member = check_is_same(self.static(request.instance_id), request)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
             log.info(
-                "[GroupId %s] Static member %s with instance id %s temporarily left the consumer"
-                " group.",
+                "Group %s: static member %s with instance id %s left temporarily.",
                 group.group_id,
                 member.member_id,
                 request.instance_id,
             )
-            # what it was giving up is free: it has nothing any more
+            # the partitions that it was revoking are free now
             gone = replace(member.current, member_epoch=STATIC_LEAVE_EPOCH, revoking=NO_PARTITIONS)
             self.journal.current(member.member_id, gone)
             arm_rebalance(member, self.now)
         else:
             log.info(
-                "[GroupId %s] Member %s left the consumer group.",
+                "Group %s: member %s left.",
                 group.group_id,
                 member.member_id,
             )
@@ -258,7 +257,7 @@ class HeartbeatBatch:
         if member is None or not _is_overdue(member, timeout):
             return
         log.info(
-            "[GroupId %s] Member %s fenced from the group because of: %s (%d ms).",
+            "Group %s: removed member %s: %s (%d ms).",
             self.group.group_id,
             timeout.member_id,
             timeout.cause.value,
@@ -267,7 +266,7 @@ class HeartbeatBatch:
         self.remove(member, Cause(timeout.cause, member.who, timeout.timeout_ms))
 
     def remove(self, member: ConsumerMember, cause: Cause) -> None:
-        """A member is gone."""
+        """Remove a member from the group."""
         regex = member.metadata.regex
         self.journal.remove_member(member.member_id)
         self._forget_expression(regex)
@@ -277,7 +276,7 @@ class HeartbeatBatch:
     # ------------------------------------------------------------------ who joins or goes on
 
     def _update(self, request: ConsumerHeartbeat) -> str:
-        """The member is as it says that it is; returns its id."""
+        """Add or change the member as its heartbeat says; returns the member id."""
         group = self.group
         self.check_room(request.member_id)
         member_id = request.member_id or self.context.new_uuid()
@@ -292,7 +291,7 @@ class HeartbeatBatch:
             self.replace(known, member_id, "consumer")
         elif request.member_epoch == JOIN_EPOCH:
             log.info(
-                "[GroupId %s] Member %s joins the consumer group using the consumer protocol.",
+                "Group %s: member %s joins by the consumer protocol.",
                 group.group_id,
                 member_id,
             )
@@ -300,7 +299,7 @@ class HeartbeatBatch:
         return member_id
 
     def check_room(self, member_id: str) -> None:
-        """Whether there is room for it. Raises Refusal."""
+        """Check that the group's size allows this member. Raises Refusal."""
         most = self.context.options.consumer_max_size
         if len(self.group.members) >= most and member_id not in self.group.members:
             raise Refusal(
@@ -309,12 +308,12 @@ class HeartbeatBatch:
             )
 
     def put(self, member_id: str, known: MemberMetadata | None, after: MemberMetadata) -> None:
-        """The member is new, if `known` is None, or says this of itself from now on."""
+        """Add a member if `known` is None, else replace its metadata."""
         group = self.group
         before = NO_METADATA if known is None else known
         has_changed = before.subscribed_topic_names != after.subscribed_topic_names
         if before.regex != after.regex:
-            # Kafka lets a member keep the topics of one that it has given up
+            # in Kafka a member keeps the topics of an expression that it has dropped
             has_changed |= (
                 group.subscriptions.has_topics(before.regex)
                 or after.regex in group.subscriptions.expressions
@@ -328,7 +327,7 @@ class HeartbeatBatch:
             self._causes.append(Cause(kind, group.members[member_id].who))
 
     def _known(self, request: ConsumerHeartbeat, member_id: str) -> ConsumerMember | None:
-        """The member whose heartbeat it is, or whose place it takes; None for a new one."""
+        """The member that sent the heartbeat, or that it replaces; None for a new member."""
         group = self.group
         is_join = request.member_epoch == JOIN_EPOCH
         if request.instance_id is None:
@@ -356,11 +355,11 @@ class HeartbeatBatch:
         return None if member_id is None else self.group.members[member_id]
 
     def replace(self, gone: ConsumerMember, member_id: str, protocol: str) -> None:
-        """The static member is back: with a new member id it has what it had."""
+        """Give the assignment of a static member to its successor with a new member id."""
         metadata = gone.metadata
         log.info(
-            "[GroupId %s] Static member with instance id %s re-joins the consumer group using the"
-            " %s protocol. Created a new member %s to replace the existing member %s.",
+            "Group %s: static member with instance id %s rejoins by the %s protocol;"
+            " member %s replaces %s.",
             self.group.group_id,
             metadata.instance_id,
             protocol,
@@ -385,7 +384,7 @@ class HeartbeatBatch:
             ) from None
 
     def _forget_expression(self, text: str | None) -> None:
-        """A member has it no more: if it was the last one, so has the group."""
+        """Remove an expression if no member subscribes by it any more."""
         group = self.group
         if (
             text is None
@@ -396,13 +395,14 @@ class HeartbeatBatch:
         self.journal.expression(text, None)
 
     def _resolve_expressions(self) -> None:
-        """Find the topics of expressions that are new; of all, when topics may have changed. Only
-        those of which the clients of this batch may know, as in Kafka those of whoever asks."""
+        """Find the topics of new expressions; of all expressions if topics may have changed. Only
+        topics that the clients of this batch may describe are found; Kafka uses the rights of the
+        requesting client."""
         group, now = self.group, self.now
         texts = group.subscriptions.expression_counts.keys()
         if (
             not self._accepted
-        ):  # nobody says what may be known: one of those members will event soon
+        ):  # no client whose rights could be checked: a member will send a heartbeat soon
             return
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
@@ -441,8 +441,8 @@ class HeartbeatBatch:
     # ------------------------------------------------------------------ epoch and target
 
     def _renew(self, *, with_target: bool) -> None:
-        """A new epoch, if anything calls for it, and the target assignment of the newest one if
-        somebody can use it."""
+        """Begin a new epoch if there is a reason, and compute its target assignment if a member of
+        this batch needs it."""
         group, journal = self.group, self.journal
         if with_target and group.subscriptions.expression_counts:
             self._resolve_expressions()
@@ -460,7 +460,7 @@ class HeartbeatBatch:
         if with_target and group.epoch.epoch > group.assignment_epoch:
             assign_targets(journal, self._assignor(), self.context.topics)
             log.info(
-                "[GroupId %s] Computed a new target assignment for epoch %d with '%s' assignor.",
+                "Group %s: computed the target assignment of epoch %d by the assignor %s.",
                 group.group_id,
                 group.epoch.epoch,
                 self._assignor(),
@@ -482,7 +482,7 @@ class HeartbeatBatch:
             lambda _now: note(group.group_id, epoch + 1, len(group.members))
         )
         log.info(
-            "[GroupId %s] Bumped group epoch to %d with metadata hash %d.",
+            "Group %s: began epoch %d; the hash of its topics is %d.",
             group.group_id,
             epoch + 1,
             found,
@@ -517,7 +517,7 @@ class HeartbeatBatch:
         self.replies.append((accepted.event.token, reply))
 
     def reconciled(self, member: ConsumerMember, owned: Partitions | None) -> CurrentAssignment:
-        """Take a member, who says that it has these, a step further. Raises Refusal."""
+        """Reconcile a member that reports these owned partitions by one step. Raises Refusal."""
         group, before = self.group, member.current
         try:
             after = reconcile(
@@ -540,7 +540,7 @@ class HeartbeatBatch:
 
 
 def _updated(before: MemberMetadata, request: ConsumerHeartbeat) -> MemberMetadata:
-    """The member's metadata with what the heartbeat says."""
+    """The member's metadata with the changes of the heartbeat."""
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
@@ -559,7 +559,7 @@ def _updated(before: MemberMetadata, request: ConsumerHeartbeat) -> MemberMetada
 
 
 def _is_full(request: ConsumerHeartbeat) -> bool:
-    """Whether it has all that a member says when it (re-)joins or after an error."""
+    """Whether the heartbeat is complete, as when a member (re-)joins or after an error."""
     return (
         request.rebalance_timeout_ms != -1
         and (

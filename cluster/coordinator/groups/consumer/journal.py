@@ -1,7 +1,7 @@
-"""Changes of one group of the newer consumer protocol: made, written down, and taken back. Pure.
+"""Applies, records and rolls back changes of one group of the newer protocol. Pure.
 
-Kafka makes a change by replaying its records at once and keeps snapshots to go back to. Here every
-change is one stored value for another, so going back is putting the old ones in place.
+Kafka applies a change by replaying its records at once, and keeps snapshots to roll back to. Here
+every change replaces one stored value, so a rollback puts the old values back.
 """
 
 from collections.abc import Callable
@@ -35,38 +35,38 @@ from cluster.model.clocks import Moment
 
 
 class Journal:
-    """What an event changes: `records` for the log in the order that Kafka's replay needs. Each
-    method makes its change in the group at once; `undo` takes all of them back."""
+    """The changes of one event. `records` are in the order that Kafka's replay needs. Each method
+    changes the group at once; `undo` rolls all changes back."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
         self.records: list[CoordinatorRecord] = []
         self.is_of_use: Callable[[], bool] = lambda: group.is_written
-        """Whether the changes are worth keeping; if not they are taken back, not stored."""
+        """Whether the changes are worth storing; if not they are rolled back."""
         self.before_append: list[Callable[[], None]] = []
-        """What to do once it is certain that they are."""
+        """Called once it is certain that the changes are appended."""
         self.when_stored: list[Callable[[Moment], None]] = []
-        """What to do when they are, before anybody is answered."""
+        """Called when the changes are stored, before any reply."""
         self._undo: list[Callable[[], None]] = []
 
     def undo(self) -> None:
-        """The group is as it was before the first change, but for deadlines."""
+        """Roll the group back to its state before the first change, except for deadlines."""
         while self._undo:
             self._undo.pop()()
 
     def add(self, record: CoordinatorRecord, undo: Callable[[], None]) -> None:
-        """A change that the caller has made: its record, and how to take it back."""
+        """Add the record of a change that the caller has made, and its undo."""
         self.records.append(record)
         self._undo.append(undo)
 
     def also_undo(self, undo: Callable[[], None]) -> None:
-        """A change without a record, that the caller has made."""
+        """Add the undo of a change without a record, that the caller has made."""
         self._undo.append(undo)
 
     # ------------------------------------------------------------------ the group
 
     def epoch(self, epoch: GroupEpoch) -> None:
-        """The group is in another epoch."""
+        """Set the group's epoch."""
         group = self.group
         key = consumer_key(ConsumerKey.EPOCH, group.group_id)
         record = CoordinatorRecord(key, epoch_value(epoch))
@@ -74,7 +74,7 @@ class Journal:
         group.epoch = epoch
 
     def assignment_epoch(self, epoch: int) -> None:
-        """The target assignment is of this epoch."""
+        """Set the epoch of the target assignment."""
         group = self.group
         key = consumer_key(ConsumerKey.ASSIGNMENT_EPOCH, group.group_id)
         record = CoordinatorRecord(key, assignment_epoch_value(epoch))
@@ -82,14 +82,14 @@ class Journal:
         group.assignment_epoch = epoch
 
     def no_partition_metadata(self) -> None:
-        """What Kafka 4.0 wrote about topics is of no use any more."""
+        """Remove the record about topics that Kafka 4.0 wrote."""
         group = self.group
         record = tombstone(ConsumerKey.PARTITION_METADATA, group.group_id)
         self.add(record, partial(setattr, group, "has_partition_metadata", True))
         group.has_partition_metadata = False
 
     def expression(self, text: str, resolved: ResolvedExpression | None) -> None:
-        """An expression stands for these topics; None: nobody has it any more."""
+        """Set the topics of an expression; None: no member subscribes by it."""
         group = self.group
         value = None if resolved is None else expression_value(resolved)
         key = consumer_key(ConsumerKey.EXPRESSION, group.group_id, text)
@@ -102,7 +102,7 @@ class Journal:
     # ------------------------------------------------------------------ members
 
     def metadata(self, member_id: str, metadata: MemberMetadata | None) -> None:
-        """A member is new, or another; None: it is gone."""
+        """Set a member's metadata; None: the member is removed."""
         group = self.group
         member = group.members.get(member_id)
         old = None if member is None or member.metadata is NO_METADATA else member.metadata
@@ -112,7 +112,7 @@ class Journal:
         group.set_metadata(member_id, metadata)
 
     def target(self, member_id: str, partitions: Partitions | None) -> None:
-        """What a member is to have; None: it is gone."""
+        """Set a member's target assignment; None: the member is removed."""
         group = self.group
         value = None if partitions is None else target_value(partitions)
         key = consumer_key(ConsumerKey.TARGET, group.group_id, member_id)
@@ -121,7 +121,7 @@ class Journal:
         group.set_target(member_id, partitions)
 
     def current(self, member_id: str, current: CurrentAssignment | None) -> None:
-        """What a member has; None: it is gone."""
+        """Set a member's current assignment; None: the member is removed."""
         group = self.group
         member = group.members.get(member_id)
         old = None if member is None or member.current is NEW_MEMBER else member.current
@@ -131,7 +131,7 @@ class Journal:
         group.set_current(member_id, current)
 
     def remove_member(self, member_id: str) -> None:
-        """A member is gone. The order is what Kafka's replay asks for."""
+        """Remove a member. Kafka's replay needs the tombstones in this order."""
         self.current(member_id, None)
         self.target(member_id, None)
         self.metadata(member_id, None)
@@ -139,7 +139,7 @@ class Journal:
     def replace_member(
         self, old_id: str, new_id: str, metadata: MemberMetadata, current: CurrentAssignment
     ) -> None:
-        """A static member has another member id, or is there again with its own."""
+        """Give a static member another member id, or add it again with the same one."""
         target = self.group.target.get(old_id, NO_PARTITIONS)
         self.remove_member(old_id)
         self.metadata(new_id, metadata)
@@ -149,7 +149,7 @@ class Journal:
     # ------------------------------------------------------------------ the end
 
     def remove_group(self) -> None:
-        """Nothing is stored of the group any more. Kafka: `createGroupTombstoneRecords`."""
+        """Remove everything stored of the group. Kafka: `createGroupTombstoneRecords`."""
         group = self.group
         members = sorted(group.members)
         for member_id in members:

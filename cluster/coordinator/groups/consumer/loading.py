@@ -1,7 +1,7 @@
-"""Records of groups of the newer consumer protocol into groups; newest last. Pure.
+"""Replays records of groups of the newer consumer protocol. Pure.
 
-Kafka: `GroupMetadataManager.replay`. What a record says does not depend on others here, so the
-newest records of the keys may come in any order; what follows from them is found out in the end.
+Kafka: `GroupMetadataManager.replay`. Here no record depends on another, so the newest records of
+the keys may come in any order; derived values are computed at the end.
 """
 
 from cluster.coordinator.groups.consumer.deadlines import rearm
@@ -30,7 +30,7 @@ class ConsumerLoading:
         self._consumers = consumers
 
     def load(self, key: ConsumerGroupKey, value: bytes | None) -> None:
-        """Take in one record. Raises UnknownRecord, CorruptRecord."""
+        """Replay one record. Raises UnknownRecord, CorruptRecord."""
         groups = self._parts.consumer_groups
         group = groups.get(key.group_id)
         if group is None:
@@ -41,8 +41,8 @@ class ConsumerLoading:
         groups[key.group_id] = group
 
     def finish(self, now: Moment) -> None:
-        """All records are in: groups of which something is left take their offsets over from those
-        that have been loaded as if nothing else was known of the group."""
+        """All records were replayed. Groups that exist take over the offsets, which were loaded
+        into groups of the classic kind."""
         parts = self._parts
         for group_id, group in list(parts.consumer_groups.items()):
             if not group.is_written and not group.members:

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a group of the newer consumer protocol. Pure.
+"""Who may commit and fetch the offsets of a group of the newer consumer protocol. Pure.
 
 Kafka: `ConsumerGroup.validateOffsetCommit`, `validateOffsetFetch`, `validateMemberEpoch`.
 """
@@ -15,7 +15,8 @@ from cluster.model.error_codes import ErrorCode
 
 
 def check_commit(group: ConsumerGroup, request: CommitOffsets) -> ErrorCode:
-    """A member in its epoch; or somebody who is in no group, while the group has no members."""
+    """Allow a member in its current epoch; if the group has no members, also a client without a
+    group."""
     epoch = request.generation_id
     if epoch < 0 and not group.members:
         return ErrorCode.none
@@ -28,7 +29,7 @@ def check_commit(group: ConsumerGroup, request: CommitOffsets) -> ErrorCode:
 
 
 def check_transactional_commit(group: ConsumerGroup, request: TransactionalCommit) -> ErrorCode:
-    """The same; a producer that says nothing of a member may always."""
+    """Allow the same, and always a producer that names no member."""
     epoch = request.generation_id
     if epoch < 0 and not group.members:
         return ErrorCode.none
@@ -46,7 +47,7 @@ def check_transactional_commit(group: ConsumerGroup, request: TransactionalCommi
 
 
 def check_fetch(group: ConsumerGroup, request: FetchOffsets) -> ErrorCode:
-    """A member in its epoch, or anybody who does not say that it is one."""
+    """Allow a member in its current epoch, and a client that names no member."""
     if request.member_id is None and request.member_epoch < 0:
         return ErrorCode.none
     member = group.members.get(request.member_id or NO_MEMBER_ID)

@@ -1,4 +1,4 @@
-"""How a member gets from what it has to what it is to have: revoke first, assign then. Pure.
+"""Moves a member from its current to its target assignment: revoke first, then assign. Pure.
 
 KIP-848; Kafka: `CurrentAssignmentBuilder`.
 """
@@ -14,7 +14,7 @@ from cluster.coordinator.groups.state.consumer_values import (
 
 
 class UnknownState(Exception):
-    """The member is in a state that is not known here and still has partitions."""
+    """The stored state of the member is unknown here, and the member still has partitions."""
 
 
 def reconcile(
@@ -24,10 +24,10 @@ def reconcile(
     owned: Partitions | None,
     is_free: Callable[[TopicId, int], bool],
 ) -> CurrentAssignment:
-    """The next step of a member towards its target; the same object if it cannot make one.
+    """The member's next step towards its target; the same object if no step is possible.
 
-    `owned` is what the member says it has, None if it does not say; `is_free` whether no member
-    has a partition or is still giving it up. Raises UnknownState.
+    `owned` are the partitions that the member reports, None if it does not report any; `is_free`
+    says whether no member owns a partition. Raises UnknownState.
     """
     match current.state:
         case MemberState.STABLE:
@@ -81,7 +81,7 @@ def _next(
 
 
 def _still_owns(owned: Partitions | None, revoking: Partitions) -> bool:
-    """Whether the member has not shown yet that it gave these up."""
+    """Whether the member has not confirmed yet that it revoked these partitions."""
     if owned is None:
         return True
     return any(

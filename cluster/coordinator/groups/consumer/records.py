@@ -1,17 +1,17 @@
 """Records of groups of the newer consumer protocol, as Kafka 4.1 writes them. Pure.
 
-Keys are the number of the form (2 bytes), the group's id and, of some, one more text, each with a
-length of two bytes. Values begin with form 0 (2 bytes); the rest is in the compact encoding:
+A key holds its version (2 bytes), the group id and in some versions one more text; each text has a
+length of two bytes. A value begins with version 0 (2 bytes) and has the compact encoding:
 
     3   group                ConsumerGroupMetadata: epoch (4), tag 0: hash of the topics (8)
     4   group                ConsumerGroupPartitionMetadata, of Kafka 4.0: only its tombstone
     5   group, member        ConsumerGroupMemberMetadata: instance id, rack, client id, client host,
                              topics, expression, rebalance timeout (4), assignor,
-                             tag 0: of the classic protocol (1 byte: 1, or 0 for null)
+                             tag 0: classic metadata (1 byte: 1, or 0 for null)
     6   group                ConsumerGroupTargetAssignmentMetadata: epoch (4)
     7   group, member        ConsumerGroupTargetAssignmentMember: topic ids with partitions
-    8   group, member        ConsumerGroupCurrentMemberAssignment: epoch (4), the one before (4),
-                             state (1), assigned, being revoked
+    8   group, member        ConsumerGroupCurrentMemberAssignment: epoch (4), previous epoch (4),
+                             state (1), assigned, revoking
     16  group, expression    ConsumerGroupRegularExpression: topics, version (8), time (8)
 """
 
@@ -49,7 +49,7 @@ _NULL_CLASSIC: Final = b"\x01\x00\x01\x00"
 
 
 class ConsumerKey(IntEnum):
-    """Forms of keys."""
+    """Versions of keys."""
 
     EPOCH = 3
     PARTITION_METADATA = 4
@@ -64,11 +64,11 @@ WITHOUT_NAME: Final = frozenset(
     {ConsumerKey.EPOCH, ConsumerKey.PARTITION_METADATA, ConsumerKey.ASSIGNMENT_EPOCH}
 )
 CONSUMER_KEYS: Final = {_TWO.pack(each): each for each in ConsumerKey}
-"""Their first bytes."""
+"""The first bytes of the keys."""
 
 
 class ConsumerGroupKey(NamedTuple):
-    """Whose record of which kind; `name` is a member id or an expression, or empty."""
+    """The group and kind of a record; `name` is a member id, an expression or empty."""
 
     kind: ConsumerKey
     group_id: str
@@ -79,19 +79,18 @@ class ConsumerGroupKey(NamedTuple):
 
 
 def consumer_key(kind: ConsumerKey, group_id: str, name: str = "") -> bytes:
-    """The key of a record."""
     if kind in WITHOUT_NAME:
         return _TWO.pack(kind) + _text(group_id)
     return _TWO.pack(kind) + _text(group_id) + _text(name)
 
 
 def tombstone(kind: ConsumerKey, group_id: str, name: str = "") -> CoordinatorRecord:
-    """The record that removes another."""
+    """The record that deletes another."""
     return CoordinatorRecord(consumer_key(kind, group_id, name), None)
 
 
 def read_consumer_key(key: bytes) -> ConsumerGroupKey:
-    """Whose record it is; its first bytes are in CONSUMER_KEYS. Raises CorruptRecord."""
+    """Decode a key whose first bytes are in CONSUMER_KEYS. Raises CorruptRecord."""
     kind = CONSUMER_KEYS[key[: _TWO.size]]
     texts: list[str] = []
     end = _TWO.size
@@ -111,7 +110,7 @@ def read_consumer_key(key: bytes) -> ConsumerGroupKey:
 
 
 def epoch_value(group: GroupEpoch) -> bytes:
-    """Of EPOCH."""
+    """The value of EPOCH."""
     tags = b"\x01\x00\x08" + _EIGHT.pack(group.metadata_hash) if group.metadata_hash else _NO_TAGS
     return _FORM_0 + _FOUR.pack(group.epoch) + tags
 
@@ -128,7 +127,7 @@ def read_epoch_value(value: bytes) -> GroupEpoch:
 
 
 def member_value(member: MemberMetadata) -> bytes:
-    """Of MEMBER."""
+    """The value of MEMBER."""
     parts = [
         _FORM_0,
         _nullable(member.instance_id),
@@ -198,7 +197,7 @@ def _read_classic(raw: bytes | None) -> ClassicMetadata | None:
 
 
 def assignment_epoch_value(epoch: int) -> bytes:
-    """Of ASSIGNMENT_EPOCH."""
+    """The value of ASSIGNMENT_EPOCH."""
     return _FORM_0 + _FOUR.pack(epoch) + _NO_TAGS
 
 
@@ -214,7 +213,7 @@ def read_assignment_epoch_value(value: bytes) -> int:
 
 
 def target_value(partitions: Partitions) -> bytes:
-    """Of TARGET."""
+    """The value of TARGET."""
     return _FORM_0 + _partitions(partitions) + _NO_TAGS
 
 
@@ -230,7 +229,7 @@ def read_target_value(value: bytes) -> Partitions:
 
 
 def current_value(current: CurrentAssignment) -> bytes:
-    """Of CURRENT."""
+    """The value of CURRENT."""
     return b"".join(
         (
             _FORM_0,
@@ -260,7 +259,7 @@ _STATES: Final = frozenset(int(each) for each in MemberState)
 
 
 def expression_value(resolved: ResolvedExpression) -> bytes:
-    """Of EXPRESSION."""
+    """The value of EXPRESSION."""
     return b"".join(
         (
             _FORM_0,
@@ -329,7 +328,7 @@ def _partitions(partitions: Partitions) -> bytes:
 
 
 _topic_id = lru_cache(maxsize=1024)(lambda raw: uuid.UUID(bytes=raw))
-"""A topic has one object for its id, however many members have partitions of it."""
+"""All assignments share one object per topic id."""
 
 
 def _read(value: bytes, kind: str, read: "Callable[[_Reader], T]") -> T:
@@ -343,8 +342,8 @@ def _read(value: bytes, kind: str, read: "Callable[[_Reader], T]") -> T:
 
 
 class _Reader:
-    """Takes one value apart, front to back. Raises IndexError, struct.error, UnicodeDecodeError or
-    CorruptRecord where it is not what it should be."""
+    """Decodes one value from front to back. Raises IndexError, struct.error, UnicodeDecodeError or
+    CorruptRecord if the value is malformed."""
 
     def __init__(self, value: bytes, position: int) -> None:
         self._value = value
@@ -375,7 +374,7 @@ class _Reader:
         return None if raw is None else raw.decode()
 
     def count(self) -> int:
-        """Of a list; each of its items takes at least a byte."""
+        """The size of a list, each item of which takes at least one byte."""
         count = self._varint() - 1
         if not 0 <= count <= len(self._value) - self._position:
             raise IndexError

@@ -1,4 +1,4 @@
-"""Requests of the newer consumer protocol (KIP-848) and their replies, without versions."""
+"""Requests and replies of the newer consumer protocol (KIP-848), without versions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,20 +9,20 @@ from cluster.coordinator.shards.requests import Request
 from cluster.model.error_codes import ErrorCode
 
 JOIN_EPOCH: Final = 0
-"""The member joins, or joins again without partitions."""
+"""The member joins, or rejoins without partitions."""
 LEAVE_EPOCH: Final = -1
 """The member leaves."""
 STATIC_LEAVE_EPOCH: Final = -2
-"""The static member leaves for a while; its partitions stay its own until its session ends."""
+"""The static member leaves temporarily and keeps its partitions until its session expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatReply:
-    """What the member is to do now."""
+    """The reply to a heartbeat."""
 
     error: ErrorCode
     error_message: str | None = None
-    """One line; may hold what the request held."""
+    """One line; may contain text of the request."""
     member_id: str | None = None
     """None on errors."""
     member_epoch: int = 0
@@ -48,34 +48,34 @@ class ConsumerHeartbeat(Request[ConsumerHeartbeatReply]):
     """-1: unchanged."""
     subscribed_topic_names: tuple[str, ...] | None = None
     subscribed_topic_regex: str | None = None
-    """Version 1 and later. Empty: no expression any more."""
+    """Version 1 and later. Empty: the member drops its expression."""
     server_assignor: str | None = None
     owned_partitions: Partitions | None = None
-    """Empty sets may be in it; partitions of a topic that is named twice are put together."""
+    """May contain empty sets; the partitions of a topic that occurs twice are merged."""
     requires_member_id: bool = True
     """Version 1 and later: the first heartbeat must have a member id."""
     may_know: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
-    """Whether the client may know of a topic that its expression stands for; None: of any."""
+    """Whether the client may know of a topic that its expression matches; None: of any topic."""
 
     @property
     def subscription_size(self) -> int:
-        """Characters of what it subscribes to."""
+        """The number of characters in the subscription."""
         return sum(map(len, self.subscribed_topic_names or ())) + len(
             self.subscribed_topic_regex or ""
         )
 
 
 class ConsumerTimings(NamedTuple):
-    """Times of one group: of the settings, or of the group's own configs."""
+    """The timings of one group, by the settings or by the group's own configs."""
 
     session_timeout_ms: int = 45_000
-    """group.consumer.session.timeout.ms; of a group, consumer.session.timeout.ms"""
+    """group.consumer.session.timeout.ms; the group's config is consumer.session.timeout.ms"""
     heartbeat_interval_ms: int = 5_000
-    """group.consumer.heartbeat.interval.ms; of a group, consumer.heartbeat.interval.ms"""
+    """group.consumer.heartbeat.interval.ms; the group's config is consumer.heartbeat.interval.ms"""
 
 
 class AssignedTopic(NamedTuple):
-    """Partitions of one topic, ascending."""
+    """Partitions of one topic in ascending order."""
 
     topic_id: TopicId
     topic: str
@@ -84,7 +84,7 @@ class AssignedTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedConsumer:
-    """A member as ConsumerGroupDescribe shows it."""
+    """A member as ConsumerGroupDescribe describes it."""
 
     member_id: str
     instance_id: str | None
@@ -95,16 +95,16 @@ class DescribedConsumer:
     subscribed_topic_names: tuple[str, ...]
     """Sorted."""
     subscribed_topic_regex: str | None
-    """None if it has none."""
+    """None if the member subscribes by names."""
     assignment: tuple[AssignedTopic, ...]
     target_assignment: tuple[AssignedTopic, ...]
     is_classic: bool = False
-    """It uses the classic protocol. On the wire `member_type`: 0 if so, else 1."""
+    """The member uses the classic protocol. On the wire `member_type` is 0 then, else 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescription:
-    """A group as ConsumerGroupDescribe shows it."""
+    """A group as ConsumerGroupDescribe describes it."""
 
     group_id: str
     state: str

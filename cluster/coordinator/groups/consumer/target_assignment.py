@@ -1,4 +1,4 @@
-"""Which topics a group of the newer consumer protocol reads, and who is to have what. Pure.
+"""The topics of a group of the newer consumer protocol, and its target assignment. Pure.
 
 Kafka: `TargetAssignmentBuilder`, `ModernGroup.computeMetadataHash`, `refreshRegularExpressions`.
 """
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """One number for ids and numbers of partitions of these topics; 0 if none of them exists.
+    """A hash of the ids and partition counts of these topics; 0 if none of them exists.
 
-    Kafka's is XXH3 over these and the racks of replicas. A broker that finds another's number
-    computes one new assignment, which is the same as the one before.
+    Kafka uses XXH3 over these and the racks of replicas. A broker that loads the other's hash
+    computes one new assignment, which equals the one before.
     """
     digest = hashlib.blake2b(digest_size=8)
     is_empty = True
@@ -40,8 +40,8 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
 
 
 def resolve(text: str, topics: Topics) -> frozenset[str]:
-    """The topics that an expression stands for; none if it is not one here, as one that another
-    broker has stored may be."""
+    """The topics that match an expression; none if the expression is invalid, as one stored by
+    another broker may be."""
     matches = _matcher(text)
     return frozenset(name for name in topics.names() if matches(name))
 
@@ -49,7 +49,7 @@ def resolve(text: str, topics: Topics) -> frozenset[str]:
 def resolve_again(
     text: str, before: frozenset[str], changed: Collection[str], topics: Topics
 ) -> frozenset[str]:
-    """The same where only these names may have come or gone since."""
+    """The topics that match an expression, if only these names may have changed since."""
     matches = _matcher(text)
     there = {name for name in changed if topics.shape(name) is not None and matches(name)}
     return before.difference(changed) | there
@@ -60,16 +60,14 @@ def _matcher(text: str) -> Callable[[str], bool]:
     try:
         return compile_expression(text).matches
     except InvalidExpression as problem:
-        log.warning(
-            "Couldn't parse regular expression '%s' due to `%s`. Ignoring it.", text, problem
-        )
+        log.warning("Ignored the invalid regular expression '%s': %s", text, problem)
         return lambda _: False
 
 
 def assign_targets(journal: Journal, assignor: str, topics: Topics) -> None:
-    """Compute who is to have what in the group's epoch, and note what differs from before.
+    """Compute the target assignment of the group's epoch, and journal the differences.
 
-    Raises whatever the assignor does.
+    Exceptions of the assignor are passed on.
     """
     group = journal.group
     counts: dict[TopicId, int] = {}

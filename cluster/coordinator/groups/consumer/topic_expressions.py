@@ -1,8 +1,8 @@
 """Regular expressions by which members of the newer protocol subscribe to topics. Pure.
 
-KIP-848 names RE2's syntax: such an expression is matched in time linear in the length of the name.
-The library refuses what would take much memory; what would take long to compile is refused here,
-since the thread that compiles it serves everybody. Kafka has no such bounds.
+KIP-848 demands RE2's syntax, which is matched in time linear in the length of the name. The library
+refuses expressions that would take much memory. Expressions that take long to compile are refused
+here, because they would block the broker's thread. Kafka has no such limits.
 """
 
 import re
@@ -12,15 +12,15 @@ import re2
 
 MAX_BYTES: Final = 8_192
 MAX_COSTLY: Final = 200
-"""Classes of Unicode and counted repetitions: each takes up to 0.2 ms and stands in few bytes."""
+"""The number of Unicode classes and counted repetitions: each takes up to 0.2 ms in few bytes."""
 MAX_MEMORY: Final = 1 << 20
-"""Of one compiled expression, in bytes, with the states that it keeps between matches."""
+"""Bytes of one compiled expression, including the states that it caches between matches."""
 
 _COSTLY: Final = re.compile(r"\\[pP]|\{")
 
 
 class InvalidExpression(ValueError):
-    """Not a regular expression of RE2; the text says why and may hold what the expression held."""
+    """The text is not a regular expression of RE2. The message may contain parts of it."""
 
 
 class TopicExpression:
@@ -42,12 +42,12 @@ class TopicExpression:
             raise InvalidExpression(problem.args[0].decode(errors="replace")) from None
 
     def matches(self, name: str) -> bool:
-        """Whether it stands for the name as a whole."""
+        """Whether the expression matches the whole name."""
         return self._compiled.fullmatch(name) is not None
 
 
 def compile_expression(text: str) -> TopicExpression:
-    """Compile one, in some tens of milliseconds at worst. Raises InvalidExpression."""
+    """Compile an expression; takes some tens of milliseconds at worst. Raises InvalidExpression."""
     return TopicExpression(text)
 
 

@@ -1,7 +1,7 @@
-"""What a coordinator knows of a group and of its rebalances, as `groups explain` gets it. Pure.
+"""A group and its rebalances as the coordinator sends them to `groups explain`. Pure.
 
-Bytes are msgpack, fields in the order of the classes, each checked where they are read: the body
-of a request of our own, which Kafka does not have (docs/decisions/024-why-groups-rebalance.md).
+The body of a request that Kafka does not have (docs/decisions/024-why-groups-rebalance.md):
+msgpack, with fields in the order of the classes; each field is checked when it is decoded.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from cluster.protocol.peer.field_types import (
 )
 
 MEMBERS_MAX: Final = 1_000
-"""Of one group: a larger one is shown in part."""
+"""The members of a larger group are shown in part."""
 _TEXT: Final = text(40_000)
 _MANY: Final = 1_000_000
 _NUMBER_OR_NOT: Final = optional(NUMBER)
@@ -47,55 +47,57 @@ _MILLISECONDS: Final = integer(-(2**62), 2**62)
 
 @dataclass(frozen=True, slots=True)
 class ExplainedMember:
-    """A member as it is now."""
+    """The current state of a member."""
 
     who: WhoseMember
     session_timeout_ms: int
     rebalance_timeout_ms: int
     quiet_ms: int | None
-    """Since it was last heard of; None where its requests wait for us, or that is not known."""
+    """Time since its last request; None if a request of it waits here, or if it is not known."""
     has_joined: bool
-    """Its JoinGroup waits for the others; in the newer protocol, nobody waits for it."""
+    """Its JoinGroup waits for the others; in the newer protocol, it has reached the newest epoch.
+    """
     has_synced: bool
-    """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
+    """It has received or asked for its assignment; in the newer protocol, it has its target
+    assignment."""
     assigned: tuple[TopicPartitions, ...] | None
-    """None where the assignment is not a consumer's."""
+    """None if the assignment is not a consumer's."""
     epoch: int | None = None
-    """Of the newer consumer protocol, as what follows."""
+    """Only in the newer consumer protocol, like the fields below."""
     revoking: tuple[TopicPartitions, ...] = ()
-    """It has been told to give these up."""
+    """Partitions that the member was told to revoke."""
     revoke_left_ms: int | None = None
-    """How much longer it may take for that."""
+    """The remaining time to revoke them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupExplanation:
-    """A group as its coordinator knows it."""
+    """The current state of a group."""
 
     group_type: str
-    """`classic` or `consumer`, as ListGroups has it."""
+    """`classic` or `consumer`, as in ListGroups."""
     state: str
     protocol_type: str
     protocol_name: str
     generation_id: int
-    """Of a group of the newer protocol its epoch."""
+    """In the newer protocol, the group's epoch."""
     leader: WhoseMember | None
     members: tuple[ExplainedMember, ...]
     members_left_off: int
     state_times_ms: dict[str, int]
-    """Since this broker loaded or made the group."""
+    """Since this broker loaded or created the group."""
     in_state_ms: int
     waits_at_most_ms: int | None
-    """How much longer the phase of the rebalance that runs may take; None if none runs."""
+    """The remaining time of the current phase of a rebalance; None if none is running."""
     rebalances: tuple[Rebalance, ...]
-    """Oldest first, the one that runs last."""
+    """Oldest first; a running one last."""
     assignment_epoch: int | None = None
-    """Of the newer consumer protocol: the epoch of the target assignment."""
+    """The epoch of the target assignment; only in the newer consumer protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerCoordinator:
-    """What a broker kept of a group that it coordinated before."""
+    """The rebalances that a former coordinator of the group led."""
 
     broker: int
     since_wall_ms: int
@@ -105,7 +107,7 @@ class FormerCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class KeptHistory:
-    """What a broker hands on to who coordinates a group after it."""
+    """The rebalances of a group that one coordinator sends to the next."""
 
     group_id: str
     coordinators: tuple[FormerCoordinator, ...]
@@ -113,22 +115,22 @@ class KeptHistory:
 
 @dataclass(frozen=True, slots=True)
 class ExplainAnswer:
-    """What one broker says of one group."""
+    """The answer of one broker about one group."""
 
     code: ErrorCode
     """GROUP_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS: `group` is None."""
     broker: int
     now_ms: int
-    """By the monotonic clock that the starts of its rebalances are told by."""
+    """By the monotonic clock that also times the starts of its rebalances."""
     now_wall_ms: int
     since_wall_ms: int
-    """When it had loaded the group's partition; -1 unless it coordinates the group."""
+    """When the broker had loaded the group's partition; -1 unless it is the coordinator."""
     group: GroupExplanation | None
     former: tuple[FormerCoordinator, ...]
 
 
 def _as_list(item: FieldType) -> FieldType:
-    """What is a list while the rebalance runs."""
+    """A list instead of a tuple, because a running rebalance changes."""
     items = listed(item, _MANY)
     return FieldType(items.what, items.test, f"list({items.value})", items.packed, items.names)
 
@@ -234,34 +236,34 @@ _pack_kept: Final = _KEPT.packer()
 
 
 def pack_question(group_id: str) -> bytes:
-    """The body of a request."""
+    """Encode the body of a request."""
     return bytes(msgpack.packb(group_id))
 
 
 def read_question(body: bytes) -> str:
-    """The group id. Raises PeerError."""
+    """Decode a request: the group id. Raises PeerError."""
     group_id: str = _checked(body, _read_question)
     return group_id
 
 
 def pack_answer(answer: ExplainAnswer) -> bytes:
-    """The body of an answer."""
+    """Encode the body of an answer."""
     return bytes(msgpack.packb(_pack_answer(answer)))
 
 
 def read_answer(body: bytes) -> ExplainAnswer:
-    """The answer. Raises PeerError, which names the field that is wrong."""
+    """Decode an answer. Raises PeerError, which names the malformed field."""
     answer: ExplainAnswer = _checked(body, _read_answer)
     return answer
 
 
 def pack_kept(history: KeptHistory) -> bytes:
-    """One group's history, for another broker."""
+    """Encode the history of one group for another broker."""
     return bytes(msgpack.packb(_pack_kept(history)))
 
 
 def read_kept(content: bytes) -> KeptHistory:
-    """One group's history. Raises PeerError, which names the field that is wrong."""
+    """Decode the history of one group. Raises PeerError, which names the malformed field."""
     history: KeptHistory = _checked(content, _read_kept)
     return history
 

@@ -1,9 +1,10 @@
-"""Why a group rebalanced: its last rebalances with their causes and phases. Pure.
+"""The last rebalances of a group with their causes and phases. Pure.
 
 A rebalance has three phases: members join (PreparingRebalance, with the initial delay of a group
-that was empty), the leader assigns (CompletingRebalance), the members work again (Stable). In the
-newer consumer protocol it lasts from the first change of the group's epoch until every member has
-what it is to have: the coordinator assigns (Assigning), members give up and take (Reconciling).
+that was empty), the leader assigns (CompletingRebalance), the members have their assignment
+(Stable). In the newer consumer protocol a rebalance lasts from the first change of the group's
+epoch until all members have their targets: the coordinator assigns (Assigning), then members revoke
+and receive partitions (Reconciling).
 """
 
 import heapq
@@ -16,17 +17,17 @@ from typing import Final, NamedTuple
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 
 REBALANCES_KEPT: Final = 20
-"""Per group."""
+"""For one group."""
 CAUSES_KEPT: Final = 20
-"""Per rebalance: the first says why it began, the others what kept it busy."""
+"""For one rebalance: the first is why it began, the others are what happened meanwhile."""
 DETAIL_MAX_CHARACTERS: Final = 500
-"""Of a client's reason; its other names are cut in `Member.who`."""
+"""The limit of a client's reason; other names are cut in `Member.who`."""
 SLOWEST_KEPT: Final = 5
-"""Members per rebalance that the others waited for longest."""
+"""The number of members kept that the others waited for longest."""
 
 
 class CauseKind(Enum):
-    """What makes a group rebalance."""
+    """Events that make a group rebalance."""
 
     MEMBER_JOINED = "member joined"
     MEMBER_LEFT = "member left"
@@ -47,7 +48,7 @@ class CauseKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WhoseMember:
-    """A member as a person knows it."""
+    """The names by which a person recognizes a member."""
 
     member_id: str
     client_id: str
@@ -57,34 +58,35 @@ class WhoseMember:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One event that began a rebalance, or that came to one which was running."""
+    """An event that started a rebalance or occurred during one."""
 
     kind: CauseKind
     member: WhoseMember | None = None
     timeout_ms: int | None = None
-    """The value of the timeout that ended, for those."""
+    """The timeout that expired, if it was one."""
     detail: str = ""
-    """What the client gave as its reason (KIP-800), or the error. Foreign text."""
+    """The client's reason (KIP-800) or the error. Untrusted text."""
     after_ms: int = 0
-    """Since the rebalance began; 0 for what began it."""
+    """Time since the rebalance began; 0 for the event that started it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowMember:
-    """One that the others waited for."""
+    """A member that the others waited for."""
 
     member: WhoseMember
     waited_ms: int
-    """From the rebalance's begin until it joined, or until now or the end if it did not."""
+    """From the start of the rebalance until the member joined; if it did not, until now or the end.
+    """
     has_joined: bool
-    """In the newer consumer protocol: it has given up what it had to; its epoch is the newest."""
+    """In the newer consumer protocol: it has revoked what it had to, and reached the newest epoch.
+    """
     is_expected: bool = False
-    """It has been given a member id (KIP-394) and has not come back with it; of such a member
-    nothing but the id is known."""
+    """It was assigned a member id (KIP-394) and has not joined with it; only the id is known."""
 
 
 class Waited(NamedTuple):
-    """When a member joined, or came into the newest epoch; None if it has not."""
+    """When a member joined or reached the newest epoch; None if it has not."""
 
     member: WhoseMember
     joined_ms: int | None
@@ -94,35 +96,37 @@ class Waited(NamedTuple):
 
 @dataclass(slots=True)
 class Rebalance:
-    """One rebalance; it changes until it is over. Phases without an end are None."""
+    """One rebalance, which changes until it is over. Phases that have not ended are None."""
 
     started_ms: MonotonicMs
     started_wall_ms: WallMs
     from_generation: int
     members_before: int
-    """When the generation before began."""
+    """When the previous generation began."""
     initial_delay_ms: int = 0
-    """What `group.initial.rebalance.delay.ms` cost, with its extensions; part of `joining_ms`."""
+    """The time taken by `group.initial.rebalance.delay.ms` and its extensions; part of
+    `joining_ms`."""
     causes: list[Cause] = field(default_factory=list)
     causes_left_off: int = 0
     joining_ms: int | None = None
-    """Until every member had joined again or the rebalance timeout was over; in the newer consumer
-    protocol, until every member had what it is to have."""
+    """Until all members had rejoined or the rebalance timeout expired; in the newer consumer
+    protocol, until all members had their targets."""
     assigning_ms: int | None = None
-    """From then until the leader's assignment was stored."""
+    """From the end of the join phase until the leader's assignment was stored."""
     generation_id: int | None = None
-    """That it led to; None while it runs, or if another rebalance followed before."""
+    """The resulting generation; None while it is running, or if another rebalance interrupted it.
+    """
     members_after: int | None = None
     leader: WhoseMember | None = None
-    """Who assigns, known from the end of the first phase on."""
+    """The member that assigns; known when the join phase ends."""
     protocol_name: str | None = None
     rebalance_timeout_ms: int = 0
-    """Of the group: the largest of its members, for consumers `max.poll.interval.ms`."""
+    """The largest of the members' timeouts; for consumers that is `max.poll.interval.ms`."""
     slowest: list[SlowMember] = field(default_factory=list)
-    """Those who joined last, and before them those who did not; at most `SLOWEST_KEPT`."""
+    """Members that did not join, then members that joined last; at most `SLOWEST_KEPT`."""
     is_over: bool = False
     is_abandoned: bool = False
-    """It ended because another broker coordinates the group now, which begins another one."""
+    """It ended because another broker became the coordinator, which starts another one."""
 
 
 class History:
@@ -135,17 +139,17 @@ class History:
 
     @property
     def current(self) -> Rebalance | None:
-        """The one that runs."""
+        """The running rebalance."""
         return self._kept[-1] if self._kept and not self._kept[-1].is_over else None
 
     def all(self) -> tuple[Rebalance, ...]:
-        """Those that are kept, oldest first."""
+        """All rebalances that are kept, oldest first."""
         return tuple(self._kept or ())
 
     def begin(
         self, cause: Cause, now: Moment, generation_id: int, members_before: int
     ) -> Rebalance:
-        """A rebalance begins; one that runs ends without a generation, since it was disturbed."""
+        """Start a rebalance. A running one ends without a generation."""
         if self._kept is None:
             self._kept = deque(maxlen=REBALANCES_KEPT)
         if self.current is not None:
@@ -156,15 +160,15 @@ class History:
         return rebalance
 
     def go_on_from(self, earlier: "History") -> None:
-        """The group was another before: its rebalances come first. One that ran was disturbed by
-        the first of these."""
+        """Prepend the rebalances of the group before its conversion. The first rebalance here has
+        interrupted a running one."""
         if self._kept and earlier.current is not None:
             earlier.current.is_over = True
         everything = (*earlier.all(), *self.all())
         self._kept = deque(everything, maxlen=REBALANCES_KEPT)
 
     def note(self, cause: Cause, now: Moment) -> None:
-        """Something happened to the group; it is of interest while a rebalance runs."""
+        """Add an event to the running rebalance, if there is one."""
         rebalance = self.current
         if rebalance is None:
             return
@@ -176,7 +180,7 @@ class History:
             rebalance.causes.append(replace(cause, after_ms=after_ms, detail=detail))
 
     def joined(self, members: Iterable[Waited], rebalance_timeout_ms: int, now: Moment) -> None:
-        """The members' part is over: these joined, or did not."""
+        """End the join phase: these members joined or did not."""
         rebalance = self.current
         if rebalance is None:
             return
@@ -185,7 +189,7 @@ class History:
         rebalance.slowest = slowest(rebalance, members, now)
 
     def assigning(self, leader: WhoseMember) -> None:
-        """The leader is asked to assign."""
+        """The leader is asked for an assignment."""
         if self.current is not None:
             self.current.leader = leader
 
@@ -203,7 +207,7 @@ class History:
         leader: WhoseMember | None,
         protocol_name: str | None,
     ) -> None:
-        """The assignment is stored, or the group has no members left."""
+        """End the rebalance: the assignment is stored, or the group has no members left."""
         rebalance = self.current
         if rebalance is None:
             return
@@ -221,7 +225,7 @@ class History:
     def begin_or_note(
         self, cause: Cause, now: Moment, epoch: int, members_before: int
     ) -> Rebalance | None:
-        """The group's epoch changes: a rebalance begins, or the one that runs has a cause more."""
+        """Start a rebalance because of a new epoch, or add a cause to the running one."""
         if self.current is not None:
             self.note(cause, now)
             return self.current
@@ -235,7 +239,7 @@ class History:
         assignor: str,
         rebalance_timeout_ms: int,
     ) -> None:
-        """Every member has what it is to have, or there are none."""
+        """End the rebalance: all members have their targets, or there are no members."""
         if self.current is None:
             return
         everybody = list(members)
@@ -244,7 +248,8 @@ class History:
 
 
 def slowest(rebalance: Rebalance, members: Iterable[Waited], now: Moment) -> list[SlowMember]:
-    """Those that the others waited for longest: first who has not joined, then who joined last."""
+    """The members that the others waited for longest: those that have not joined, then those that
+    joined last."""
     started_ms = rebalance.started_ms
     waited = [
         SlowMember(

@@ -44,24 +44,24 @@ Entry = tuple[str, int, CommittedOffset]
 
 
 class OffsetCommits:
-    """Takes commits, and says what is committed."""
+    """Processes commits and fetches of offsets."""
 
     def __init__(self, parts: ShardParts, rebalancing: Rebalancing) -> None:
         self._parts = parts
         self._rebalancing = rebalancing
         self._in_transaction: dict[int, set[str]] = {}
-        """Groups that a producer's transaction commits for."""
+        """The groups for which an open transaction of a producer has committed."""
 
     # ------------------------------------------------------------------ commits
 
     def commit(self, request: CommitOffsets, token: object, now: Moment) -> None:
-        """Store offsets, if whoever asks may do so; answered when they are stored."""
+        """Check and store offsets; answered when they are stored."""
         group = self._parts.find(request.group_id)
         if group is None:
             if request.generation_id >= 0:
                 self._refuse(request.offsets, token, ErrorCode.illegal_generation)
                 return
-            # it does not rely on us for its members, only for its offsets
+            # a client that commits offsets without group membership
             group = self._parts.group_or_new(request.group_id, now)
         error = self._check(group, request, now)
         if error is not ErrorCode.none:
@@ -73,7 +73,8 @@ class OffsetCommits:
         self._store(group, request.offsets, token, now, expire_ms)
 
     def _check(self, group: AnyGroup, request: CommitOffsets, now: Moment) -> ErrorCode:
-        """Whether the request may commit; it shows that its member is alive."""
+        """Check whether the client may commit. A commit of a classic member restarts its
+        session."""
         if isinstance(group, ConsumerGroup):
             return check_commit(group, request)
         error = _check(group, request, is_transactional=False)
@@ -150,12 +151,12 @@ class OffsetCommits:
     # ------------------------------------------------------------------ transactions
 
     def note_transactional(self, producer_id: int, group: AnyGroup, entry: Entry) -> None:
-        """A commit is in the log as part of a transaction."""
+        """Apply a commit that is in the log as part of a transaction."""
         group.offsets.set_transactional(producer_id, *entry)
         self._in_transaction.setdefault(producer_id, set()).add(group.group_id)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """The transaction's marker is in the log."""
+        """End the producer's transaction, whose marker is in the log."""
         for group_id in self._in_transaction.pop(producer_id, ()):
             group = self._parts.find(group_id)
             if group is not None:
@@ -164,7 +165,7 @@ class OffsetCommits:
     # ------------------------------------------------------------------ fetches
 
     def fetch(self, request: FetchOffsets, _now: Moment) -> FetchedOffsets:
-        """What is committed. Groups that nobody knows have nothing."""
+        """The committed offsets; none for an unknown group."""
         group = self._parts.find(request.group_id)
         if isinstance(group, ConsumerGroup):
             error = check_fetch(group, request)
@@ -201,8 +202,8 @@ def _fetched(
 def _check(
     group: ClassicGroup, request: CommitOffsets | TransactionalCommit, *, is_transactional: bool
 ) -> ErrorCode:
-    """Whether who asks is a member of the current generation; or in no group, which may commit
-    while the group has no members (an administrator, a consumer with partitions of its own)."""
+    """Allow a member of the current generation. A client without a group, such as an administrator
+    or a consumer with manually assigned partitions, may commit while the group has no members."""
     if request.generation_id < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.none
     is_anonymous = (
@@ -219,7 +220,7 @@ def _check(
 
 @dataclass(slots=True)
 class _CommitStored:
-    """A commit: when it is stored it is what is fetched, else the offsets are as they were."""
+    """The append of a commit. The offsets are visible once it is stored."""
 
     parts: ShardParts
     group: AnyGroup
@@ -237,7 +238,7 @@ class _CommitStored:
             self.parts.remove_if_disposable(self.group, now)
 
     def end(self) -> None:
-        """The outcome is known."""
+        """The append is complete."""
         for topic, partition, _ in self.entries:
             self.group.offsets.end((topic, partition))
 
@@ -254,7 +255,7 @@ class _CommitStored:
 
 @dataclass(slots=True)
 class _TransactionalStored:
-    """The same as part of a transaction: it counts when that ends."""
+    """The append of a transactional commit. The offsets are visible when the transaction ends."""
 
     stored: _CommitStored
     commits: OffsetCommits

@@ -1,6 +1,6 @@
-"""What groups have committed for topics that are no more, removed a part in each turn. Pure.
+"""Removes the offsets committed for deleted topics, some in each turn. Pure.
 
-Kafka: `OffsetMetadataManager.onPartitionsDeleted`, which goes through all groups at once.
+Kafka: `OffsetMetadataManager.onPartitionsDeleted`, which checks all groups at once.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,25 +12,25 @@ from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 
 WORK_PER_TICK: Final = 2_000
-"""Groups and topics looked at in one turn: about a millisecond."""
+"""Groups and topics checked in one turn: about a millisecond."""
 
 
 class DeletedTopics:
-    """Goes through all groups once for the topics that were deleted until it began."""
+    """Checks all groups once for the topics that were deleted before the check began."""
 
     def __init__(self, parts: ShardParts, removals: Removals) -> None:
         self._parts = parts
         self._removals = removals
         self._next_ms: MonotonicMs | None = None
         self._waiting: dict[str, WallMs] = {}
-        """Topics that were deleted since, and when."""
+        """Topics deleted since the check began, and when."""
         self._topics: dict[str, WallMs] = {}
-        """Those it looks for."""
+        """The topics of the running check."""
         self._left: Iterator[str] = iter(())
-        """Groups still to be looked at."""
+        """Groups that are still to be checked."""
 
     def add(self, topics: Collection[str], now: Moment) -> None:
-        """These were deleted."""
+        """Schedule a check for these deleted topics."""
         self._waiting |= dict.fromkeys(topics, now.wall_ms)
         if self._waiting:
             self._next_ms = now.monotonic_ms
@@ -40,7 +40,7 @@ class DeletedTopics:
         return self._next_ms
 
     def work(self, now: Moment) -> None:
-        """Do a part of what there is to do."""
+        """Do a part of the check."""
         if self._next_ms is None:
             return
         if not self._topics:
@@ -64,7 +64,8 @@ class DeletedTopics:
             keys += [
                 (topic, partition)
                 for partition, committed in group.offsets.topics[topic].items()
-                if committed.commit_timestamp_ms <= deleted_ms  # else the topic is there again
+                if committed.commit_timestamp_ms
+                <= deleted_ms  # otherwise the topic was created again
             ]
         self._parts.counts.offset_deletions += len(keys)
         if keys:

@@ -1,4 +1,4 @@
-"""Which committed offsets have expired, and groups that are left with nothing. Pure.
+"""Finds expired offsets, and removes them and groups left without offsets. Pure.
 
 KIP-211; Kafka: `OffsetExpirationCondition`, `cleanupExpiredOffsets`.
 """
@@ -18,17 +18,21 @@ from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 
 WORK_PER_TICK: Final = 2_000
-"""Offsets and groups looked at in one turn: about a millisecond."""
+"""Offsets and groups checked in one turn: about a millisecond."""
 
 
 def expired(group: AnyGroup, retention_ms: int, wall_ms: WallMs) -> list[Partition]:
-    """The partitions whose offsets the group keeps no longer.
+    """The partitions whose offsets have expired.
 
-    A group without members: so long after it lost the last one. A consumer group with members:
-    topics that none of them subscribes to, so long after the last commit. A group that never had
-    members (it only commits): so long after the last commit. Never while it rebalances, and never
-    while a commit is on its way. A group of the newer consumer protocol, with members or without:
-    topics that none of them subscribes to, so long after the last commit.
+    The retention counts from different times:
+
+    - a classic group without members: since the last member left;
+    - a classic group of consumers: since the last commit, for topics to which no member subscribes;
+    - a group that never had members: since the last commit;
+    - a group of the newer consumer protocol: since the last commit, for topics to which no member
+      subscribes.
+
+    Nothing expires during a rebalance, or while a commit of the partition is pending.
     """
     since_empty = NO_TIMESTAMP
     is_subscribing = isinstance(group, ConsumerGroup)
@@ -60,17 +64,17 @@ def expired(group: AnyGroup, retention_ms: int, wall_ms: WallMs) -> list[Partiti
 
 
 class ExpiryCheck:
-    """Looks at every group once per `offsets.retention.check.interval.ms`, a part in each turn."""
+    """Checks every group once per `offsets.retention.check.interval.ms`, some in each turn."""
 
     def __init__(self, parts: ShardParts, removals: Removals) -> None:
         self._parts = parts
         self._removals = removals
         self._next_ms: MonotonicMs | None = None
         self._left: Iterator[str] | None = None
-        """Groups still to be looked at in the check that runs."""
+        """Groups that are still to be checked; None if no check is running."""
 
     def start(self, now: Moment) -> None:
-        """The first check is due after one interval."""
+        """Schedule the first check after one interval."""
         self._next_ms = MonotonicMs(
             now.monotonic_ms + self._parts.options.retention_check_interval_ms
         )
@@ -80,7 +84,7 @@ class ExpiryCheck:
         return self._next_ms
 
     def work(self, now: Moment) -> None:
-        """Do a part of the check, if it is due."""
+        """Do a part of the check if it is due."""
         if self._next_ms is None or now.monotonic_ms < self._next_ms:
             return
         if self._left is None:

@@ -1,4 +1,4 @@
-"""What is removed: offsets by request, of deleted topics, expired ones; whole groups. Pure.
+"""Removes offsets (by request, of deleted topics, expired) and whole groups. Pure.
 
 Kafka: `deleteOffsets`, `deleteGroups`, `cleanupExpiredOffsets`, KIP-496.
 """
@@ -35,11 +35,11 @@ from cluster.model.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 TOMBSTONES_PER_APPEND: Final = 500
-"""Some 300 KiB at most, of the longest names: an append is a batch, and fits into a message."""
+"""With the longest names some 300 KiB: an append is one batch and must fit into a message."""
 
 
 class Removals:
-    """Removes what is asked for; tombstones first, memory when they are stored."""
+    """Appends tombstones, and changes memory when they are stored."""
 
     def __init__(self, parts: ShardParts, consumers: ConsumerGroups) -> None:
         self._parts = parts
@@ -48,7 +48,8 @@ class Removals:
     # ------------------------------------------------------------------ requests
 
     def delete_offsets(self, request: DeleteOffsets, token: object, now: Moment) -> None:
-        """OffsetDelete: offsets of topics that no member of a consumer group reads."""
+        """OffsetDelete: remove offsets of topics to which no member of a consumer group
+        subscribes."""
         group = self._parts.find(request.group_id)
         error = ErrorCode.group_id_not_found
         if group is not None:
@@ -77,7 +78,7 @@ class Removals:
         waiting.answer(group.group_id, ErrorCode.none)
 
     def delete_groups(self, request: DeleteGroups, token: object, now: Moment) -> None:
-        """DeleteGroups: groups without members, with their offsets."""
+        """DeleteGroups: remove groups without members, with their offsets."""
         waiting = _GroupsDeleted(self._parts, token, group_ids=request.group_ids)
         waiting.expect()
         for group_id in dict.fromkeys(request.group_ids):
@@ -103,7 +104,7 @@ class Removals:
         now: Moment,
         waiting: "_Waiting | None" = None,
     ) -> None:
-        """Remove these, and a group without members that has no others."""
+        """Remove offsets, and the group if it has no members and no other offsets."""
         others = set(group.offsets.partitions()).difference(keys)
         is_last = _is_empty(group) and not others
         if isinstance(group, ClassicGroup):
@@ -111,7 +112,7 @@ class Removals:
             self._remove(group, keys, now, waiting, with_group=with_group)
             return
         self._remove_some(group, keys, waiting)
-        # one that changes is looked at again by the next check: offsets may be committed meanwhile
+        # the next check looks at a locked group again: offsets may be committed meanwhile
         if is_last and not self._consumers.locks.is_locked(group.group_id):
             self._delete_consumer_group(group.group_id, now, None)
 
@@ -149,7 +150,7 @@ class Removals:
         last = pieces[-1]
         self._begin(group, last, waiting)
         records = _tombstones(group, last)
-        if group.generation_id > 0:  # else it only ever committed: it has no record of its own
+        if group.generation_id > 0:  # a group that only commits has no record of its own
             records.append(CoordinatorRecord(group_key(group.group_id), None))
         removal = _GroupGone(group, last, waiting, self._parts, group.generation_id)
         if records:
@@ -163,7 +164,7 @@ class Removals:
     def _delete_consumer_group(
         self, group_id: str, now: Moment, waiting: "_Waiting | None"
     ) -> None:
-        """Remove it, if it has no members then, as soon as no change of it is on its way."""
+        """Remove a group without members as soon as no append of it is pending."""
 
         def answer(error: ErrorCode) -> None:
             if waiting is not None:
@@ -228,7 +229,7 @@ def _pieces(keys: Iterable[Partition]) -> list[list[Partition]]:
 
 @dataclass(slots=True)
 class _OffsetsGone:
-    """Tombstones: when they are stored, memory follows."""
+    """The append of tombstones of offsets."""
 
     group: AnyGroup
     keys: list[Partition]
@@ -249,11 +250,11 @@ class _OffsetsGone:
 
 @dataclass(slots=True)
 class _GroupGone(_OffsetsGone):
-    """The last of them, with that of a group of the classic protocol."""
+    """The append of the last tombstones of a classic group."""
 
     parts: ShardParts
     generation_id: int
-    """Of the group when it was decided."""
+    """The group's generation when its removal was decided."""
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
         _OffsetsGone.settle(self, now, is_stored=is_stored)
@@ -267,14 +268,15 @@ class _GroupGone(_OffsetsGone):
             return
         if group.offsets.is_unused:
             self.parts.remove(group, now)
-            log.info("Group %s has been removed.", group.group_id)
+            log.info("Removed group %s.", group.group_id)
         else:
-            group.clear()  # a commit came in between; of its generations, nothing is stored
+            group.clear()  # offsets were committed meanwhile; no generation is stored any more
 
 
 @dataclass(slots=True)
 class _ConsumerGroupGone:
-    """The tombstones of a group of the newer consumer protocol. It has the group's turn."""
+    """The append of the tombstones of a group of the newer consumer protocol, which stays locked
+    until it is complete."""
 
     parts: ShardParts
     consumers: ConsumerGroups
@@ -287,7 +289,7 @@ class _ConsumerGroupGone:
         group = self.journal.group
         if is_stored:
             self.parts.forget_consumer_group(group, now)
-            log.info("Group %s has been removed.", group.group_id)
+            log.info("Removed group %s.", group.group_id)
         self.consumers.on_settled(self.journal, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
@@ -300,16 +302,17 @@ class _ConsumerGroupGone:
 
 @dataclass(slots=True)
 class _Waiting(ABC):
-    """A request that waits for appends: `expect` before each, `answer` after; then it is told."""
+    """A request that waits for appends: `expect` before each, `answer` after. The last one answers
+    the request."""
 
     parts: ShardParts
     token: object
     errors: dict[str, ErrorCode] = field(default_factory=dict)
-    """By group."""
+    """Errors by group."""
     expected: int = 0
 
     def expect(self) -> None:
-        """One more outcome is awaited."""
+        """One more outcome is pending."""
         self.expected += 1
 
     def answer(self, group_id: str, error: ErrorCode) -> None:
@@ -322,7 +325,7 @@ class _Waiting(ABC):
 
     @abstractmethod
     def reply(self) -> object:
-        """What the request is answered with."""
+        """The reply to the request."""
 
 
 @dataclass(slots=True)

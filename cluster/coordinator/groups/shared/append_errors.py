@@ -1,6 +1,6 @@
-"""What an append's error is to those who wait for it. Pure.
+"""Translates the errors of appends for the requests that wait for them. Pure.
 
-Kafka: `appendGroupMetadataErrorToResponseError` and its twin for offsets.
+Kafka: `appendGroupMetadataErrorToResponseError` and its counterpart for offsets.
 """
 
 from typing import Final
@@ -26,10 +26,10 @@ _OFFSETS: Final = _GROUP | {
 
 
 def group_error(error: ErrorCode) -> ErrorCode:
-    """For members whose generation was to be stored, and for deletions."""
+    """The error for members whose generation could not be stored, and for deletions."""
     return _GROUP.get(error, error)
 
 
 def offset_error(error: ErrorCode) -> ErrorCode:
-    """For a commit of offsets."""
+    """The error for commits of offsets."""
     return _OFFSETS.get(error, error)

@@ -1,4 +1,4 @@
-"""What shards count. Pure. Kafka: the sensors of `GroupCoordinatorMetrics`."""
+"""The counters of the group coordinator. Pure. Kafka: the sensors of `GroupCoordinatorMetrics`."""
 
 from dataclasses import dataclass, field
 
@@ -7,29 +7,29 @@ from cluster.metrics.events import EventKind, EventLog
 
 @dataclass(slots=True)
 class GroupCounts:
-    """Only grow. All shards of a broker add to the same ones."""
+    """Counters never decrease. All shards of a broker share one instance."""
 
     events: EventLog = field(default_factory=EventLog)
-    """Is told of each rebalance that is counted."""
+    """Receives each counted rebalance."""
 
     offset_commits: int = 0
-    """Offsets, not requests, whose commit is stored."""
+    """Offsets, not requests, whose commit was stored."""
     offset_expirations: int = 0
-    """Offsets that nobody has committed again within `offsets.retention.minutes`."""
+    """Offsets that expired after `offsets.retention.minutes`."""
     offset_deletions: int = 0
-    """Offsets removed by a request, or with their topic or group."""
+    """Offsets removed by a request, or together with their topic or group."""
     completed_rebalances: int = 0
-    """Generations whose assignment is stored."""
+    """Generations whose assignment was stored."""
     consumer_rebalances: int = 0
-    """New epochs of groups of the newer consumer protocol that are stored."""
+    """New epochs of groups of the newer consumer protocol that were stored."""
 
     def note_rebalance(self, group: str, generation: int, members: int) -> None:
-        """The assignment of a generation of the classic protocol is stored."""
+        """Count a generation of the classic protocol whose assignment was stored."""
         self.completed_rebalances += 1
         self._tell(group, generation, members)
 
     def note_consumer_rebalance(self, group: str, epoch: int, members: int) -> None:
-        """The records of a new epoch are stored."""
+        """Count a new epoch whose records were stored."""
         self.consumer_rebalances += 1
         self._tell(group, epoch, members)
 

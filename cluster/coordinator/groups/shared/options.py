@@ -1,4 +1,4 @@
-"""What of the settings the group coordinator works by."""
+"""The settings of the group coordinator."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class GroupOptions:
     consumer_max_size: int = 2**31 - 1
     """group.consumer.max.size"""
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """group.consumer.assignors; of names in `assignors.ASSIGNORS`, the first is the default"""
+    """group.consumer.assignors: names in `assignors.ASSIGNORS`; the first is the default"""
     consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
     """group.consumer.regex.refresh.interval.ms"""
     consumer_migration_policy: str = "bidirectional"

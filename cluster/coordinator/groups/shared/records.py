@@ -1,8 +1,8 @@
-"""Records of `__consumer_offsets` as bytes: what Kafka 3.9 writes, and all that it reads. Pure.
+"""Encodes and decodes records of `__consumer_offsets` like Kafka 3.9. Pure.
 
-Kafka: `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue`. Key and
-value begin with the number of their form, two bytes; big-endian numbers, texts with a length of two
-bytes and bytes with one of four (-1: null), from form 4 of a value on in the compact encoding:
+Kafka: `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue`. Keys and
+values begin with their version (2 bytes). Numbers are big-endian; a text has a length of two bytes,
+bytes have one of four (-1: null). Values of version 4 and later use the compact encoding:
 
     key 0, 1    group, topic, partition (4)                     a committed offset
     key 2       group                                           a group's members
@@ -28,7 +28,7 @@ OFFSET_VALUE: Final = 3
 OFFSET_VALUE_WITH_EXPIRY: Final = 1
 GROUP_VALUE: Final = 3
 NEWEST_VALUE: Final = 4
-"""Readable; its first flexible form."""
+"""This version is read but not written; it is the first flexible one."""
 
 _TWO: Final = struct.Struct(">h")
 _FOUR: Final = struct.Struct(">i")
@@ -39,15 +39,15 @@ _STATE: Final = struct.Struct(">hqi")
 
 
 class CorruptRecord(ValueError):
-    """Bytes that are not what they say they are; the text is one line, without foreign text."""
+    """The bytes are malformed; the text is one line, without text of the record."""
 
 
 class UnknownRecord(CorruptRecord):
-    """A kind or a form of record that is not known here, as newer brokers may write."""
+    """The kind or version of the record is unknown here; newer brokers may write it."""
 
 
 class OffsetKey(NamedTuple):
-    """Whose offset of what."""
+    """The group and partition of a committed offset."""
 
     group_id: str
     topic: str
@@ -55,14 +55,14 @@ class OffsetKey(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group goes on reading one partition."""
+    """The position from which a group continues in one partition."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_TIMESTAMP
-    """When a client of old said that it expires; -1: as `offsets.retention.minutes` has it."""
+    """The expiry that an old client set; -1: `offsets.retention.minutes` decides."""
 
 
 class StoredMember(NamedTuple):
@@ -75,20 +75,20 @@ class StoredMember(NamedTuple):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
-    """Its metadata for the group's protocol."""
+    """The member's metadata for the group's protocol."""
     assignment: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """A generation as it is stored, once its assignment is known; without members: an empty one."""
+    """A generation as it is stored once its assignment is known; an empty one has no members."""
 
     protocol_type: str
     generation_id: int
     protocol_name: str | None
     leader: str | None
     state_timestamp_ms: int = NO_TIMESTAMP
-    """Since when the group is in its state; -1 in forms that do not have it."""
+    """When the group entered its state; -1 in versions without the field."""
     members: tuple[StoredMember, ...] = ()
 
 
@@ -100,18 +100,18 @@ def offset_key(group_id: str, topic: str, partition: int) -> bytes:
     return _start_of_keys(group_id, topic) + _FOUR.pack(partition)
 
 
-@lru_cache(maxsize=64)  # a commit has many partitions of few topics; names may be of 32 KiB
+@lru_cache(maxsize=64)  # a commit has many partitions of few topics; a name may take 32 KiB
 def _start_of_keys(group_id: str, topic: str) -> bytes:
     return _TWO.pack(OFFSET_KEY) + _text(group_id) + _text(topic)
 
 
 def group_key(group_id: str) -> bytes:
-    """The key of a group's members."""
+    """The key of a group's generation."""
     return _TWO.pack(GROUP_KEY) + _text(group_id)
 
 
 def read_key(key: bytes) -> OffsetKey | str:
-    """Whose record it is: of an offset, or a group's id. Raises UnknownRecord, CorruptRecord."""
+    """The key of an offset, or a group id. Raises UnknownRecord, CorruptRecord."""
     try:
         form = key[0] << 8 | key[1]
         size = key[2] << 8 | key[3]
@@ -121,7 +121,7 @@ def read_key(key: bytes) -> OffsetKey | str:
             size = key[end] << 8 | key[end + 1]
             start = end + 2
             end = start + size
-            # slices are cut silently, the number at the end is not
+            # a slice beyond the end is shorter, while unpacking the number raises
             return OffsetKey(group_id, key[start:end].decode(), _FOUR.unpack_from(key, end)[0])
     except (IndexError, UnicodeDecodeError, struct.error):
         if len(key) < 2:
@@ -140,7 +140,7 @@ def read_key(key: bytes) -> OffsetKey | str:
 
 
 def offset_value(committed: CommittedOffset) -> bytes:
-    """Form 3; form 1, which loses the leader epoch, for one with an expiry of its own."""
+    """Version 3; version 1, which has no leader epoch, for an offset with an expiry of its own."""
     if committed.expire_timestamp_ms != NO_TIMESTAMP:
         return b"".join(
             (
@@ -157,9 +157,11 @@ def offset_value(committed: CommittedOffset) -> bytes:
 
 
 def read_offset_value(value: bytes) -> CommittedOffset:
-    """Any form. Raises UnknownRecord, CorruptRecord."""
+    """Decode any version. Raises UnknownRecord, CorruptRecord."""
     try:
-        if value[:2] == b"\x00\x03":  # what is written for ten years: a million of them are loaded
+        if (
+            value[:2] == b"\x00\x03"
+        ):  # a fast path for the usual version: a broker may load a million of them
             offset, leader_epoch, size = _OFFSET_3.unpack_from(value, 2)
             if size < 0:
                 raise CorruptRecord("metadata is null")
@@ -180,7 +182,7 @@ def read_offset_value(value: bytes) -> CommittedOffset:
 
 
 def group_value(group: StoredGroup) -> bytes:
-    """Form 3."""
+    """Version 3."""
     parts = [
         _TWO.pack(GROUP_VALUE),
         _text(group.protocol_type),
@@ -207,7 +209,7 @@ def group_value(group: StoredGroup) -> bytes:
 
 
 def read_group_value(value: bytes) -> StoredGroup:
-    """Any form. Raises UnknownRecord, CorruptRecord."""
+    """Decode any version. Raises UnknownRecord, CorruptRecord."""
     try:
         reader = _Reader(value, "group")
         group = StoredGroup(
@@ -234,7 +236,7 @@ def _nullable(text: str | None) -> bytes:
 
 
 class _Reader:
-    """Takes one value apart, front to back."""
+    """Decodes one value from front to back."""
 
     def __init__(self, value: bytes, kind: str) -> None:
         self.form: int = _TWO.unpack_from(value)[0]
@@ -266,12 +268,12 @@ class _Reader:
 
     def members(self) -> tuple[StoredMember, ...]:
         count = self._varint() - 1 if self._is_compact else self.four()
-        if not 0 <= count <= len(self._value):  # each takes more than a byte
+        if not 0 <= count <= len(self._value):  # each member takes more than a byte
             raise CorruptRecord(f"group of {len(self._value)} bytes with {count} members")
         return tuple(self._member() for _ in range(count))
 
     def end(self) -> None:
-        """A structure ends: with fields that mean nothing to us, in the compact encoding."""
+        """Skip the tagged fields at the end of a structure in the compact encoding."""
         if not self._is_compact:
             return
         for _ in range(self._varint()):

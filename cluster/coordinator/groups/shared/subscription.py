@@ -1,7 +1,7 @@
-"""What the bytes of a consumer's metadata and of its assignment name. Pure.
+"""Reads the topics in a consumer's metadata and the partitions in its assignment. Pure.
 
-Kafka: `ConsumerProtocol.deserializeSubscription` in its version 0, with which every later one
-begins: version (2 bytes), count of topics (4), each with a length of two bytes.
+Kafka: `ConsumerProtocol.deserializeSubscription`. All versions begin like version 0: version (2
+bytes), count of topics (4), topics with a length of two bytes each.
 """
 
 import struct
@@ -10,11 +10,11 @@ from typing import Final
 from cluster.coordinator.groups.requests import TopicPartitions
 
 CONSUMER: Final = "consumer"
-"""The protocol type whose metadata is known here."""
+"""The protocol type of consumers."""
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics; None if these are not the bytes of a subscription."""
+    """The topics; None if the bytes are not a subscription."""
     try:
         version, count = struct.unpack_from(">hi", metadata)
         if version < 0 or not 0 <= count <= len(metadata):
@@ -34,11 +34,11 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
 
 
 def assigned_partitions(assignment: bytes) -> tuple[TopicPartitions, ...] | None:
-    """What a member was assigned; None if these are not the bytes of a consumer's assignment.
+    """The assigned partitions; None if the bytes are not a consumer's assignment.
 
     Kafka: `ConsumerProtocol.deserializeAssignment`: version (2 bytes), count of topics (4), each
-    with its name, a count of partitions (4) and these (4 each). A member without any may have no
-    bytes at all.
+    with its name, a count of partitions (4) and the partitions (4 each). A member without
+    partitions may have an empty assignment.
     """
     if not assignment:
         return ()

@@ -1,4 +1,4 @@
-"""What the group coordinator asks about topics: a port. Pure."""
+"""The port through which the group coordinator looks up topics. Pure."""
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,46 +11,46 @@ Partitions = Mapping[TopicId, frozenset[int]]
 
 
 class TopicShape(NamedTuple):
-    """What of a topic decides how it is assigned."""
+    """The facts about a topic that assignors use."""
 
     topic_id: TopicId
     partition_count: int
 
 
 class Topics(Protocol):
-    """The topics that there are now. The thread that drives the shard may ask at any time."""
+    """The current topics. The thread that drives the shard may ask at any time."""
 
     def shape(self, name: str) -> TopicShape | None:
-        """Id and number of partitions of a topic; None if there is none of this name."""
+        """Id and partition count of a topic; None if there is no such topic."""
         ...
 
     def name(self, topic_id: TopicId) -> str | None:
-        """The name of the topic with this id; None if there is none."""
+        """The name of a topic; None if there is no such topic."""
         ...
 
     def names(self) -> Iterable[str]:
-        """All names, for expressions; internal topics as well, as in Kafka."""
+        """All names, for expressions; includes internal topics, as in Kafka."""
         ...
 
 
 class KnownTopics:
-    """The topics of which some clients may know, all of them."""
+    """The topics that all of several clients may know of."""
 
     def __init__(self, topics: Topics, may_know: Sequence[Callable[[str], bool]]) -> None:
         self._topics = topics
         self._may_know = may_know
 
     def shape(self, name: str) -> TopicShape | None:
-        """See `Topics`."""
+        """Implements `Topics`."""
         return self._topics.shape(name) if self._is_known(name) else None
 
     def name(self, topic_id: TopicId) -> str | None:
-        """See `Topics`."""
+        """Implements `Topics`."""
         name = self._topics.name(topic_id)
         return name if name is not None and self._is_known(name) else None
 
     def names(self) -> Iterable[str]:
-        """See `Topics`."""
+        """Implements `Topics`."""
         return filter(self._is_known, self._topics.names())
 
     def _is_known(self, name: str) -> bool:
@@ -61,15 +61,15 @@ class NoTopics:
     """A cluster without topics."""
 
     def shape(self, name: str) -> TopicShape | None:
-        """None."""
+        """Implements `Topics`."""
         del name
         return None
 
     def name(self, topic_id: TopicId) -> str | None:
-        """None."""
+        """Implements `Topics`."""
         del topic_id
         return None
 
     def names(self) -> Iterable[str]:
-        """Nothing."""
+        """Implements `Topics`."""
         return ()

@@ -13,7 +13,7 @@ from cluster.model.printable import NAME_MAX_CHARACTERS
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """Owned by its group. Tokens are those of requests that wait; None if none does."""
+    """Owned by its group. A token belongs to a request that waits; None: no request waits."""
 
     member_id: str
     group_instance_id: str | None
@@ -24,22 +24,21 @@ class Member:
     protocols: tuple[GroupProtocol, ...]
     assignment: bytes = b""
     is_new: bool = False
-    """It has not yet been part of a generation: its JoinGroup may time out."""
+    """The member has not been part of a generation yet: its JoinGroup may time out."""
     join_token: object | None = None
     sync_token: object | None = None
     joined_again_ms: int = -1
-    """When it last joined, by the monotonic clock; -1 if it was loaded."""
+    """Monotonic time of the last JoinGroup; -1 if the member was loaded."""
     session: Alarm = field(init=False)
-    """Its session timeout; of a new member, until its JoinGroup times out."""
+    """The session timeout; for a new member, the timeout of its JoinGroup."""
 
     @property
     def is_static(self) -> bool:
-        """Whether it has a group.instance.id."""
         return self.group_instance_id is not None
 
     @property
     def who(self) -> WhoseMember:
-        """For a person; what is longer than anybody reads is cut."""
+        """The member's names, cut to a length that a person reads."""
         instance_id = self.group_instance_id
         return WhoseMember(
             self.member_id[:NAME_MAX_CHARACTERS],
@@ -49,13 +48,13 @@ class Member:
         )
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What it says for a protocol; empty if it does not support it."""
+        """The metadata for a protocol; empty if the member does not support it."""
         return next((each.metadata for each in self.protocols if each.name == protocol_name), b"")
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The first of its protocols that all members support."""
+        """The first protocol of the member that all members support."""
         return next(each.name for each in self.protocols if each.name in candidates)
 
     def matches(self, protocols: tuple[GroupProtocol, ...]) -> bool:
-        """Whether it brought the same protocols with the same metadata before."""
+        """Whether the member sent the same protocols and metadata before."""
         return self.protocols == protocols

@@ -1,4 +1,4 @@
-"""The states of a classic group, and what each state makes of every event: one table. Pure.
+"""The states of a classic group, and the table of its behavior in each state. Pure.
 
 Kafka: `ClassicGroupState`, and the `switch` of each request in `GroupMetadataManager`.
 
@@ -6,7 +6,7 @@ Kafka: `ClassicGroupState`, and the `switch` of each request in `GroupMetadataMa
     PreparingRebalance  members join; the generation is still the old one
     CompletingRebalance members have joined; the leader's assignment is awaited and stored
     Stable              members have their assignments
-    Dead                no group: one that is not known, or was removed
+    Dead                the group was removed or does not exist
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ from cluster.model.error_codes import ErrorCode
 
 
 class GroupState(Enum):
-    """By the names that DescribeGroups and ListGroups have."""
+    """Names as in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -26,43 +26,43 @@ class GroupState(Enum):
 
 
 class Rejoin(Enum):
-    """What a JoinGroup of a member that the group has does."""
+    """What a JoinGroup of a known member does."""
 
-    WAIT = "it waits with the others until all have joined"
-    ANSWER_IF_SAME = "the current generation is its answer if it brings what it brought before"
-    ANSWER_FOLLOWER_IF_SAME = "the same, but of the leader it always begins a rebalance"
+    WAIT = "the member waits until all members have joined"
+    ANSWER_IF_SAME = "the current generation is repeated if the member's metadata is unchanged"
+    ANSWER_FOLLOWER_IF_SAME = "the same, but the leader always starts a rebalance"
     UNKNOWN_MEMBER = "UNKNOWN_MEMBER_ID"
 
 
 class Replace(Enum):
-    """What it does when a static member comes back with a new member id."""
+    """What happens when a static member returns with a new member id."""
 
-    STORE = "it takes the old one's place, which is stored, unless the protocol would change"
-    REBALANCE = "a rebalance begins: the leader may have assigned to the old member id"
-    WAIT = "it waits with the others"
+    STORE = "the new id is stored, unless the protocol would change"
+    REBALANCE = "a rebalance starts: the leader may have used the old member id"
+    WAIT = "the member waits until all members have joined"
     IMPOSSIBLE = "there are no members"
 
 
 class Sync(Enum):
     """What a SyncGroup of a member of the current generation does."""
 
-    WAIT = "it waits for the leader's assignment; that of the leader is stored"
-    ANSWER = "the assignment is its answer"
+    WAIT = "the request waits for the leader's assignment; the leader's own stores it"
+    ANSWER = "the reply has the assignment"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
     UNKNOWN_MEMBER = "UNKNOWN_MEMBER_ID"
 
 
 class MemberGone(Enum):
-    """What it does when a member left or timed out."""
+    """What happens when a member left or timed out."""
 
-    REBALANCE = "a rebalance begins"
-    JOIN_MAY_BE_COMPLETE = "perhaps it was the one that the others waited for"
+    REBALANCE = "a rebalance starts"
+    JOIN_MAY_BE_COMPLETE = "the join phase is complete if the others have joined"
     NOTHING = "nothing"
 
 
 class Rules(NamedTuple):
-    """One row: what a group in this state does. Errors are for members of the current generation;
-    what is checked before the state (fencing, member id, generation) is in `classic_group.py`."""
+    """One row: the behavior in one state. Errors are for members of the current generation;
+    `ClassicGroup` checks instance id, member id and generation before."""
 
     comes_from: frozenset[GroupState]
     rejoin: Rejoin
@@ -70,7 +70,7 @@ class Rules(NamedTuple):
     sync: Sync
     heartbeat: ErrorCode
     heartbeat_counts: bool
-    """Whether a heartbeat begins the member's session timeout again."""
+    """Whether a heartbeat restarts the member's session timeout."""
     commit: ErrorCode
     member_gone: MemberGone
     may_rebalance: bool
@@ -91,7 +91,7 @@ RULES: Final[dict[GroupState, Rules]] = {
         sync=Sync.UNKNOWN_MEMBER,
         heartbeat=ErrorCode.unknown_member_id,
         heartbeat_counts=False,
-        commit=ErrorCode.none,  # of those who are in no group; there are no members
+        commit=ErrorCode.none,  # for clients without a group; there are no members
         member_gone=MemberGone.NOTHING,
         may_rebalance=True,
         delete_group=ErrorCode.none,
@@ -103,7 +103,7 @@ RULES: Final[dict[GroupState, Rules]] = {
         sync=Sync.REBALANCE_IN_PROGRESS,
         heartbeat=ErrorCode.rebalance_in_progress,
         heartbeat_counts=True,
-        commit=ErrorCode.none,  # so that members commit before they join again
+        commit=ErrorCode.none,  # members commit before they rejoin
         member_gone=MemberGone.JOIN_MAY_BE_COMPLETE,
         may_rebalance=False,
         delete_group=ErrorCode.non_empty_group,

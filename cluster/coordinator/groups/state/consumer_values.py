@@ -1,7 +1,7 @@
-"""What is stored of a group of the newer consumer protocol, record by record. Pure.
+"""The stored values of a group of the newer consumer protocol, one per record. Pure.
 
-Kafka: `ConsumerGroupMember`, `Assignment`, `ResolvedRegularExpression`; each is backed by one
-record, and is replaced as a whole.
+Kafka: `ConsumerGroupMember`, `Assignment`, `ResolvedRegularExpression`. Each value is replaced as a
+whole.
 """
 
 from dataclasses import dataclass
@@ -16,21 +16,22 @@ NO_EPOCH: Final = -1
 
 
 class MemberState(IntEnum):
-    """How far a member is with its target assignment."""
+    """The progress of a member towards its target assignment."""
 
     STABLE = 0
-    """It has its target, of the epoch that it is in."""
+    """The member has the target assignment of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has to give up partitions before it comes into the next epoch."""
+    """The member has to revoke partitions before it enters the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the newest epoch; others have not given up all that it is to have."""
+    """The member is in the newest epoch, and waits for others to revoke partitions of its target.
+    """
     UNKNOWN = 127
     """Written by a newer broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """Of a member that uses the classic protocol in a group of the newer one."""
+    """The classic part of a member that uses the classic protocol in a group of the newer one."""
 
     session_timeout_ms: int = 0
     protocols: tuple[GroupProtocol, ...] = ()
@@ -38,7 +39,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """Who a member is and what it subscribes to."""
+    """The identity and the subscription of a member."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -49,46 +50,47 @@ class MemberMetadata:
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
-    """None: it uses the newer protocol."""
+    """None: the member uses the newer protocol."""
 
     @property
     def regex(self) -> str | None:
-        """The expression that it subscribes to; an empty one is none."""
+        """The expression of the member; None for an empty one."""
         return self.subscribed_topic_regex or None
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignment:
-    """What a member has, and in which epoch."""
+    """The partitions of a member and their epoch."""
 
     member_epoch: int
     previous_epoch: int
-    """Accepted once more: the reply with the newer one may have been lost."""
+    """Accepted once more, because the reply with the newer epoch may have been lost."""
     state: MemberState
     assigned: Partitions
     revoking: Partitions
-    """It has been told to give these up."""
+    """Partitions that the member was told to revoke."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has its target of this epoch."""
+        """Whether the member has the target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
 
 NEW_MEMBER: Final = CurrentAssignment(0, NO_EPOCH, MemberState.STABLE, NO_PARTITIONS, NO_PARTITIONS)
-"""This very object stands for a member of which no current assignment is stored."""
+"""This object, compared by identity, means that no current assignment is stored."""
 NO_METADATA: Final = MemberMetadata()
-"""This very object stands for a member of which no metadata are stored."""
+"""This object, compared by identity, means that no metadata is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedExpression:
-    """The topics that an expression stands for."""
+    """The topics that match an expression."""
 
     topics: frozenset[str]
     version: int
-    """Of Kafka's metadata; 0 here, so that a broker of Kafka which takes over looks for itself."""
+    """The version of Kafka's metadata; 0 here, so that a Kafka broker resolves the expression
+    again."""
     timestamp_ms: int
-    """When, by the calendar."""
+    """Wall time of the resolution."""
 
 
 class GroupEpoch(NamedTuple):
@@ -96,4 +98,4 @@ class GroupEpoch(NamedTuple):
 
     epoch: int
     metadata_hash: int
-    """Of the topics that the group subscribes to; 0 for none."""
+    """The hash of the group's subscribed topics; 0 if there are none."""

@@ -1,4 +1,4 @@
-"""The committed offsets of one group, and those on their way. Pure.
+"""The committed and pending offsets of one group. Pure.
 
 Kafka: the offset half of `GroupMetadata`.
 """
@@ -19,24 +19,24 @@ class _InTransaction(NamedTuple):
 class GroupOffsets:
     """Committed offsets by topic and partition; changes come in the order of the log.
 
-    A transactional commit counts when its transaction ends, unless the partition has been committed
-    by a record further down the log since.
+    A transactional commit takes effect when its transaction ends, unless a later record of the log
+    has committed the partition.
     """
 
     __slots__ = ("_order", "_pending", "_transactional", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[str, dict[int, CommittedOffset]] = {}
-        """What is committed; to be read only."""
+        """The committed offsets. Read only."""
         self._pending: dict[Partition, int] = {}
-        """Appends on their way that will commit or remove it."""
+        """The number of pending appends that will commit or remove a partition's offset."""
         self._transactional: dict[int, dict[Partition, _InTransaction | None]] = {}
-        """By producer; None where a later record of the log counts."""
+        """By producer; None where a later record of the log takes precedence."""
         self._order = 0
-        """Of the last transactional commit in the log."""
+        """The number of the last transactional commit in the log."""
 
     def get(self, topic: str, partition: int) -> CommittedOffset | None:
-        """What is committed for one partition."""
+        """The committed offset of a partition."""
         partitions = self.topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
@@ -50,22 +50,22 @@ class GroupOffsets:
 
     @property
     def is_unused(self) -> bool:
-        """Nothing is committed, and nothing is on its way."""
+        """Whether nothing is committed and nothing is pending."""
         return not self.topics and not self._pending and not self._transactional
 
     def partitions(self) -> list[Partition]:
-        """All that are committed, or whose commit is on its way."""
+        """All partitions with a committed or pending offset."""
         keys = {(topic, partition) for topic, partition, _ in self}
         return sorted(keys | self._pending.keys())
 
     def set(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """A commit is in the log."""
+        """Apply a commit that is in the log."""
         self._put(topic, partition, committed)
         if self._transactional:
             self._supersede((topic, partition), before=self._order + 1)
 
     def remove(self, topic: str, partition: int) -> None:
-        """A tombstone is in the log."""
+        """Apply a tombstone that is in the log."""
         partitions = self.topics.get(topic)
         if partitions is not None:
             partitions.pop(partition, None)
@@ -75,7 +75,7 @@ class GroupOffsets:
             self._supersede((topic, partition), before=self._order + 1)
 
     def forget(self) -> Iterator[None]:
-        """Free what is committed, a topic in each step."""
+        """Free the offsets, one topic in each step."""
         while self.topics:
             self.topics.popitem()
             yield
@@ -83,11 +83,11 @@ class GroupOffsets:
     # ------------------------------------------------------------------ on their way
 
     def begin(self, key: Partition) -> None:
-        """A change of this partition goes to the log."""
+        """A change of this partition is being appended."""
         self._pending[key] = self._pending.get(key, 0) + 1
 
     def end(self, key: Partition) -> None:
-        """Its outcome is known."""
+        """The outcome of the append is known."""
         left = self._pending[key] - 1
         if left:
             self._pending[key] = left
@@ -95,11 +95,11 @@ class GroupOffsets:
             del self._pending[key]
 
     def is_changing(self, key: Partition) -> bool:
-        """Whether a commit is on its way, or in a transaction that has not ended."""
+        """Whether a commit is pending, or part of an open transaction."""
         return key in self._pending or any(key in each for each in self._transactional.values())
 
     def has_pending(self, key: Partition) -> bool:
-        """Whether a commit is on its way to the log."""
+        """Whether a commit is pending."""
         return key in self._pending
 
     # ------------------------------------------------------------------ transactions
@@ -107,17 +107,17 @@ class GroupOffsets:
     def set_transactional(
         self, producer_id: int, topic: str, partition: int, committed: CommittedOffset
     ) -> None:
-        """A commit is in the log as part of a transaction."""
+        """Apply a commit that is in the log as part of a transaction."""
         self._order += 1
         commits = self._transactional.setdefault(producer_id, {})
         commits[topic, partition] = _InTransaction(self._order, committed)
 
     def has_transaction(self, producer_id: int) -> bool:
-        """Whether the producer has committed in a transaction that has not ended."""
+        """Whether the producer has committed in a transaction that is still open."""
         return producer_id in self._transactional
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """The transaction's marker is in the log."""
+        """Commit or abort the offsets of a transaction whose marker is in the log."""
         for key, commit in self._transactional.pop(producer_id, {}).items():
             if is_commit and commit is not None:
                 self._supersede(key, before=commit.order)
@@ -131,7 +131,7 @@ class GroupOffsets:
             partitions[partition] = committed
 
     def _supersede(self, key: Partition, before: int) -> None:
-        """Commits of this partition that are further up the log do not count any more."""
+        """Discard earlier transactional commits of this partition."""
         for commits in self._transactional.values():
             commit = commits.get(key)
             if commit is not None and commit.order < before:

@@ -1,4 +1,4 @@
-"""What the parts of one shard share. Pure."""
+"""The shared state of one shard. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,32 +18,31 @@ AnyGroup = ClassicGroup | ConsumerGroup
 
 @dataclass(slots=True)
 class ShardParts:
-    """One shard's groups, what it has to say, and when it wants to be called."""
+    """The groups of a shard, its pending effects and its deadlines."""
 
     options: GroupOptions
     new_uuid: Callable[[], str]
     counts: GroupCounts = field(default_factory=GroupCounts)
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
-    """Those of the classic protocol, and those that only commit offsets."""
+    """Groups of the classic protocol, and groups that only commit offsets."""
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
-    """Those of the newer consumer protocol; a group id is in one of the two."""
+    """Groups of the newer consumer protocol; a group id is in only one of the two."""
     outbox: Outbox = field(default_factory=Outbox)
     alarms: Alarms = field(default_factory=Alarms)
 
     def find(self, group_id: str) -> AnyGroup | None:
-        """The group, of either type."""
+        """The group of either protocol."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
     def group_ids(self) -> list[str]:
-        """Of all groups."""
         return [*self.groups, *self.consumer_groups]
 
     def new_consumer_group(self, group_id: str, alarms: MemberAlarms) -> ConsumerGroup:
-        """A group that is in none of the two yet."""
+        """Create a group without storing it here."""
         return ConsumerGroup(group_id, alarms, GroupOffsets())
 
     def forget_consumer_group(self, group: ConsumerGroup, now: Moment) -> None:
-        """It is no more; offsets that were committed meanwhile stay, as of a group that only
+        """Remove a group. Offsets committed meanwhile stay, as those of a group that only
         commits."""
         group.release()
         if self.consumer_groups.get(group.group_id) is group:
@@ -52,7 +51,7 @@ class ShardParts:
             self.group_or_new(group.group_id, now).offsets = group.offsets
 
     def group_or_new(self, group_id: str, now: Moment) -> ClassicGroup:
-        """The group, made if there is none."""
+        """The classic group, created if it does not exist."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id)
@@ -60,12 +59,12 @@ class ShardParts:
         return group
 
     def remove_if_disposable(self, group: AnyGroup, now: Moment) -> None:
-        """Nobody would miss it: it goes. One of the newer consumer protocol is stored if it is."""
+        """Remove a classic group if nothing is lost with it."""
         if isinstance(group, ClassicGroup) and group.is_disposable:
             self.remove(group, now)
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
-        """The group is dead."""
+        """Remove a group, which becomes Dead."""
         group.release()
         group.transition(GroupState.DEAD, now)
         if self.groups.get(group.group_id) is group:

@@ -1,4 +1,4 @@
-"""Makes what `groups explain` is told of one classic group. Pure."""
+"""Explains a classic group for `groups explain`. Pure."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -18,7 +18,7 @@ from cluster.model.printable import NAME_MAX_CHARACTERS
 
 
 def explain(group: ClassicGroup, group_type: str, now: Moment) -> GroupExplanation:
-    """The group as it is now, and its last rebalances, oldest first.
+    """The current group and its last rebalances, oldest first.
 
     Texts are cut to what a person reads. Takes some microseconds for each member and rebalance.
     """
@@ -56,7 +56,7 @@ def _explained(group: ClassicGroup, now: Moment) -> Iterator[ExplainedMember]:
 
 
 def _quiet_ms(member: Member, now: Moment) -> int | None:
-    """From its session timeout, which each request of it begins again."""
+    """Computed from the session timeout, which every request of the member restarts."""
     ends_ms = member.session.deadline_ms
     is_waiting = member.join_token is not None or member.sync_token is not None
     if ends_ms is None or member.is_new or is_waiting:

@@ -1,4 +1,4 @@
-"""How a group of the newer consumer protocol is shown. Pure.
+"""A group of the newer consumer protocol as ConsumerGroupDescribe describes it. Pure.
 
 Kafka: `ConsumerGroup.asDescribedGroup`, `asConsumerGroupDescribeMember`.
 """
@@ -16,7 +16,7 @@ from cluster.coordinator.groups.state.consumer_values import NO_PARTITIONS
 def described(
     group: ConsumerGroup, default_assignor: str, topics: Topics
 ) -> ConsumerGroupDescription:
-    """The group as it is in memory: a change that is on its way to the log is in it."""
+    """The group in memory, including changes whose append is pending."""
     return ConsumerGroupDescription(
         group.group_id,
         group.state().value,
@@ -45,7 +45,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Des
 
 
 def _named(partitions: Partitions, topics: Topics) -> tuple[AssignedTopic, ...]:
-    """By the topics' names; without those that are no more, as in Kafka."""
+    """Partitions by topic name, without deleted topics, as in Kafka."""
     named = [
         AssignedTopic(topic_id, name, tuple(sorted(numbers)))
         for topic_id, numbers in partitions.items()

@@ -1,4 +1,4 @@
-"""Makes what `groups explain` is told of one group of the newer consumer protocol. Pure."""
+"""Explains a group of the newer consumer protocol for `groups explain`. Pure."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -23,10 +23,10 @@ def explain_consumers(
     topics: Topics,
     now: Moment,
 ) -> GroupExplanation:
-    """The group as it is now, and its last rebalances, oldest first.
+    """The current group and its last rebalances, oldest first.
 
-    `assignor` is the one that counts if no member prefers one; `session_timeout_ms` that of members
-    which use the newer protocol. Takes some microseconds for each member and rebalance.
+    `assignor` is the default; `session_timeout_ms` is that of members of the newer protocol. Takes
+    some microseconds for each member and rebalance.
     """
     members = tuple(_explained(group, session_timeout_ms, topics, now))
     return GroupExplanation(
@@ -66,7 +66,7 @@ def _explained(
 
 
 def _quiet_ms(member: ConsumerMember, timeout_ms: int, now: Moment) -> int | None:
-    """From its session timeout, which each heartbeat begins again."""
+    """Computed from the session timeout, which every heartbeat restarts."""
     ends_ms = member.session.deadline_ms
     return None if ends_ms is None else max(0, timeout_ms - (ends_ms - now.monotonic_ms))
 
@@ -85,7 +85,7 @@ def _named(partitions: Partitions, topics: Topics) -> tuple[TopicPartitions, ...
 
 
 def _waits_at_most_ms(group: ConsumerGroup, now: Moment) -> int | None:
-    """Until the last of those who have to give up partitions is put out."""
+    """The time until the last member that has to revoke partitions is removed."""
     ends = [
         each.rebalance.deadline_ms
         for each in group.members.values()

@@ -1,4 +1,4 @@
-"""How far a group has come, for metrics: its state, its members, what it has committed. Pure."""
+"""State, members and committed offsets of a group, for metrics. Pure."""
 
 from typing import Final, NamedTuple
 
@@ -8,11 +8,11 @@ from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.model.clocks import Moment
 
 CLASSIC: Final = "classic"
-"""A type of groups, for ListGroups; the other is `consumer`, as its protocol type."""
+"""The group type in ListGroups; the other type is `consumer`, like its protocol type."""
 
 
 class GroupProgress(NamedTuple):
-    """One group at one moment; it does not change with the group."""
+    """A copy of one group's figures at one time."""
 
     group_id: str
     group_type: str
@@ -20,16 +20,16 @@ class GroupProgress(NamedTuple):
     """`consumer`, `connect`, ...; empty for a group that only commits."""
     state: str
     generation: int
-    """Of a group of the newer consumer protocol its epoch."""
+    """In the newer consumer protocol, the epoch."""
     members: int
     state_times_ms: dict[str, int]
-    """How long it has been in each state since it was loaded or made."""
+    """Time in each state since the group was loaded or created."""
     committed: dict[str, dict[int, int]]
     """Offsets by topic and partition."""
 
 
 def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgress:
-    """Some 0.1 us for each offset, and 2 us for the group."""
+    """Takes 2 us for the group and some 0.1 us for each offset."""
     if isinstance(group, ConsumerGroup):
         what = (CONSUMER, CONSUMER, group.state().value, group.epoch.epoch)
     else:
