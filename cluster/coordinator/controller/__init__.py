@@ -1,1 +1,1 @@
-"""Leaders, assignment, epochs: pure plans over the cluster's state, and their driver."""
+"""The controller: pure plans over the cluster's state, and the driver that carries them out."""

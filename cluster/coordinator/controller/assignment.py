@@ -1,7 +1,7 @@
-"""Which brokers hold which replicas of a new topic. Pure; randomness is an argument.
+"""Places the replicas of a new topic. Pure; randomness is an argument.
 
-Round-robin from a random start, the followers shifted by one more place on every lap over the
-brokers, racks alternating where all brokers name one (Kafka operations guide, KIP-36).
+Round-robin from a random start; the followers are shifted by one more place on every lap over the
+brokers; racks alternate if all brokers have one (Kafka operations guide, KIP-36).
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def assign_replicas(
     shift = fixed_start if fixed_start is not None else random.randrange(len(order))
     assignment: dict[int, tuple[BrokerId, ...]] = {}
     known: dict[tuple[int, int], tuple[BrokerId, ...]] = {}
-    """Cached by leader and shift: these repeat after some laps over the brokers."""
+    """Cached by leader and shift, which repeat after some laps over the brokers."""
     for number in range(first_partition, first_partition + partition_count):
         if number > 0 and number % len(order) == 0:
             shift += 1
@@ -73,7 +73,7 @@ def _replicas(
 
 
 def _follower_index(leader_index: int, shift: int, follower: int, broker_count: int) -> int:
-    """Never the leader's own place, and different for each follower of one partition."""
+    """An index that is never the leader's own, and differs for each follower of one partition."""
     distance = 1 + (shift + follower) % (broker_count - 1)
     return (leader_index + distance) % broker_count
 
@@ -85,7 +85,7 @@ def _rack_aware_replicas(
     shift: int,
     replication_factor: int,
 ) -> tuple[BrokerId, ...]:
-    """Each rack gets a second replica only when every rack has one, each broker at most one."""
+    """No rack gets a second replica before every rack has one; a broker gets at most one."""
     replicas = [order[leader_index]]
     rack_count = len(set(racks.values()))
     step = 0
@@ -101,7 +101,8 @@ def _rack_aware_replicas(
 
 
 def _alternate_racks(brokers: Mapping[BrokerId, str | None]) -> list[BrokerId]:
-    """Broker ids so that neighbors are in different racks: 0, 2, 1, 3 for {0, 1}, {2, 3}."""
+    """Broker ids in an order in which neighbors are in different racks: 0, 2, 1, 3 for {0, 1}, {2,
+    3}."""
     by_rack: dict[str, list[BrokerId]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(brokers[broker] or "", []).append(broker)

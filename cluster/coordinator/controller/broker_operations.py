@@ -1,4 +1,4 @@
-"""What follows for the cluster when brokers come, go and are about to stop, as operations."""
+"""Operations for brokers that register, fail, report offline or full replicas, or stop."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -38,8 +38,8 @@ class TakeOver:
         known: Mapping[BrokerId, BrokerEpoch],
         events: EventLog,
     ) -> None:
-        """The live brokers, what was loaded before them, and which brokers were live as far as this
-        one knew before it was the controller."""
+        """`brokers` are live now, `loaded` was read before them; `known` were live as far as this
+        broker knew before it became the controller."""
         self._updates = updates
         self._brokers = brokers
         self._loaded = loaded
@@ -47,13 +47,11 @@ class TakeOver:
         self._events = events
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         loaded = self._loaded
         return controller.on_takeover(self._brokers, loaded.written, loaded.recorded)
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
-        # An earlier controller has told of registrations that it has taken into account.
+        # An earlier controller has already announced the registrations that it processed.
         recorded = self._loaded.recorded
         told = {
             each.id: each.epoch for each in self._brokers if each.epoch < recorded.get(each.id, 0)
@@ -75,7 +73,7 @@ class ChangeOfBrokers:
         forget_all_but: Callable[[set[str]], None],
         events: EventLog,
     ) -> None:
-        """`forget_all_but` is given the control endpoints that are left."""
+        """`forget_all_but` receives the control endpoints that remain."""
         self._updates = updates
         self._brokers = brokers
         self._forget_all_but = forget_all_but
@@ -84,7 +82,6 @@ class ChangeOfBrokers:
         self._joined: set[BrokerId] = set()
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         self._before = {each.id: each.epoch for each in controller.state.brokers.values()}
         plan, joined = controller.on_brokers_changed(self._brokers)
         self._joined = set(joined)
@@ -95,7 +92,6 @@ class ChangeOfBrokers:
         return plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         note_changed_brokers(self._events, self._before, self._brokers)
         self._updates.tell_everyone(plan, full_to=self._joined)
 
@@ -104,17 +100,15 @@ class ChangeOfBrokers:
 
 
 class LeadersForOffline:
-    """Unclean elections are allowed where they were not: lead what nobody leads."""
+    """Unclean elections were enabled: elect leaders of partitions that have none."""
 
     def __init__(self, updates: BrokerUpdates) -> None:
         self._updates = updates
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         return controller.elect_again()
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if plan.changed:
             log.info("unclean elections: %d partitions", len(plan.changed))
             self._updates.tell_everyone(plan, full_to=set())
@@ -133,14 +127,12 @@ class Shutdown:
         self._is_its_own = False
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         self._is_its_own = _is_its_own(controller, self._request)
         if not self._is_its_own:
             return Plan()
         return controller.on_controlled_shutdown(self._request.broker)
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if not self._is_its_own:
             self.refuse()
             return
@@ -152,12 +144,11 @@ class Shutdown:
         )
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self._reply(ShutdownPrepared(False))
 
 
 class OfflineReplicas:
-    """Replicas of a live broker have gone offline with a log directory, or are gone altogether."""
+    """Replicas of a live broker are offline because of a log directory, or lost."""
 
     def __init__(self, updates: BrokerUpdates, request: ReportOffline, reply: Reply) -> None:
         self._updates = updates
@@ -166,7 +157,6 @@ class OfflineReplicas:
         self._code = ErrorCode.stale_broker_epoch
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         request = self._request
         if not _is_its_own(controller, request):
             return Plan()
@@ -176,19 +166,17 @@ class OfflineReplicas:
         return controller.on_offline(request.broker, request.offline)
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if self._code is ErrorCode.none:
-            # Also where nobody else has to lead: clients ask which replicas are offline.
+            # Clients ask which replicas are offline, also if no leader changes.
             self._updates.tell_everyone(plan, full_to=set())
         self._reply(Acknowledged(self._code))
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self._reply(Acknowledged(ErrorCode.not_controller))
 
 
 class FullDirectories:
-    """Log directories of a live broker are full, or have room again: every broker is to know."""
+    """Log directories of a live broker are full, or have room again: all brokers are told."""
 
     def __init__(self, updates: BrokerUpdates, request: ReportFull, reply: Reply) -> None:
         self._updates = updates
@@ -197,7 +185,6 @@ class FullDirectories:
         self._code = ErrorCode.stale_broker_epoch
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         request = self._request
         if _is_its_own(controller, request):
             self._code = ErrorCode.none
@@ -212,28 +199,24 @@ class FullDirectories:
         return Plan()
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if self._code is ErrorCode.none:
             self._updates.tell_everyone(plan, full_to=set())
         self._reply(Acknowledged(self._code))
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self._reply(Acknowledged(ErrorCode.not_controller))
 
 
 class LeadersWithRoom:
-    """Have others lead what is led in full log directories."""
+    """Elect other leaders for partitions whose leader's log directory is full."""
 
     def __init__(self, updates: BrokerUpdates) -> None:
         self._updates = updates
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         return controller.leave_full()
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if plan.changed:
             log.warning(
                 "%d partitions are led by other brokers now, whose log directories have room",
@@ -242,30 +225,28 @@ class LeadersWithRoom:
             self._updates.tell_everyone(plan, full_to=set())
 
     def refuse(self) -> None:
-        """Nobody waits for an answer; the next controller is told what is full."""
+        """Nobody waits for an answer; full directories are reported to the next controller too."""
 
 
 class IsrUpdates:
-    """Proposals of leaders, each answered with an error code or its partition's new state."""
+    """ISR proposals of leaders; each is answered with an error code or the new state."""
 
     def __init__(
         self, updates: BrokerUpdates, take: Callable[[], list[tuple[AlterPartition, Reply]]]
     ) -> None:
-        """`take` gives the proposals, when it is the operation's turn."""
+        """`take` returns the proposals when the operation's turn comes."""
         self._updates = updates
         self._take = take
         self._changes: list[tuple[AlterPartition, Reply]] | None = None
         self._codes: list[ErrorCode] = []
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan = Plan()
         self._changes = self._take()
         self._codes = [_plan_isr(controller, request, plan) for request, _ in self._changes]
         return plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         for (request, reply), code in zip(self._changes or (), self._codes, strict=True):
             if code is not ErrorCode.none:
                 reply(PartitionAltered(code))
@@ -280,12 +261,11 @@ class IsrUpdates:
             self._updates.tell_everyone(plan, full_to=set())
 
     def refuse(self) -> None:
-        """See `Operation`."""
         if self._changes is None:
             self._changes = self._take()
             self._codes = [ErrorCode.none] * len(self._changes)
         for (_, reply), code in zip(self._changes, self._codes, strict=True):
-            # A proposal with an error of its own was not part of the write.
+            # A proposal that had an error was not part of the write.
             reply(PartitionAltered(ErrorCode.not_controller if code is ErrorCode.none else code))
 
 
@@ -293,13 +273,13 @@ def _is_its_own(
     controller: Controller,
     request: AlterPartition | ControlledShutdown | ReportFull | ReportOffline,
 ) -> bool:
-    """Whether the request is by a registered broker, with its present epoch (KIP-380)."""
+    """Whether a registered broker sent the request in its current epoch (KIP-380)."""
     registered = controller.state.brokers.get(request.broker)
     return registered is not None and registered.epoch == request.broker_epoch
 
 
 def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> ErrorCode:
-    """Add what a leader proposes to the plan; the error code, if it is refused."""
+    """Add a leader's proposal to the plan; returns the error code if it is refused."""
     partition = TopicPartition(request.topic, request.partition)
     if not _is_its_own(controller, request):
         return ErrorCode.stale_broker_epoch

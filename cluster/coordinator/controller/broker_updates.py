@@ -1,4 +1,4 @@
-"""Sends every live broker what the controller has changed, until the broker acknowledges it."""
+"""Sends every live broker the controller's changes until the broker acknowledges them."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -17,11 +17,12 @@ from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
 log = logging.getLogger(__name__)
 
 UPDATE_TIMEOUT_MS: Final = 5_000
-"""A live broker that does not acknowledge an update in this time is sent the full state again."""
+"""A live broker that does not acknowledge an update within this time is sent the full state again.
+"""
 _NEW_LEADERS_FIRST_MS: Final = 1_000
-"""A new leader that does not acknowledge its role in this time holds the others up no longer."""
+"""The other brokers wait no longer than this for a new leader to acknowledge its role."""
 _NEW_LEADERS_FIRST_MAX: Final = 300
-"""Of more moved partitions the first ones would wait too long for the last one's new leader."""
+"""If more leaderships move, the first ones are not delayed until the last new leader is ready."""
 
 
 def _nothing(_do_all_know: bool) -> None:
@@ -31,9 +32,9 @@ def _nothing(_do_all_know: bool) -> None:
 class BrokerUpdates:
     """The updates that this broker sends while it is the controller.
 
-    Invariant: a broker that is behind has at most one resent full state under way.
-    `active` gives the controller, if it is still this broker; `on_deposed` is called when a broker
-    knows a newer one.
+    Invariant: at most one full state is being resent to a broker that is behind. `active` returns
+    the controller while this broker is it; `on_deposed` is called when a broker knows a newer
+    controller.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class BrokerUpdates:
         self._active = active
         self._on_deposed = on_deposed
         self._behind: set[tuple[BrokerId, BrokerEpoch]] = set()
-        """Brokers that did not acknowledge an update; each is being sent the full state."""
+        """Brokers that did not acknowledge an update and are being sent the full state."""
 
     def tell_everyone(
         self,
@@ -59,11 +60,11 @@ class BrokerUpdates:
         done: Callable[[bool], None] = _nothing,
         timeout_ms: int = UPDATE_TIMEOUT_MS,
     ) -> None:
-        """Send what changed to every live broker; `done` is called when all have answered or timed
-        out, with False if one that is still registered has not answered.
+        """Send the changes to every live broker. `done` is called when all have answered or timed
+        out, with False if a broker that is still registered has not answered.
 
-        Where a leadership moves between live brokers, the old leader and everybody else is told
-        when the new one leads: whoever is sent there by them finds a leader.
+        If a leadership moves between live brokers the new leader is told first, so that clients
+        which the others redirect to it find a leader.
         """
         controller = self._active()
         if controller is None:
@@ -107,10 +108,9 @@ class BrokerUpdates:
         receivers: Mapping[BrokerId, BrokerRegistration],
         patience_ms: int,
     ) -> Gate | None:
-        """Tell each new leader what it leads, where a live broker did before; what opens when all
-        have answered, or when `patience_ms` are over. None where there is no such leader, or where
-        too much moves.
-        """
+        """Tell each new leader that replaces a live one. Returns the gate that opens when all have
+        answered or after `patience_ms`; None if there is no such leader, or if too many leaderships
+        move."""
         taken: dict[BrokerId, Plan] = {}
         for partition, old_leader in plan.moved.items():
             new_state = plan.changed[partition]
@@ -182,7 +182,7 @@ class BrokerUpdates:
             if reply is None:
                 self._resend(controller, broker)
             elif isinstance(reply, Refusal):
-                # At once it would be refused again, and again.
+                # An immediate retry would be refused in an endless loop.
                 self._call_after(UPDATE_TIMEOUT_MS, lambda: self._resend(controller, broker))
             else:
                 on_part_reply(reply)
@@ -195,7 +195,7 @@ class BrokerUpdates:
         )
 
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
-        """Send the full state, again and again until the broker has it or is not registered."""
+        """Send the full state repeatedly until the broker has it or is not registered."""
         life = broker.id, broker.epoch
         if self._active() is not controller:
             return
@@ -215,7 +215,7 @@ class BrokerUpdates:
 
 
 def _as_they_are(topics: Iterable[TopicState]) -> tuple[TopicState, ...]:
-    """Copies: what is sent in slices must not change meanwhile."""
+    """Copies: an update that is sent in slices must not change meanwhile."""
     return tuple(replace(topic, partitions=dict(topic.partitions)) for topic in topics)
 
 

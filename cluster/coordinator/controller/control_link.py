@@ -1,4 +1,4 @@
-"""Requests between brokers that are not about records, over ZeroMQ: each has an id and an answer.
+"""Requests between brokers over ZeroMQ that are not about records; each has an id and an answer.
 
 A message is the id (8 bytes, big-endian) and the frames of `protocol.peer.codec`.
 """
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 AnswerT = TypeVar("AnswerT")
 Reply: TypeAlias = Callable[[Any], None]
-"""Takes the answer of the request's class, or a Refusal; to be called at most once."""
+"""Receives the answer of the request's class, or a Refusal; called at most once."""
 
 _ID: Final = struct.Struct(">Q")
 
@@ -33,11 +33,11 @@ class _Asked:
 
 
 class ControlLink:
-    """One broker's control endpoint: serves requests of peers and asks theirs.
+    """One broker's control endpoint: serves requests of peers and sends requests to them.
 
-    Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout.
-    Requests to one endpoint arrive in the order in which they were asked.
-    Invariant: handlers and callbacks are given messages whose fields have been checked.
+    Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout. Requests
+    to one endpoint arrive in the order of the calls. Handlers and callbacks receive messages whose
+    fields have been checked.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ControlLink:
         self.endpoint = self._router.endpoint
 
     def serve(self, request: type[Request[AnswerT]], handler: Callable[[Any, Reply], None]) -> None:
-        """Hand peers' requests of a class to `handler`; until then they are refused."""
+        """Pass peers' requests of a class to `handler`; before that they are refused."""
         self._served[request] = handler
 
     def ask(
@@ -67,9 +67,8 @@ class ControlLink:
         on_reply: Callable[[AnswerT | Refusal | None], None],
         timeout_ms: int,
     ) -> None:
-        """Send a request; the answer, a Refusal where the peer does not understand it, or None
-        when neither comes in time.
-        """
+        """Send a request. `on_reply` receives the answer, a Refusal if the peer does not support
+        the request, or None if neither arrives in time."""
         dealer = self._dealer(endpoint)
         self._last_id += 1
         request_id = self._last_id
@@ -78,18 +77,17 @@ class ControlLink:
         dealer.send(_framed(request_id, request))
 
     def watch(self, endpoint: str, on_change: Callable[[bool], None]) -> None:
-        """Keep a connection to an endpoint; `on_change` is called when it breaks (False) or is up
-        again (True), until the endpoint is forgotten.
-        """
+        """Keep a connection to an endpoint. `on_change` is called when it breaks (False) or is
+        restored (True), until the endpoint is forgotten."""
         self._dealer(endpoint).watch_connection(on_change)
 
     def forget_all_but(self, endpoints: set[str]) -> None:
-        """Close connections to all other endpoints; what was asked there gets None at once."""
+        """Close the connections to all other endpoints; their pending requests get None at once."""
         for endpoint in [e for e in self._dealers if e not in endpoints]:
             self.forget(endpoint)
 
     def forget(self, endpoint: str) -> None:
-        """Close the connection to one broker; what was asked of it gets None at once."""
+        """Close the connection to one broker; its pending requests get None at once."""
         dealer = self._dealers.pop(endpoint, None)
         if dealer is not None:
             dealer.close()
@@ -97,7 +95,7 @@ class ControlLink:
             self._finish(request_id, None)
 
     def close(self) -> None:
-        """Close the sockets; nobody is called back any more."""
+        """Close the sockets without further callbacks."""
         self._router.close()
         for dealer in self._dealers.values():
             dealer.close()
@@ -142,13 +140,13 @@ class ControlLink:
         (request_id,) = _ID.unpack(frames[0])
         asked = self._asked.get(request_id)
         if asked is None:
-            return  # its time is over
+            return  # it has expired
         try:
             answer = decode(frames[1:])
             if type(answer) not in (asked.answer, Refusal):
                 raise PeerError(f"{type(answer).__name__} is no answer to that request")
         except PeerError as error:
-            # The outcome of the request is unknown, as if no answer had come.
+            # The outcome of the request is unknown, as without an answer.
             log.warning("ignored an answer of %r: %s", asked.endpoint, error)
             return
         if type(answer) is Refusal:

@@ -1,7 +1,7 @@
-"""The controller's state machine: from events to plans. Pure; the driver does the I/O.
+"""The controller's state machine: turns events into plans. Pure; the driver does the I/O.
 
 One plan is carried out at a time (registry first, then `Plan.apply`, then updates to the brokers),
-so a plan is always made from the state that the registry holds.
+so a plan is always based on the state that the registry holds.
 """
 
 import uuid
@@ -85,11 +85,10 @@ class Controller:
         written: Mapping[TopicPartition, BrokerEpoch],
         recorded: Mapping[BrokerId, BrokerEpoch],
     ) -> Plan:
-        """Elections that are due when this controller starts: a live leader goes on leading.
+        """Plan the elections that are due when this controller starts; live leaders stay.
 
-        `written`, `recorded`: see `LoadedCluster`. A broker that has registered after a partition's
-        state was written was away meanwhile, even if no controller has seen it; so was one whose
-        registration no controller has taken into account.
+        `written`, `recorded`: see `LoadedCluster`. A broker was away if it registered after a
+        partition's state was written, or if no controller has processed its registration.
         """
         brokers = self.state.brokers
         brokers.update({broker.id: broker for broker in registrations})
@@ -108,9 +107,9 @@ class Controller:
     def on_brokers_changed(
         self, registrations: Iterable[BrokerRegistration]
     ) -> tuple[Plan, list[BrokerId]]:
-        """Brokers came, went or came back with a new epoch.
+        """Brokers registered, failed, or returned with a new epoch.
 
-        Returns the elections, and the brokers that are new and need the full state.
+        Returns the elections, and the new brokers that need the full state.
         """
         new = {broker.id: broker for broker in registrations}
         old = self.state.brokers
@@ -123,22 +122,23 @@ class Controller:
         self._shutting_down &= stayed
         for broker_id in old:
             if broker_id not in stayed:
-                # It will say again what is offline, once it is told that it is registered.
+                # It reports its offline replicas again once it knows that it is registered.
                 self.state.set_offline(broker_id, ())
                 self.state.full.put(broker_id, ())
                 self.state.full_brokers.pop(broker_id, None)
         self.state.brokers.clear()
         self.state.brokers.update(new)
-        # One that restarted between two reads was away: it loses its leaderships first.
+        # A broker that restarted between two reads was away: it loses its leaderships first.
         return self._elections(lambda _: stayed, joined), joined
 
     def elect_again(self) -> Plan:
-        """Elections that became possible without any broker coming or going."""
+        """Plan elections that became possible without a change of the brokers."""
         live = set(self.state.brokers)
         return self._elections(lambda _: live)
 
     def awaits_unclean(self, names: Iterable[str]) -> bool:
-        """Whether one of these topics has a partition without leader, and may elect uncleanly."""
+        """Whether one of these topics has a partition without leader and allows unclean
+        elections."""
         topics = (self.state.topics.get(name) for name in names)
         return any(
             self._is_unclean(topic.configs)
@@ -148,7 +148,7 @@ class Controller:
         )
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
-        """The broker is about to stop: move away from it what others can lead."""
+        """The broker is about to stop: move its leaderships to others."""
         self._shutting_down.add(broker)
         plan = Plan()
         rules = self._election_rules()
@@ -157,7 +157,7 @@ class Controller:
         return plan
 
     def on_offline(self, broker: BrokerId, replicas: Sequence[OfflinePartitions]) -> Plan:
-        """These replicas of a live broker are offline, and no others: it leads none of them."""
+        """Exactly these replicas of a live broker are offline: move their leaderships to others."""
         self.state.set_offline(broker, replicas)
         plan = Plan()
         live, rules = set(self.state.brokers), self._election_rules()
@@ -166,9 +166,9 @@ class Controller:
         return plan
 
     def on_full(self, broker: BrokerId, replicas: Sequence[OfflinePartitions], reason: str) -> None:
-        """These replicas of a live broker are in full log directories, and no others.
+        """Exactly these replicas of a live broker are in full log directories.
 
-        `reason` says that all of its directories are full; empty while one has room.
+        `reason` explains that all of its directories are full; it is empty while one has room.
         """
         self.state.full.put(broker, replicas)
         if reason:
@@ -177,7 +177,7 @@ class Controller:
             self.state.full_brokers.pop(broker, None)
 
     def leave_full(self) -> Plan:
-        """In-sync replicas that have room lead what is led in full log directories."""
+        """Elect in-sync replicas with room for partitions whose leader's log directory is full."""
         plan = Plan()
         plan.steps = self._then_where_room_is((), plan)
         return plan
@@ -185,14 +185,15 @@ class Controller:
     def elect_leaders(
         self, election: ElectionType, asked: Sequence[TopicPartition] | None
     ) -> tuple[Plan, Elected]:
-        """See `elect_asked`; the outcomes are complete when the plan is."""
+        """Plan the elections that a client asked for; the outcomes are complete when the plan
+        is."""
         plan, outcomes = Plan(), Elected()
         live, rules = self._staying, self._election_rules()
         plan.steps = elect_asked(self.state, election, asked, live, rules, plan.changed, outcomes)
         return plan, outcomes
 
     def return_leaders(self, percentage: int, of: set[BrokerId]) -> Plan:
-        """See `return_leaders` in `leader_elections`."""
+        """Plan the return of leaderships to preferred replicas."""
         plan = Plan()
         plan.steps = return_leaders(self.state, self._staying, percentage, of, plan.changed)
         return plan
@@ -208,10 +209,10 @@ class Controller:
         partition_epoch: PartitionEpoch,
         joining_epoch: BrokerEpoch,
     ) -> tuple[Plan, Outcome]:
-        """A leader asks for another ISR (AlterPartition, KIP-497).
+        """A leader proposes another ISR (AlterPartition, KIP-497).
 
-        A member that is new must have the registration with which it has fetched everything: it may
-        have lost its disk since (KIP-903).
+        A new member must have the registration under which it has fetched everything: it may have
+        lost its disk since (KIP-903).
         """
         state = self.state.partition(partition)
         if state is None:
@@ -242,13 +243,14 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], admit: Admit = everything
     ) -> tuple[Plan, dict[str, Outcome], dict[str, TopicState]]:
-        """See `plan_create_topics`."""
+        """Plan new topics; see `plan_create_topics` for the results."""
         return plan_create_topics(self.state, topics, self._rules, self._random, new_uuid, admit)
 
     def delete_topics(
         self, topics: Sequence[tuple[str | None, uuid.UUID | None]], admit: Admit = everything
     ) -> tuple[Plan, list[tuple[str | None, uuid.UUID | None, Outcome]]]:
-        """Topics by name or id; one outcome per item, in order, with name and id filled in."""
+        """Plan the deletion of topics by name or id; one outcome per item, in order, with name and
+        id."""
         plan = Plan()
         outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]] = []
         for name, topic_id in topics:
@@ -281,7 +283,7 @@ class Controller:
         topics: Sequence[tuple[str, int, Sequence[tuple[BrokerId, ...]] | None]],
         admit: Admit = everything,
     ) -> tuple[Plan, dict[str, Outcome]]:
-        """Enlarge topics to a total count of partitions; the outcome by name."""
+        """Plan the growth of topics to a total partition count; outcomes by name."""
         plan = Plan()
         outcomes: dict[str, Outcome] = {}
         times = Counter(name for name, _, _ in topics)
@@ -303,7 +305,7 @@ class Controller:
     def alter_topic_configs(
         self, alterations: Sequence[TopicAlteration]
     ) -> tuple[Plan, dict[str, Outcome]]:
-        """See `plan_topic_configs`."""
+        """Plan changes of topic configs; outcomes by name."""
         return plan_topic_configs(self.state, alterations, self._rules.check_configs)
 
     # -- shared ------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ class Controller:
         stayed: Callable[[TopicPartition], set[BrokerId]],
         maybe_away: Iterable[BrokerId] = (),
     ) -> Plan:
-        """The plan whose steps elect a leader for every partition that needs one."""
+        """A plan whose steps elect a leader for every partition that needs one."""
         plan = Plan()
         live, rules = set(self.state.brokers), self._election_rules()
         returned = {each: self.state.brokers[each].condition for each in maybe_away}
@@ -327,11 +329,12 @@ class Controller:
         return plan
 
     def _then_where_room_is(self, steps: Iterable[None], plan: Plan) -> Iterator[None]:
-        """The steps of a plan, and those after which no full log directory leads needlessly."""
+        """The steps of a plan, followed by those that move leaderships out of full log
+        directories."""
         return chain(steps, lead_where_room_is(self.state, self._staying, plan.changed))
 
     def _election_rules(self) -> RulesOf:
-        """Rules of topics as they are asked for; for one plan, during which nothing changes."""
+        """The rules of topics, cached for one plan, during which nothing changes."""
         known: dict[str, ElectionRules] = {}
 
         def rules_of(topic: str) -> ElectionRules:

@@ -1,7 +1,7 @@
 """Carries out the controller's plans: elections through the registry, writes, messages to brokers.
 
 One operation is in progress at a time: plan (elections in slices), write to the registry (on the
-registry thread), apply, update the brokers. Everything else waits in a queue.
+registry thread), apply, update the brokers. All others wait in a queue.
 """
 
 import logging
@@ -53,14 +53,14 @@ log = logging.getLogger(__name__)
 
 _NO_RETURNS: Final = ReturnOptions()
 _STEPS_AT_ONCE = 4
-"""Steps of a plan: most plans are complete in the turn in which they are asked for."""
+"""Steps of a plan in one slice: most plans are complete in one turn."""
 
 
 class ControllerDriver:
     """One per broker; active while this broker holds `/controller`.
 
-    Invariant: plans are made from a state that equals the registry's.
-    Invariant: what was asked of the registry in an earlier term changes nothing.
+    Invariant: plans are based on a state that equals the registry's. Replies of the registry from
+    an earlier term change nothing.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class ControllerDriver:
         known_brokers: Callable[[], Mapping[BrokerId, BrokerRegistration]] = dict,
         events: EventLog | None = None,
     ) -> None:
-        """`known_brokers`: which are live, as far as this broker knows while it is not the
-        controller. `events` is told what the controller decides."""
+        """`known_brokers` returns the live brokers as this broker knows them while it is not the
+        controller. `events` receives the controller's decisions."""
         self._local_id = local_id
         self._store = store
         self._link = link
@@ -102,7 +102,7 @@ class ControllerDriver:
         self._known_brokers = known_brokers
         self._events = events or EventLog()
         self._told_epoch = ControllerEpoch(0)
-        """The last one that `events` was told of: a state may be loaded again in the same."""
+        """The last epoch reported to `events`: a state may be loaded twice in one epoch."""
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
             local_id,
@@ -115,7 +115,8 @@ class ControllerDriver:
 
     @property
     def controller(self) -> Controller | None:
-        """What plans are made from, equal to the registry; None unless this is the controller."""
+        """The state machine, whose state equals the registry's; None unless this is the
+        controller."""
         return self._controller
 
     @property
@@ -126,7 +127,7 @@ class ControllerDriver:
     # -- election ----------------------------------------------------------------------------
 
     def campaign(self) -> None:
-        """Try to become the controller, and watch whoever is."""
+        """Try to become the controller, and watch the current one."""
         if self._is_stopping or self._is_campaigning or self._controller is not None:
             return
         self._is_campaigning = True
@@ -143,7 +144,7 @@ class ControllerDriver:
         )
 
     def resign(self) -> None:
-        """Stop being the controller; operations in the queue fail."""
+        """Stop being the controller; queued operations fail."""
         self._term += 1
         if self._controller is not None:
             log.info("no longer the controller (epoch %d)", self._controller.epoch)
@@ -178,8 +179,8 @@ class ControllerDriver:
 
     def _on_controller_changed(self, campaign_number: int) -> None:
         if campaign_number != self._campaign_number:
-            return  # a later campaign has its own watch, and may be what has changed it
-        # Also when we lost the node without losing the session (deleted by hand).
+            return  # a later campaign has its own watch, and may itself have caused this change
+        # The node may be lost without the session (deleted by hand).
         self.resign()
         self.campaign()
 
@@ -245,7 +246,7 @@ class ControllerDriver:
         if term != self._term:
             return
         if self._controller is None:
-            # The watch has fired: we are loading the state, and read the brokers again afterwards.
+            # The watch fired during the load of the state: brokers are read again afterwards.
             self._have_brokers_changed = True
             return
         self._store.submit(
@@ -262,19 +263,19 @@ class ControllerDriver:
         )
 
     def on_settings_changed(self, settings: Settings) -> None:
-        """This broker has these settings now."""
+        """Use these settings from now on."""
         if settings[UNCLEAN_LEADER_ELECTION_ENABLE]:
             self.elect_unclean()
 
     def elect_unclean(self) -> None:
-        """The settings of brokers may allow unclean elections now: lead what nobody leads."""
+        """Settings may allow unclean elections now: elect leaders of partitions that have none."""
         if self._controller is not None:
             self.enqueue(LeadersForOffline(self.updates))
 
     # -- one operation at a time ----------------------------------------------------------------
 
     def enqueue(self, operation: Operation) -> None:
-        """Carry an operation out when those before it are done, unless it is refused."""
+        """Carry out an operation after those before it, unless it is refused."""
         if self._controller is None:
             operation.refuse()
             return
@@ -282,7 +283,7 @@ class ControllerDriver:
         self._next()
 
     def enqueue_later(self, delay_ms: int, operation: Operation) -> None:
-        """As `enqueue`, after a while, if this broker is the controller by then."""
+        """Like `enqueue` after a delay, if this broker is the controller then."""
         self._loop.call_after(delay_ms, lambda: self.enqueue(operation))
 
     def _next(self) -> None:
@@ -332,7 +333,7 @@ class ControllerDriver:
 
         def on_failed(error: Exception) -> None:
             if isinstance(error, StoreFull) and isinstance(operation, HasClient):
-                # What the cluster itself needs is tried again, by whoever is the controller then.
+                # Operations without a client are retried by the controller at that time.
                 self._on_store_full(controller, operation, error)
                 return
             operation.refuse()
@@ -356,7 +357,8 @@ class ControllerDriver:
             self._next()
 
     def _on_lost_registry(self, error: Exception, term: int) -> None:
-        """We may have been replaced, or our state is not the registry's: begin again."""
+        """Start again: this broker may have been replaced, or its state may differ from the
+        registry's."""
         if term != self._term:
             return
         log.warning("controller operation failed: %r", error)

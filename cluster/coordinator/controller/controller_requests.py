@@ -1,7 +1,7 @@
-"""What brokers and clients ask of the controller, each as one operation of its driver.
+"""Requests of brokers and clients to the controller; each is one operation of its driver.
 
-An answer is given when the registry has the change and, for topics, every live broker knows it;
-REQUEST_TIMED_OUT after the client's timeout (Kafka: `DelayedCreatePartitions`).
+A request is answered when the registry has the change and, for topics, every live broker knows it;
+with REQUEST_TIMED_OUT after the client's timeout (Kafka: `DelayedCreatePartitions`).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,18 +34,18 @@ from cluster.protocol.peer.control import (
 )
 
 _ISR_CHANGES_MAX: Final = 50
-"""In one operation: a millisecond or two of the loop, and one transaction in the registry."""
+"""Per operation: a millisecond or two of the loop, and one transaction in the registry."""
 _FULL_SETTLE_MS: Final = 1_000
-"""After a broker has reported a full log directory others on the same disk have time to do so: no
-leadership goes to a broker that is about to give it up too."""
+"""Other brokers on the same disk get this time to report a full log directory too, so that no
+leadership moves to a broker that is about to give it up."""
 AUTO_CREATE_TIMEOUT_MS: Final = 10_000
-"""Within this time every broker should know a topic that was created since a client missed it."""
+"""Every broker should know an automatically created topic within this time."""
 
 
 class ControllerRequests:
-    """Every `on_done` and `reply` is called exactly once, on the broker's thread.
+    """Calls every `on_done` and `reply` exactly once, on the broker's thread.
 
-    Where this broker is not the controller, or stops being it, the outcomes are `not_controller`.
+    The outcome is `not_controller` if this broker is not the controller or ceases to be it.
     """
 
     def __init__(
@@ -54,14 +54,13 @@ class ControllerRequests:
         automatic_topic: Callable[[str], NewTopic] = NewTopic,
         admit_of: Callable[[QuotaClient], Admit] = lambda _client: everything,
     ) -> None:
-        """`automatic_topic` says what a topic is like that is created because it was missed,
-        `admit_of` asks the quota of the client that missed it.
-        """
+        """`automatic_topic` returns the properties of topics that are created automatically;
+        `admit_of` checks the quota of the client that asked for one."""
         self._driver = driver
         self._admit_of = admit_of
         self._automatic_topic = automatic_topic
         self._isr_changes: list[tuple[AlterPartition, Reply]] = []
-        """Proposed and not planned yet; an operation that takes them is in the queue."""
+        """Proposals that are not planned yet; an operation that takes them is queued."""
 
     @property
     def is_active(self) -> bool:
@@ -71,7 +70,7 @@ class ControllerRequests:
     # -- of brokers --------------------------------------------------------------------------
 
     def serve(self, link: ControlLink) -> None:
-        """Answer what brokers ask of the controller."""
+        """Serve the requests of brokers."""
         link.serve(AlterPartition, self.on_isr_proposed)
         link.serve(ReportOffline, self.on_offline_reported)
         link.serve(ReportFull, self.on_full_reported)
@@ -84,35 +83,34 @@ class ControllerRequests:
         self._driver.enqueue(broker_operations.Shutdown(self._driver.updates, request, reply))
 
     def on_offline_reported(self, request: ReportOffline, reply: Reply) -> None:
-        """Move leaderships away from the replicas of a broker that are offline, then answer."""
+        """Move leaderships away from the offline replicas of a broker, then answer."""
         self._driver.enqueue(
             broker_operations.OfflineReplicas(self._driver.updates, request, reply)
         )
 
     def on_full_reported(self, request: ReportFull, reply: Reply) -> None:
-        """Note which replicas of a broker are in full log directories, and answer; a little later
-        others lead what they lead. Where it has room again, it leads again what prefers it.
-        """
+        """Record the replicas of a broker in full log directories, and answer; move their
+        leaderships a little later. When there is room again, preferred leaderships return."""
         updates = self._driver.updates
         self._driver.enqueue(broker_operations.FullDirectories(updates, request, reply))
         self._driver.enqueue_later(_FULL_SETTLE_MS, broker_operations.LeadersWithRoom(updates))
         self._driver.returns.return_soon()
 
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
-        """A leader's proposal; the answer holds an error code, or the new state.
+        """Process a leader's proposal; the answer holds an error code or the new state.
 
-        Proposals that come while an operation is in progress are the next operation together: a
-        broker that comes back joins thousands of ISRs at once.
+        Proposals that arrive while an operation is in progress share the next operation: a
+        returning broker joins thousands of ISRs at once.
         """
         self._isr_changes.append((request, reply))
         if len(self._isr_changes) == 1:
             self._enqueue_isr_changes()
 
     def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
-        """A broker's client asked for topics that do not exist, and may have them created.
+        """Create topics that a broker's client asked for, if they may be created automatically.
 
-        Over its quota they are refused (Kafka's newest CreateTopics, which a broker forwards for
-        it): the client has been answered, and asks again.
+        They are refused if the client exceeds its quota (as in Kafka's newest CreateTopics, which a
+        broker forwards for it): the client has been answered, and asks again.
         """
         requester = request.requester
         self.create_topics(
@@ -124,7 +122,7 @@ class ControllerRequests:
         )
 
     def on_configs_altered(self, request: AlterTopicConfigs, reply: Reply) -> None:
-        """A broker's client changes configs of topics."""
+        """Change configs of topics for a broker's client."""
         self._driver.enqueue(
             topic_operations.AlterConfigs(
                 self._driver.updates,
@@ -217,7 +215,7 @@ class ControllerRequests:
     ) -> None:
         """Elect leaders; calls back when every live broker knows them, or at the timeout.
 
-        See `leader_operations.ElectLeaders` for what it calls back with.
+        `leader_operations.ElectLeaders` defines the results.
         """
         self._driver.enqueue(
             leader_operations.ElectLeaders(

@@ -1,4 +1,4 @@
-"""How many leaders this broker has elected while it was the controller. Pure."""
+"""Counts the leaders that this broker has elected while it was the controller. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ from cluster.model.ids import TopicPartition
 
 
 class ElectionCounts:
-    """Kept over the terms of one broker as the controller."""
+    """Counts over all terms of one broker as the controller."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Partitions that were given another leader."""
+        """Partitions that got another leader."""
         self.unclean_count = 0
-        """Of these: ones whose new leader could lack committed records (an unclean election)."""
+        """The unclean elections among them: the new leader could lack committed records."""
 
     def add(self, changed: Mapping[TopicPartition, PartitionState], before: ClusterState) -> None:
-        """The states of these partitions are about to change."""
+        """Count the elections among these changes, which are about to be applied."""
         for partition, state in changed.items():
             old = before.partition(partition)
             if old is not None and state.has_leader and state.leader != old.leader:

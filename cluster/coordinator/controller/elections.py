@@ -1,4 +1,4 @@
-"""Who leads a partition when brokers come, go, or are about to go. Pure."""
+"""Elects leaders when brokers register, fail or stop. Pure."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -22,11 +22,11 @@ from cluster.model.ids import (
 from cluster.model.log_condition import LogCondition
 
 PARTITIONS_PER_STEP: Final = 100
-"""Some 300 us."""
+"""Takes some 300 us."""
 
 
 class ElectionRules(NamedTuple):
-    """What a topic's configs say of elections."""
+    """A topic's configs about elections."""
 
     is_unclean: bool
     """unclean.leader.election.enable"""
@@ -34,7 +34,7 @@ class ElectionRules(NamedTuple):
 
 
 RulesOf = Callable[[str], ElectionRules]
-"""Of a topic, by its name."""
+"""Returns the rules of a topic by name."""
 
 
 def elect(
@@ -42,10 +42,10 @@ def elect(
 ) -> PartitionState | None:
     """The state after dead replicas have left the ISR and the leadership; None if nothing changes.
 
-    The leader is the first replica in assignment order that is alive and in sync, else the first
-    eligible one. Where neither is alive, ISR and eligible replicas are kept as they are: they say
-    who may lead again. Where there are none any more, the best doubtful replica leads as soon as no
-    other can have more. `unclean` (unclean.leader.election.enable) allows any live replica.
+    The leader is the first live in-sync replica in assignment order, else the first eligible one.
+    If none of these is alive, ISR and eligible replicas stay, because they record who may lead
+    again. If there are none at all, the best doubtful replica leads as soon as no other can have
+    more. `unclean` (unclean.leader.election.enable) allows any live replica.
     """
     live_isr = tuple(broker for broker in state.isr if broker in live)
     leader = state.leader if state.leader in live_isr else _first_of(state.replicas, live_isr)
@@ -63,9 +63,9 @@ def elect(
 def move_away(
     state: PartitionState, leaving: BrokerId, live: Collection[BrokerId], min_insync: int = 1
 ) -> PartitionState | None:
-    """The state after controlled shutdown of one broker; None if nobody can take its place.
+    """The state after the controlled shutdown of one broker; None if no other can take its place.
 
-    `live` leaves out every broker that is about to stop, so one that still leads goes too.
+    `live` excludes all brokers that are about to stop, so a leader that is about to stop goes too.
     """
     others = tuple(broker for broker in state.isr if broker != leaving and broker in live)
     if not others or leaving not in state.isr:
@@ -77,7 +77,7 @@ def move_away(
 def with_isr(
     state: PartitionState, isr: tuple[BrokerId, ...], min_insync: int = 1
 ) -> PartitionState:
-    """The state with the ISR that its leader proposes; never the same, it counts as a change."""
+    """The state with the ISR that the leader proposes; it counts as a change in any case."""
     return replace(
         state,
         isr=isr,
@@ -95,10 +95,10 @@ def elect_after_absence(
     unclean: bool,
     min_insync: int = 1,
 ) -> PartitionState | None:
-    """`elect` where only `stayed` of the `live` brokers were there all the time.
+    """`elect` if only `stayed` of the `live` brokers were present all the time.
 
-    One that was away may have lost what it had not synced: it leaves the leadership and the ISR if
-    another member of the ISR stayed. If nobody stayed, it leads again, in a new leader epoch.
+    A broker that was away may have lost unsynced records: it leaves the leadership and the ISR if
+    another ISR member stayed. If none stayed, it leads again in a new leader epoch.
     """
     without = elect(state, stayed, unclean=False, min_insync=min_insync)
     with_all = elect(without or state, live, unclean=unclean, min_insync=min_insync)
@@ -115,10 +115,10 @@ def elect_all(
     changed: dict[TopicPartition, PartitionState],
     returned: Mapping[BrokerId, LogCondition],
 ) -> Iterator[None]:
-    """`elect_after_absence` for every partition, in steps; those that change go into `changed`.
+    """`elect_after_absence` for every partition, in steps; changed states go into `changed`.
 
-    A broker on which the replica is offline counts as dead for it. `returned` are the brokers that
-    may have been away (see `without_lost_logs`).
+    A broker counts as dead for its offline replicas. `returned` are the brokers that may have been
+    away (see `without_lost_logs`).
     """
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
@@ -133,7 +133,7 @@ def elect_all(
             and state.leader in those_who_stayed
             and all(b in those_who_stayed for b in state.isr)
         ):
-            return None  # nothing has changed for it, as for most
+            return None  # most partitions have not changed
         rules = rules_of(partition.topic)
         new_state = elect_after_absence(
             judged,
@@ -156,7 +156,7 @@ def elect_where_offline(
     rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    """`elect` for every partition of a broker, some of whose replicas are offline, in steps."""
+    """`elect` for every partition of a broker with offline replicas, in steps."""
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
         if broker not in state.isr and broker != state.leader:
@@ -175,10 +175,10 @@ def lead_where_room_is(
     live: Collection[BrokerId],
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    """Where the leader's log directory is full, have another in-sync replica lead that has room.
+    """Elect another in-sync replica with room if the leader's log directory is full.
 
-    To be run after other elections of the same plan, whose states in `changed` it goes on from. The
-    ISR stays as it is: a full replica leaves it when it lacks something.
+    Runs after other elections of the same plan, and continues from their states in `changed`. The
+    ISR stays: a full replica leaves it when it falls behind.
     """
     if not cluster.full:
         return
@@ -205,7 +205,7 @@ def move_all_away(
     rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    """`move_away` for every partition, in steps; those that change go into `changed`."""
+    """`move_away` for every partition, in steps; changed states go into `changed`."""
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
         usable = cluster.usable(partition, live)
@@ -239,7 +239,7 @@ def _changed(
     *,
     clean: bool = True,
 ) -> PartitionState | None:
-    """`clean`: the leader has everything that any other replica may still have committed."""
+    """`clean` says that the leader has every record that another replica may have committed."""
     has_leader = leader != NO_BROKER
     if not has_leader:
         eligible = state.eligible

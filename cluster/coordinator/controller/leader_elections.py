@@ -1,7 +1,7 @@
-"""Elections that are asked for: of preferred replicas, and unclean ones (KIP-460). Pure.
+"""Requested elections: of preferred replicas, and unclean ones (KIP-460). Pure.
 
 A partition's preferred replica is the first of its assignment. It may lead while it is live, in
-sync, and in a log directory that works and has room; its election changes neither replicas nor ISR.
+sync, and in a working log directory with room; its election changes neither replicas nor ISR.
 """
 
 import enum
@@ -17,8 +17,8 @@ from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartit
 from cluster.model.plan import Outcome
 
 RETURNS_AT_ONCE: Final = 100
-"""Partitions whose leadership goes back in one step, so that each is without a leader for a few
-milliseconds only, also where thousands go back."""
+"""Partitions whose leadership returns in one step: each is without a leader for a few milliseconds
+only, even if thousands return."""
 
 
 _NOT_NEEDED: Final = Outcome(
@@ -34,7 +34,7 @@ _NONE_ELIGIBLE: Final = Outcome(
 
 
 class ElectionType(enum.IntEnum):
-    """As ElectLeaders numbers them."""
+    """Numbers as in ElectLeaders."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -44,12 +44,12 @@ Elected: TypeAlias = list[tuple[TopicPartition, Outcome]]
 
 
 def can_return(state: PartitionState) -> bool:
-    """Whether another replica leads than the preferred one, although that is in sync."""
+    """Whether the preferred replica is in sync but another one leads."""
     return bool(state.replicas) and state.leader != state.replicas[0] in state.isr
 
 
 def elect_preferred(state: PartitionState, live: Collection[BrokerId]) -> PartitionState | None:
-    """The state in which the preferred replica leads; None where it does, or may not."""
+    """The state in which the preferred replica leads; None if it leads already or may not."""
     if not can_return(state) or state.replicas[0] not in live:
         return None
     return replace(
@@ -69,10 +69,10 @@ def elect_asked(
     changed: dict[TopicPartition, PartitionState],
     outcomes: Elected,
 ) -> Iterator[None]:
-    """Elect leaders of the asked partitions (None: of all), in steps; see `Plan.steps`.
+    """Elect leaders of the given partitions (None: of all), in steps; see `Plan.steps`.
 
-    The outcomes are in the order of the request. Where all are asked for, those that need no
-    election are left out, as in Kafka. `live` leaves out brokers that are about to stop.
+    The outcomes are in the order of the request. For all partitions, those that need no election
+    are left out, as in Kafka. `live` excludes brokers that are about to stop.
     """
     is_of_all = asked is None
     partitions = [each for each, _ in cluster.partitions()] if asked is None else asked
@@ -97,7 +97,7 @@ def _elect_one(
         missing = "topic" if partition.topic not in cluster.topics else "partition"
         what = partition.topic if missing == "topic" else partition
         return Outcome(ErrorCode.unknown_topic_or_partition, f"No such {missing} as {what}")
-    if partition in changed:  # named twice
+    if partition in changed:  # the request names it twice
         return Outcome(ErrorCode.none)
     usable = cluster.usable(partition, live)
     new_state: PartitionState | None
@@ -125,10 +125,11 @@ def return_leaders(
     of: set[BrokerId],
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    """Have preferred replicas lead again, RETURNS_AT_ONCE of them, in steps; see `Plan.steps`.
+    """Return leaderships to preferred replicas, RETURNS_AT_ONCE in each step; see `Plan.steps`.
 
-    Of the brokers in `of`. Where that is empty it is filled first: with those of whose preferred
-    partitions more than `percentage` are led by others (leader.imbalance.per.broker.percentage).
+    `of` limits the return to some brokers. If it is empty it is first filled with the brokers of
+    whose preferred partitions others lead more than `percentage`
+    (leader.imbalance.per.broker.percentage).
     """
     if not of:
         preferred: Counter[BrokerId] = Counter()

@@ -1,4 +1,4 @@
-"""Elections of leaders that clients ask for, and returns to preferred replicas, as operations."""
+"""Operations that elect leaders for clients, and return leaderships to preferred replicas."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class ElectLeaders:
-    """Elect leaders of some partitions, or of all; answers when every live broker knows them."""
+    """Elect leaders of some or all partitions; answers when every live broker knows them."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class ElectLeaders:
         timeout_ms: int,
         on_done: Callable[[Outcome, Elected], None],
     ) -> None:
-        """`on_done` takes the outcome of the request, and those of its partitions in their order.
+        """`on_done` receives the outcome of the request, and those of its partitions in order.
 
-        Where `partitions` is None all are meant, and those that need no election are left out.
+        `partitions` None means all; those that need no election are left out then.
         """
         self._updates = updates
         self._election = election
@@ -42,22 +42,18 @@ class ElectLeaders:
         self._outcomes: Elected = []
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan, self._outcomes = controller.elect_leaders(self._election, self._partitions)
         return plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if plan.changed:
             log.info("%s elections: %d partitions", self._election.name.lower(), len(plan.changed))
         tell(self._updates, plan, self._answer, self._timeout_ms)
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self.fail(NOT_CONTROLLER)
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`."""
         partitions = self._partitions
         of_request = outcome if partitions is None else Outcome(ErrorCode.none)
         self._on_done(of_request, [(each, outcome) for each in partitions or ()])
@@ -70,7 +66,7 @@ class ElectLeaders:
 
 
 class ReturnLeaders:
-    """Have preferred replicas lead again that are in sync, a part of them in each operation."""
+    """Return leaderships to in-sync preferred replicas, some in each operation."""
 
     def __init__(
         self,
@@ -79,10 +75,10 @@ class ReturnLeaders:
         go_on: Callable[["ReturnLeaders"], None],
         of: set[BrokerId] | None = None,
     ) -> None:
-        """For the brokers of whose preferred partitions more than `percentage` are led by others.
+        """Applies to brokers of whose preferred partitions others lead more than `percentage`.
 
-        `go_on` is given the operation for the next part, when every broker knows this one. `of`:
-        the brokers, where they have been found already.
+        `go_on` receives the operation for the next part when every broker knows this one. `of` are
+        these brokers if they are known already.
         """
         self._updates = updates
         self._percentage = percentage
@@ -90,11 +86,9 @@ class ReturnLeaders:
         self._of: set[BrokerId] = of or set()
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         return controller.return_leaders(self._percentage, self._of)
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         if not plan.changed:
             return
         log.info("leadership of %d partitions returns to preferred replicas", len(plan.changed))
@@ -108,8 +102,8 @@ class ReturnLeaders:
         )
 
     def refuse(self) -> None:
-        """Nobody waits for an answer; the next controller begins anew."""
+        """Nobody waits for an answer; the next controller starts again."""
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`. It is not urgent: the next check tries again."""
+        """The return is not urgent: the next check tries again."""
         log.warning("no leadership returns to preferred replicas: %s", outcome.detail)

@@ -1,7 +1,7 @@
-"""When leadership returns to preferred replicas by itself (auto.leader.rebalance.enable).
+"""Returns leaderships to preferred replicas automatically (auto.leader.rebalance.enable).
 
-As in Kafka the controller checks at regular intervals whether each broker leads enough of the
-partitions that prefer it. In addition a preferred replica leads again soon after it is in sync.
+As in Kafka, the controller regularly checks whether each broker leads enough of the partitions that
+prefer it. In addition a preferred replica leads again soon after it is in sync.
 """
 
 from collections.abc import Callable
@@ -15,26 +15,26 @@ from cluster.model.plan import Plan
 from cluster.runtime.loop import EventLoop, Timer
 
 FIRST_CHECK_MS: Final = 5_000
-"""After a controller's beginning, as in Kafka."""
+"""After a controller starts, as in Kafka."""
 NEVER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnOptions:
-    """Of auto.leader.rebalance.enable and what belongs to it."""
+    """The settings of auto.leader.rebalance.enable."""
 
     is_enabled: bool = False
     delay_ms: int = NEVER
-    """From a preferred replica's return to the ISR to its leadership; NEVER: at the next check."""
+    """From a preferred replica's return to the ISR to its leadership; NEVER: until the next check.
+    """
     check_interval_ms: int = 300_000
     percentage: int = 10
-    """Of a broker's preferred partitions: so many may be led by others for a check to let it be."""
+    """The share of a broker's preferred partitions that others may lead without a return."""
 
 
 class LeaderReturns:
-    """Owned by the broker's thread. Works from `begin`, when this broker becomes the controller,
-    to `end`.
-    """
+    """Owned by the broker's thread. Active from `begin`, when this broker becomes the controller,
+    to `end`."""
 
     def __init__(
         self,
@@ -51,21 +51,21 @@ class LeaderReturns:
         self._soon: Timer | None = None
 
     def begin(self) -> None:
-        """This broker is the controller; another one may have left leaders to return."""
+        """This broker is the controller; an earlier one may have left leaderships to return."""
         self.end()
         if self._options.is_enabled:
             self._check = self._loop.call_after(FIRST_CHECK_MS, self._on_check)
             self.return_soon()
 
     def end(self) -> None:
-        """It is not the controller any more."""
+        """This broker is not the controller any more."""
         for timer in (self._check, self._soon):
             if timer is not None:
                 timer.cancel()
         self._check = self._soon = None
 
     def on_written(self, plan: Plan) -> None:
-        """Partitions have changed; of some the preferred replica may be in sync again."""
+        """Partitions have changed; preferred replicas may be in sync again."""
         if any(map(can_return, plan.changed.values())):
             self.return_soon()
 

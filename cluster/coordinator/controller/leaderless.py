@@ -1,4 +1,4 @@
-"""Says why partitions have no leader, and what ends that. Pure, but for the log."""
+"""Logs why partitions have no leader, and what they wait for. Pure except for the log."""
 
 import logging
 from collections import Counter
@@ -14,9 +14,11 @@ _LINES_MAX: Final = 16
 
 
 def report_leaderless(changed: Mapping[TopicPartition, PartitionState]) -> None:
-    """One line for each partition whose new state has no leader, up to a few, then their number.
+    """Log one line for each of the first partitions that lost their leader, then the number of the
+    others.
 
-    Those that wait for brokers which may lead, as while a cluster starts, share a line at INFO.
+    Partitions that wait for brokers which may lead, as while a cluster starts, share a line at
+    INFO.
     """
     waiting = [(name, state) for name, state in changed.items() if not state.has_leader]
     awaited = Counter(frozenset(_may_lead(state)) for _, state in waiting if _may_lead(state))
@@ -30,7 +32,7 @@ def report_leaderless(changed: Mapping[TopicPartition, PartitionState]) -> None:
 
 
 def why_leaderless(name: TopicPartition, state: PartitionState) -> str:
-    """What a partition without a leader waits for, in one line."""
+    """The reason why a partition has no leader, in one line."""
     if may_lead := _may_lead(state):
         waits = f"broker {_either(may_lead)}, which has all committed records"
         return f"{name} has no leader: it waits for {waits}"

@@ -1,4 +1,4 @@
-"""One change of the cluster as the controller's driver carries it out, and its announcement."""
+"""An operation of the controller's driver: one change of the cluster and its announcement."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -9,13 +9,13 @@ from cluster.model.plan import Outcome, Plan
 
 
 class Operation(Protocol):
-    """Called on the broker's thread, in steps: `plan` at most once, then `finish` or `refuse`.
+    """Called on the broker's thread in this order: `plan` at most once, then `finish` or `refuse`.
 
-    Exactly one of the last two is called, also where the operation never had its turn.
+    Exactly one of the last two is called, also if the operation never had its turn.
     """
 
     def plan(self, controller: Controller) -> Plan:
-        """What to change, made from the present state. An empty plan changes nothing."""
+        """The change, based on the current state. An empty plan changes nothing."""
         ...
 
     def finish(self, plan: Plan) -> None:
@@ -23,25 +23,25 @@ class Operation(Protocol):
         ...
 
     def refuse(self) -> None:
-        """This broker is not the controller (any more): nothing was done, as far as it knows."""
+        """This broker is not the controller (any more); it does not know of any change."""
         ...
 
 
 @runtime_checkable
 class HasClient(Protocol):
-    """An operation that a client has asked for, which can be told why it was not carried out."""
+    """An operation of a client, which can be told why it was not carried out."""
 
     def fail(self, outcome: Outcome) -> None:
-        """In place of `finish` or `refuse`: nothing was done, for this reason."""
+        """Answer with this error instead of `finish` or `refuse`: nothing was changed."""
         ...
 
 
 def tell(updates: BrokerUpdates, plan: Plan, done: Callable[[bool], None], timeout_ms: int) -> None:
-    """Call `done` when every live broker knows the plan, with False if that took too long.
+    """Call `done` when every live broker knows the plan, with False if that takes too long.
 
-    At once where the plan is empty or `timeout_ms` is 0. A broker that does not answer within
-    UPDATE_TIMEOUT_MS is not waited for any longer, even if `timeout_ms` is larger: it is treated as
-    dead, and will be sent the full state.
+    Calls it at once if the plan is empty or `timeout_ms` is 0. A broker that does not answer within
+    UPDATE_TIMEOUT_MS is not waited for, even if `timeout_ms` is larger: it is treated as dead, and
+    will be sent the full state.
     """
     if plan.is_empty:
         done(True)

@@ -1,4 +1,4 @@
-"""The events of what the controller has changed: elections, in-sync replicas, brokers. Pure."""
+"""Reports the controller's changes as events: elections, in-sync replicas, brokers. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -8,13 +8,13 @@ from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionSta
 from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
 
 _Change = tuple[int, PartitionState, PartitionState]
-"""A partition's number, its state before and after."""
+"""The partition's number, its old state and its new state."""
 
 
 def note_changed_partitions(
     events: EventLog, changed: Mapping[TopicPartition, PartitionState], before: ClusterState
 ) -> None:
-    """The states of these partitions are about to change: one event for each topic and kind."""
+    """Report the changes that are about to be applied: one event for each topic and kind."""
     found: defaultdict[tuple[EventKind, str], list[_Change]] = defaultdict(list)
     for partition, state in changed.items():
         old = before.partition(partition)
@@ -31,7 +31,7 @@ def note_changed_partitions(
                 found[EventKind.ISR_EXPAND, topic].append(change)
     for (kind, topic), changes in found.items():
         detail = ""
-        if events.has_room(kind):  # thousands of topics change at once where a broker goes
+        if events.has_room(kind):  # thousands of topics change at once when a broker fails
             words = map(_election if kind is EventKind.ELECTION else _isr_change, changes)
             detail = listed(words, len(changes))
         events.note(kind, topic, detail, len(changes))
@@ -42,8 +42,8 @@ def note_changed_brokers(
     before: Mapping[BrokerId, BrokerEpoch],
     registrations: Iterable[BrokerRegistration],
 ) -> None:
-    """The live brokers are these, where those were known with their epochs. A broker that has
-    registered again meanwhile was away."""
+    """Report the differences between the known live brokers and the new ones. A broker with another
+    epoch was away."""
     now = {broker.id: broker.epoch for broker in registrations}
     live = "live brokers: " + (", ".join(map(str, sorted(now))) or "none")
     for broker in sorted(before):

@@ -1,9 +1,9 @@
-"""What the logs of a returning broker mean for partitions that it could lead. Pure.
+"""The effect of a returning broker's logs on partitions that it could lead. Pure.
 
-A replica that may lead has every committed record, unless its disk has lost them while its broker
-was away. A broker says at its registration which of its logs are missing or may be short; such a
-replica gives up its right to lead before anybody is elected (KIP-966 does that for every unclean
-shutdown, KIP-858 for lost directories).
+A replica that may lead has every committed record, unless its disk lost some while its broker was
+away. A broker reports at its registration which of its logs are missing or may be short; such a
+replica loses its right to lead before any election (KIP-966 does that for every unclean shutdown,
+KIP-858 for lost directories).
 """
 
 import uuid
@@ -21,10 +21,10 @@ def without_lost_logs(
     topic_id: uuid.UUID,
     returned: Mapping[BrokerId, LogCondition],
 ) -> PartitionState:
-    """The state, without the right to lead of replicas that have lost records.
+    """The state, in which replicas that lost records have lost their right to lead.
 
-    The same object, where that changes nothing; its partition epoch and leader are left as they
-    are. `returned`: brokers that are back after an absence, with what they found.
+    The same object if nothing changes; partition epoch and leader are unchanged. `returned` maps
+    brokers that are back after an absence to their reports.
     """
     for broker, condition in returned.items():
         known = next((one for one in state.doubtful if one.broker == broker), None)
@@ -34,7 +34,7 @@ def without_lost_logs(
         if known is not None and not known.is_there:
             if not condition.holds(partition, topic_id):
                 continue
-            end = end or LogEnd(NO_EPOCH, Offset(0))  # it is back: nobody has made it anew
+            end = end or LogEnd(NO_EPOCH, Offset(0))  # it is back, and was not created again
         if condition.lacks(partition):
             log = DoubtfulLog(broker, NO_EPOCH, Offset(-1))
         elif end is not None:
@@ -48,13 +48,13 @@ def without_lost_logs(
 
 
 def best_doubtful(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
-    """The doubtful replica on a live broker whose log goes furthest; None if there is none."""
+    """The doubtful replica with the longest log on a live broker; None if there is none."""
     logs = [one for one in state.doubtful if one.broker in live and one.is_there]
     return max(logs, key=_extent).broker if logs else None
 
 
 def best_unclean(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
-    """The replica that is to lead where any may: one that has lost everything comes last."""
+    """The replica that leads if any may; a replica that lost everything comes last."""
     best = best_doubtful(state, live)
     empty = {one.broker for one in state.doubtful if one.log_end_offset <= 0}
     if best is not None and best not in empty:
@@ -65,7 +65,7 @@ def best_unclean(state: PartitionState, live: Collection[BrokerId]) -> BrokerId 
 
 
 def are_all_heard(state: PartitionState, live: Collection[BrokerId]) -> bool:
-    """Whether no absent replica can have more than the doubtful ones that are there."""
+    """Whether no absent replica can have more than the doubtful ones that are present."""
     doubtful = (one for one in state.doubtful if one.is_there)
     return not state.isr and not state.eligible and all(d.broker in live for d in doubtful)
 
@@ -73,10 +73,10 @@ def are_all_heard(state: PartitionState, live: Collection[BrokerId]) -> bool:
 def eligible_after(
     state: PartitionState, isr: Collection[BrokerId], min_insync_replicas: int
 ) -> tuple[BrokerId, ...]:
-    """The replicas outside `isr`, the ISR that follows upon `state`, that may lead too.
+    """The replicas outside `isr`, the ISR that follows `state`, that may lead too.
 
     While the ISR has fewer members than `min.insync.replicas` nothing is committed (see
-    `LeaderReplica`), so whoever leaves it then has everything.
+    `LeaderReplica`), so a replica that leaves it then has every committed record.
     """
     if len(isr) >= min(min_insync_replicas, len(state.replicas)):
         return ()

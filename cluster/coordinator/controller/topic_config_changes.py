@@ -1,6 +1,6 @@
-"""Tells the controller of topics whose configs somebody has changed in the store, itself included.
+"""Tells the controller of topics whose configs have changed in the store, by whomever.
 
-Other tools write there too, and announce what they have changed as Kafka's do.
+Other tools write there too, and announce their changes as Kafka's do.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,9 @@ from cluster.coordinator.cluster_store import ChangedTopics, ClusterStore, Store
 
 
 class TopicConfigChanges:
-    """For one term of a controller. Owned by the broker's thread, but for `watch`.
+    """Covers one term of a controller. Owned by the broker's thread, except for `watch`.
 
-    Invariant: a watch is set that was set before the changes were looked at, or they are being
-    looked at again.
+    Invariant: a watch was set before the changes were last read, or they are being read again.
     """
 
     def __init__(
@@ -22,21 +21,21 @@ class TopicConfigChanges:
         on_topics: Callable[[frozenset[str]], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """`is_current`: whether the term still goes on; when it is over, nothing is told."""
+        """`is_current` says whether the term continues; afterwards nothing is reported."""
         self._store = store
         self._is_current = is_current
         self._on_topics = on_topics
         self._on_failed = on_failed
         self._last: int | None = None
-        """The number of the last change that was looked at; None before `begin`."""
+        """The number of the last change that was read; None before `begin`."""
         self._has_changed = False
 
     def watch(self, store: ClusterStore) -> ChangedTopics:
-        """On the store's thread, before all topics are loaded: from when on changes are new."""
+        """On the store's thread, before all topics are loaded: find the last change so far."""
         return store.topics.changed_configs(None, self._on_change)
 
     def begin(self, found: ChangedTopics) -> None:
-        """The topics are loaded: tell of what has changed since `watch` found this."""
+        """The topics are loaded: report the changes since the one that `watch` found."""
         self._last = found.last
         if self._has_changed:
             self._on_change()

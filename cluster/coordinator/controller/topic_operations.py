@@ -1,4 +1,4 @@
-"""Changes of topics as operations: each answers when every live broker knows, or at its timeout."""
+"""Operations that change topics; each answers when every live broker knows, or at its timeout."""
 
 import logging
 import uuid
@@ -30,7 +30,7 @@ NamedTopic = tuple[str | None, uuid.UUID | None]
 
 
 class CreateTopics:
-    """Create topics; with `validate_only`, only find out what the outcomes would be."""
+    """Create topics; `validate_only` only computes the outcomes."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class CreateTopics:
         validate_only: bool,
         admit: Admit = everything,
     ) -> None:
-        """`on_done` takes the outcomes, and the states of the (planned) topics, by name.
+        """`on_done` receives the outcomes, and the states of the (planned) topics, by name.
 
-        What is only validated is admitted without being asked for.
+        A validation does not count against a quota.
         """
         self._admit = everything if validate_only else admit
         self._updates = updates
@@ -56,22 +56,18 @@ class CreateTopics:
         self._planned: dict[str, TopicState] = {}
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan, self._outcomes, self._planned = controller.create_topics(self._topics, self._admit)
         return Plan() if self._validate_only else plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         for topic in plan.created:
             log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
         tell(self._updates, plan, self._answer, self._timeout_ms)
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self.fail(NOT_CONTROLLER)
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`."""
         self._on_done({topic.name: outcome for topic in self._topics}, {})
 
     def _answer(self, do_all_know: bool) -> None:
@@ -98,22 +94,18 @@ class DeleteTopics:
         self._outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]] = []
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan, self._outcomes = controller.delete_topics(self._topics, self._admit)
         return plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         for name in plan.deleted:
             log.info("deleted topic %s", name)
         tell(self._updates, plan, self._answer, self._timeout_ms)
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self.fail(NOT_CONTROLLER)
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`."""
         self._on_done([(name, topic_id, outcome) for name, topic_id in self._topics])
 
     def _answer(self, do_all_know: bool) -> None:
@@ -126,7 +118,7 @@ class DeleteTopics:
 
 
 class CreatePartitions:
-    """Enlarge topics: name, number of partitions afterwards, replicas of each new one if given."""
+    """Enlarge topics to a partition count, optionally with the replicas of each new partition."""
 
     def __init__(
         self,
@@ -147,12 +139,10 @@ class CreatePartitions:
         self._outcomes: dict[str, Outcome] = {}
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan, self._outcomes = controller.create_partitions(self._topics, self._admit)
         return Plan() if self._validate_only else plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         tell(
             self._updates,
             plan,
@@ -161,11 +151,9 @@ class CreatePartitions:
         )
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self.fail(NOT_CONTROLLER)
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`."""
         self._on_done({name: outcome for name, _, _ in self._topics})
 
 
@@ -187,12 +175,10 @@ class AlterConfigs:
         self._outcomes: Mapping[str, Outcome] = {}
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`."""
         plan, self._outcomes = controller.alter_topic_configs(self._alterations)
         return Plan() if self._validate_only else plan
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         for name, configs in plan.configured.items():
             log.info("configs of topic %s: %s", name, configs)
         self._updates.tell_everyone(
@@ -200,29 +186,24 @@ class AlterConfigs:
         )
 
     def refuse(self) -> None:
-        """See `Operation`."""
         self.fail(Outcome(ErrorCode.not_controller, "the controller has just moved"))
 
     def fail(self, outcome: Outcome) -> None:
-        """See `HasClient`."""
         self._on_done({each.topic: outcome for each in self._alterations})
 
 
 class ConfigsChangedElsewhere:
-    """Take over configs of topics as they are in the registry, where somebody has changed them."""
+    """Take over topic configs that were changed in the registry by others."""
 
     def __init__(self, updates: BrokerUpdates, names: Iterable[str]) -> None:
         self._updates = updates
         self._names = names
 
     def plan(self, controller: Controller) -> Plan:
-        """See `Operation`. What is there is read when the plan is carried out: nothing is written
-        in between.
-        """
+        """The configs are read when the plan is carried out; nothing is written in between."""
         return Plan(reread={name for name in self._names if name in controller.state.topics})
 
     def finish(self, plan: Plan) -> None:
-        """See `Operation`."""
         for name, configs in plan.learned.items():
             log.info("configs of topic %s, changed in the registry: %s", name, configs)
         if plan.learned:
@@ -239,5 +220,6 @@ def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outc
 
 
 def late(outcome: Outcome) -> Outcome:
-    """Done in the registry, but not known to every broker in time: an error, as in Kafka."""
+    """The error for a change that is in the registry but not known to every broker in time, as in
+    Kafka."""
     return _TIMED_OUT if outcome.code is ErrorCode.none else outcome

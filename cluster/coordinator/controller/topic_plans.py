@@ -19,8 +19,8 @@ from cluster.model.plan import Outcome, Plan
 from cluster.model.topics import NewTopic, check_topic_name
 
 Admit = Callable[[str, int], None]
-"""Told of each topic that passed the checks and how many partitions it gets or loses; raises
-Refused(throttling_quota_exceeded) when its client changes too much (KIP-599)."""
+"""Called for each topic that passed the checks, with the number of partitions that it gains or
+loses; raises Refused(throttling_quota_exceeded) if the client exceeds its quota (KIP-599)."""
 
 
 def everything(_topic: str, _partition_count: int) -> None:
@@ -28,19 +28,19 @@ def everything(_topic: str, _partition_count: int) -> None:
 
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-"""The limit of Kafka's controller: a larger count is taken for a typing mistake."""
+"""The limit of Kafka's controller: a larger count is considered a typing mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What plans need to know of the settings."""
+    """The settings that plans use."""
 
     default_partition_count: int
     default_replication_factor: int
     check_configs: Callable[[Mapping[str, str]], object]
     """Raises Refused(invalid_config)."""
     min_insync_replicas: Callable[[Mapping[str, str]], int] = lambda _configs: 1
-    """What a topic's overrides, and the settings, make of it."""
+    """The value that follows from a topic's overrides and the settings."""
 
 
 def plan_new_topic(
@@ -51,7 +51,7 @@ def plan_new_topic(
     topic_id: uuid.UUID,
     planned: Sequence[TopicState] = (),
 ) -> TopicState:
-    """The topic as it will be, with leaders. Raises Refused with the code for the client.
+    """The new topic with leaders. Raises Refused with the code for the client.
 
     `planned` are the topics that the same request creates before it.
     """
@@ -95,9 +95,9 @@ def plan_more_partitions(
     random: Random,
     planned_count: int = 0,
 ) -> dict[TopicPartition, PartitionState]:
-    """The partitions to add so that the topic has `total_count`. Raises Refused.
+    """The partitions to add to reach `total_count`. Raises Refused.
 
-    `planned_count` partitions are added by the same request already.
+    The same request adds `planned_count` partitions already.
     """
     topic = state.topics.get(name)
     if topic is None:
@@ -235,7 +235,7 @@ def _check_assignment(
 def _those_with_room(
     racks: Mapping[BrokerId, str | None], replication_factor: int, state: ClusterState
 ) -> Mapping[BrokerId, str | None]:
-    """The brokers that have room on a disk, if they are enough; else all."""
+    """The brokers with room on a disk if they are enough, else all."""
     found = {broker: rack for broker, rack in racks.items() if broker not in state.full_brokers}
     return found if len(found) >= replication_factor else racks
 
@@ -249,9 +249,9 @@ def _and_others(full: Sequence[BrokerId]) -> str:
 def _first_states(
     assignments: Iterable[tuple[BrokerId, ...]], state: ClusterState
 ) -> dict[tuple[BrokerId, ...], PartitionState]:
-    """First states, by replicas: partitions with the same replicas share one object.
+    """The first states by replicas: partitions with the same replicas share one object.
 
-    Raises Refused where none of the replicas has room on its disk.
+    Raises Refused if no replica has room on its disk.
     """
     states = {}
     for replicas in set(assignments):

@@ -1,4 +1,4 @@
-"""A queue of updates for each broker: sent part by part, in slices, in the order of plans."""
+"""A queue of updates for each broker, sent part by part, in slices, in the order of plans."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,39 +13,39 @@ from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
 from cluster.runtime.slices import Slices
 
 _STEPS_AT_ONCE: Final = 2
-"""An update of one part is on its way when `send` returns."""
+"""One part of an update is being sent when `send` returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """An update on its way to one broker."""
+    """An update to one broker."""
 
     update: ClusterUpdate
     timeout_ms: int
-    """For each part, counted from when it is sent."""
+    """For each part, from the time at which it is sent."""
     is_current: Callable[[], bool]
-    """Whether to go on sending: we are still the controller, and the receiver is registered."""
+    """Whether to continue: this broker is still the controller, and the receiver is registered."""
     on_reply: Callable[[Acknowledged | Refusal | None], None]
-    """Called once: the answer to the last part, or None where there is none."""
+    """Called once with the answer to the last part, or None if there is none."""
     on_part_reply: Callable[[Acknowledged | Refusal | None], None]
-    """The answers to the parts before it."""
+    """Called with the answers to the earlier parts."""
     after: "Gate | None" = None
-    """It is not sent before this is open, nor is any update to the same broker that follows it."""
+    """Neither this update nor later ones to the same broker are sent before the gate is open."""
 
 
 class Gate:
-    """Opens once, for good; what waits for it is called then."""
+    """Opens once, and then calls what waits for it."""
 
     def __init__(self) -> None:
         self.is_open = False
         self._waiting: list[Callable[[], None]] = []
 
     def when_open(self, call: Callable[[], None]) -> None:
-        """Call when it opens; it is not open yet."""
+        """Call when the gate opens; it is not open yet."""
         self._waiting.append(call)
 
     def open(self) -> None:
-        """Does nothing where it is open."""
+        """Open the gate; does nothing if it is open."""
         self.is_open = True
         waiting, self._waiting = self._waiting, []
         for call in waiting:
@@ -53,7 +53,7 @@ class Gate:
 
 
 class UpdateLines:
-    """Invariant: no part of an update is sent before the last part of the one before it."""
+    """Invariant: no part of an update is sent before the last part of the update before it."""
 
     def __init__(self, link: ControlLink, slices: Slices) -> None:
         self._link = link
@@ -61,7 +61,7 @@ class UpdateLines:
         self._lines: dict[tuple[BrokerId, BrokerEpoch], deque[Sending]] = {}
 
     def send(self, broker: BrokerRegistration, sending: Sending) -> None:
-        """Send an update to a broker, after those that were given before it."""
+        """Send an update to a broker after its earlier updates."""
         life = broker.id, broker.epoch
         line = self._lines.get(life)
         if line is not None:

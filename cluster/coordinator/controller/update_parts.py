@@ -1,7 +1,7 @@
 """Divides an update of thousands of partitions, so that neither end is busy for long. Pure.
 
-The parts of one update follow each other on one connection. The receiver takes the update when its
-last part has come, as a whole: a topic is never seen with some of its partitions.
+The parts of one update follow each other on one connection. The receiver applies the update as a
+whole after its last part: a topic is never visible with some of its partitions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from cluster.model.cluster import TopicState
 from cluster.protocol.peer.control import ClusterUpdate
 
 PARTITIONS_PER_PART: Final = 100
-"""About half a millisecond to encode, and a whole one to decode."""
+"""Takes about half a millisecond to encode, and a whole one to decode."""
 
 
 def parts_of(update: ClusterUpdate, size: int = PARTITIONS_PER_PART) -> Iterator[ClusterUpdate]:
-    """The update in parts of at most `size` partitions; itself where it has no more."""
+    """The update in parts of at most `size` partitions; the update itself if it is small enough."""
     pieces = _pieces_of(update.topics, size)
     last = len(pieces) - 1
     for number, topics in enumerate(pieces):
@@ -32,7 +32,7 @@ def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]
     for topic in topics:
         rest = iter(topic.partitions.items())
         some = dict(islice(rest, room))
-        while True:  # a topic without partitions is sent too
+        while True:  # a topic without partitions needs a part too
             pieces[-1].append(replace(topic, partitions=some))
             room -= len(some) or 1
             if room <= 0:
@@ -47,13 +47,14 @@ def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]
 
 
 class UpdateParts:
-    """The parts received of an update whose last part has not come yet."""
+    """The received parts of an incomplete update."""
 
     def __init__(self) -> None:
         self._parts: list[ClusterUpdate] = []
 
     def add(self, update: ClusterUpdate) -> ClusterUpdate | None:
-        """The whole update with its last part; None before, and where a part has been lost."""
+        """The whole update if this is its last part; None for earlier parts, or if a part was
+        lost."""
         if update.part == 0:
             self._parts = []
         if update.part != len(self._parts) or (
@@ -69,7 +70,7 @@ class UpdateParts:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether parts have come and others are still missing."""
+        """Whether parts have arrived and others are missing."""
         return bool(self._parts)
 
 
