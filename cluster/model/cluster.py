@@ -1,4 +1,6 @@
-"""The cluster as its controller decides it and brokers cache it: brokers, topics, partitions."""
+"""The cluster's state, decided by the controller and cached by brokers: brokers, topics,
+partitions.
+"""
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ from cluster.model.log_condition import INTACT, LogCondition
 
 
 class Endpoint(NamedTuple):
-    """Where clients of one listener reach a broker."""
+    """The address of one listener of a broker."""
 
     listener: str
     security_protocol: str
@@ -28,7 +30,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """What `/brokers/ids/[id]` says of a live broker."""
+    """The registration of a live broker, stored in `/brokers/ids/[id]`."""
 
     id: BrokerId
     epoch: BrokerEpoch
@@ -37,10 +39,11 @@ class BrokerRegistration:
     control_endpoint: str
     replication_endpoint: str
     machine: str
-    """Names the machine: brokers of one machine can read each other's files."""
+    """Identifies the machine: brokers of one machine can read each other's files."""
     condition: LogCondition = INTACT
-    """Which of its logs may lack committed records, as found at its start. For the controller: it
-    is not sent on to other brokers."""
+    """Which of its logs may lack committed records, as found at its start.
+
+    For the controller only: it is not sent to other brokers."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of that listener, if the broker has it."""
@@ -48,13 +51,13 @@ class BrokerRegistration:
 
 
 class DoubtfulLog(NamedTuple):
-    """How far a former in-sync replica's log goes that may lack committed records."""
+    """The end of a former in-sync replica's log that may lack committed records."""
 
     broker: BrokerId
     last_epoch: LeaderEpoch
-    """Leader epoch of its last record, -1 if it is empty."""
+    """The leader epoch of its last record, -1 if it is empty."""
     log_end_offset: Offset
-    """-1: the log was gone. Its disk may come back, as when it was not mounted."""
+    """-1 if the log was missing. Its disk may come back, for instance if it was not mounted."""
 
     @property
     def is_there(self) -> bool:
@@ -64,7 +67,8 @@ class DoubtfulLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What `/brokers/topics/[t]/partitions/[n]/state` and the assignment say of one partition.
+    """The state and assignment of one partition, stored in
+    `/brokers/topics/[t]/partitions/[n]/state`.
 
     Invariant: every member of the ISR, and every eligible replica, has all committed records,
     unless its disk has lost them since it was last registered.
@@ -75,16 +79,20 @@ class PartitionState:
     leader: BrokerId
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
-    """Counts the changes of this state; a conditional change names the one it was made from."""
+    """Counts the changes of this state; a conditional change names the epoch that it is based
+    on."""
     eligible: tuple[BrokerId, ...] = ()
     """Replicas outside the ISR that may lead (KIP-966): nothing was committed since they left."""
     doubtful: tuple[DoubtfulLog, ...] = ()
-    """Former in-sync replicas whose logs may have lost committed records. While nobody leads: the
-    best of them leads once neither ISR nor eligible replicas are left."""
+    """Former in-sync replicas whose logs may have lost committed records.
+
+    If there is no leader, the best of them leads once neither ISR nor eligible replicas are
+    left."""
     adding: tuple[BrokerId, ...] = ()
-    """Replicas that a reassignment adds: they are among `replicas`."""
+    """Replicas that a reassignment adds; they are among `replicas`."""
     removing: tuple[BrokerId, ...] = ()
-    """Replicas that it removes once the added ones are in sync: they are among `replicas` too."""
+    """Replicas that a reassignment removes once the added ones are in sync; they are among
+    `replicas`, too."""
 
     @property
     def has_leader(self) -> bool:
@@ -93,7 +101,7 @@ class PartitionState:
 
 
 class OfflinePartitions(NamedTuple):
-    """Replicas of one topic on a live broker: in a log directory that has failed, or is full."""
+    """Replicas of one topic on a live broker whose log directory has failed or is full."""
 
     broker: BrokerId
     topic_id: uuid.UUID
@@ -102,7 +110,7 @@ class OfflinePartitions(NamedTuple):
 
 @dataclass(slots=True)
 class TopicState:
-    """One topic. `configs` holds the overrides only."""
+    """One topic. `configs` contains overrides only."""
 
     name: str
     topic_id: uuid.UUID
@@ -113,18 +121,18 @@ class TopicState:
 class FullReplicas:
     """The replicas on live brokers whose log directories are full, so that they take no records.
 
-    They stay in the ISR while they have everything, and lead where no in-sync replica has room.
+    They stay in the ISR while they have everything, and lead if no in-sync replica has room.
     """
 
     def __init__(self) -> None:
         self._by_broker: dict[BrokerId, dict[uuid.UUID, frozenset[int]]] = {}
-        """Brokers without one have no entry."""
+        """Brokers without such a replica have no entry."""
 
     def __bool__(self) -> bool:
         return bool(self._by_broker)
 
     def put(self, broker: BrokerId, replicas: Iterable[OfflinePartitions]) -> None:
-        """These are all of that broker's."""
+        """Replace the replicas of one broker."""
         topics = {each.topic_id: frozenset(each.partitions) for each in replicas}
         if topics:
             self._by_broker[broker] = topics
@@ -132,14 +140,14 @@ class FullReplicas:
             self._by_broker.pop(broker, None)
 
     def put_all(self, replicas: Collection[OfflinePartitions]) -> None:
-        """These are all of all brokers'."""
+        """Replace the replicas of all brokers."""
         self._by_broker.clear()
         for broker in {each.broker for each in replicas}:
             self.put(broker, (each for each in replicas if each.broker == broker))
 
     @property
     def all(self) -> tuple[OfflinePartitions, ...]:
-        """Every one of them."""
+        """The replicas of all brokers."""
         return tuple(
             OfflinePartitions(broker, topic_id, tuple(sorted(numbers)))
             for broker, topics in self._by_broker.items()
@@ -147,7 +155,7 @@ class FullReplicas:
         )
 
     def brokers_of(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
-        """The brokers on which a partition's replica is among them."""
+        """The brokers with such a replica of a partition."""
         if not self._by_broker:
             return ()
         nothing: frozenset[int] = frozenset()
@@ -172,7 +180,7 @@ class ClusterState:
         """Brokers without an offline replica have no entry."""
         self.full = FullReplicas()
         self.full_brokers: dict[BrokerId, str] = {}
-        """Live brokers that have no room in any log directory, each with that in words."""
+        """Live brokers without room in any log directory, each with a description."""
 
     def put_topic(self, topic: TopicState) -> None:
         """Add or replace a topic."""
@@ -183,7 +191,7 @@ class ClusterState:
         self._names_by_id[topic.topic_id] = topic.name
 
     def remove_topic(self, name: str) -> TopicState | None:
-        """Forget a topic; what it was, or None."""
+        """Remove a topic and return it; None if it is unknown."""
         topic = self.topics.pop(name, None)
         if topic is not None:
             self._names_by_id.pop(topic.topic_id, None)
@@ -194,7 +202,7 @@ class ClusterState:
         return self._names_by_id.get(topic_id)
 
     def partition(self, partition: TopicPartition) -> PartitionState | None:
-        """State of one partition, or None when there is no such partition."""
+        """The state of one partition; None if there is no such partition."""
         topic = self.topics.get(partition.topic)
         return None if topic is None else topic.partitions.get(partition.partition)
 
@@ -216,7 +224,7 @@ class ClusterState:
         )
 
     def set_offline(self, broker: BrokerId, replicas: Iterable[OfflinePartitions]) -> None:
-        """These are all offline replicas of the broker."""
+        """Replace the offline replicas of one broker."""
         topics = {each.topic_id: frozenset(each.partitions) for each in replicas}
         if topics:
             self._offline[broker] = topics
@@ -224,7 +232,7 @@ class ClusterState:
             self._offline.pop(broker, None)
 
     def set_all_offline(self, replicas: Collection[OfflinePartitions]) -> None:
-        """These are all offline replicas of all brokers."""
+        """Replace the offline replicas of all brokers."""
         self._offline.clear()
         for broker in {each.broker for each in replicas}:
             self.set_offline(broker, (each for each in replicas if each.broker == broker))
@@ -243,7 +251,7 @@ class ClusterState:
     def usable(
         self, partition: TopicPartition, brokers: Collection[BrokerId]
     ) -> Collection[BrokerId]:
-        """Those of the brokers whose replica of the partition, if they have one, is not offline."""
+        """The given brokers without those whose replica of the partition is offline."""
         topic = self.topics.get(partition.topic)
         if not self._offline or topic is None:
             return brokers
@@ -253,7 +261,9 @@ class ClusterState:
     def with_room(
         self, partition: TopicPartition, brokers: Collection[BrokerId]
     ) -> Collection[BrokerId]:
-        """Those of the brokers whose replica of the partition is not in a full log directory."""
+        """The given brokers without those whose replica of the partition is in a full log
+        directory.
+        """
         topic = self.topics.get(partition.topic)
         if not self.full or topic is None:
             return brokers

@@ -18,9 +18,9 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """One step of the controller, all or nothing.
+    """One atomic step of the controller.
 
-    `changed` holds new states of existing partitions, each with the partition epoch that the
+    `changed` has the new states of existing partitions, each with the partition epoch that the
     conditional write will give it (the old one plus one).
     """
 
@@ -35,13 +35,14 @@ class Plan:
     reread: set[str] = field(default_factory=set)
     """Existing topics whose configs somebody else may have changed in the registry."""
     moved: dict[TopicPartition, BrokerId] = field(default_factory=dict, compare=False)
-    """Who led partitions that somebody else leads now; filled when the plan is applied."""
+    """The former leaders of partitions whose leader changes; filled when the plan is applied."""
     learned: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What the registry has for those where it differs from the state; filled when the plan is
-    carried out, and not written."""
+    """States in the registry that differ from the controller's; filled when the plan is carried
+    out, and not written."""
     steps: Iterator[None] = field(default_factory=lambda: iter(()), compare=False)
-    """Planning still to be done, in steps of well under a millisecond, each of which may add to
-    `changed`. The plan is complete when they have ended; until then the state must not change."""
+    """Remaining planning in steps of well under a millisecond, each of which may add to `changed`.
+
+    The plan is complete when they have ended; until then the state must not change."""
 
     @property
     def is_empty(self) -> bool:

@@ -1,1 +1,1 @@
-"""What is read of a cluster without asking its brokers: for tools and the dashboard."""
+"""Facts about a cluster that are read without asking its brokers, for tools and the dashboard."""

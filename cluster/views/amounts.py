@@ -1,4 +1,4 @@
-"""Reads amounts as people write them: rates, percentages, time spans. Pure.
+"""Parses amounts as people write them: rates, percentages, time spans. Pure.
 
 These are types for argparse; the dashboard's page uses them for the same inputs.
 """
@@ -27,7 +27,7 @@ def byte_rate(text: str) -> float:
 
 
 def percentage(text: str) -> float:
-    """Percent of one thread's time, may exceed 100. Raises ArgumentTypeError."""
+    """Percent of one thread's time, which may exceed 100. Raises ArgumentTypeError."""
     try:
         amount = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -36,7 +36,7 @@ def percentage(text: str) -> float:
 
 
 def per_second(text: str) -> float:
-    """So many per second. Raises ArgumentTypeError."""
+    """A number per second. Raises ArgumentTypeError."""
     try:
         amount = float(text.strip().removesuffix("/s"))
     except ValueError:

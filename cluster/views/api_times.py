@@ -1,4 +1,4 @@
-"""How long the requests of each API took, and which part of that is due to what. Pure."""
+"""The times of each API's requests, and their parts. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ _HEADINGS: Final = {
     "ResponseSendTimeMs": "SEND",
     "ThrottleTimeMs": "THROTTLE",
 }
-"""By key of `REQUEST_PARTS`: what the total is, its parts in their order, and what comes on top."""
+"""Headings by key of `REQUEST_PARTS`: the total, its parts in order, and additional times."""
 
 
 class ApiTimes(NamedTuple):
@@ -27,9 +27,9 @@ class ApiTimes(NamedTuple):
 
     api: str
     requests: float
-    """How many, or how many per second."""
+    """The number of requests, or requests per second."""
     times: dict[str, Histogram]
-    """By key of `REQUEST_PARTS`; without observations if no request was timed."""
+    """By key of `REQUEST_PARTS`; empty histograms if no request was timed."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields that `--json` prints; times in ms, None without observations."""
@@ -47,10 +47,10 @@ class ApiTimes(NamedTuple):
 
 
 def api_times(readings: Iterable[tuple[Stats, Stats | None]]) -> list[ApiTimes]:
-    """Every API that was asked, added up over brokers, the most frequent first.
+    """Every API with requests, added up over brokers, the most frequent first.
 
-    Of each broker its reading, and an earlier one: then requests are per second, and times those of
-    what came between. Without an earlier one they are since the broker began.
+    Takes each broker's reading and an earlier one: then requests are per second, and times cover
+    the time in between. Without an earlier one they cover the time since the broker's start.
     """
     requests: dict[str, float] = {}
     times: dict[str, dict[str, Histogram]] = {}

@@ -1,4 +1,4 @@
-"""What brokers count, per second, from two readings of their stats files. Pure."""
+"""The metrics of brokers per second, from two readings of their stats files. Pure."""
 
 import re
 from collections import deque
@@ -18,7 +18,7 @@ _API: Final = re.compile(r"kafka\.network:type=RequestMetrics,name=RequestsPerSe
 def metric_values(
     now: Stats, former: Stats | None, metrics: Sequence[Metric] = BROKER_METRICS
 ) -> dict[str, float]:
-    """By key: gauges as they are; counters as they are, or per second since the former look."""
+    """By key: gauges, and counters as totals, or per second since the earlier reading."""
     if former is None:
         return {each.key: now.values.get(each.name, 0) for each in metrics}
     elapsed_ms = now.written_ms - former.written_ms
@@ -32,7 +32,7 @@ def metric_values(
 
 
 def topic_values(now: Stats, former: Stats | None) -> dict[str, dict[str, float]]:
-    """By topic and key: gauges as they are; counters as they are, or per second since `former`."""
+    """By topic and key: gauges, and counters as totals, or per second since `former`."""
     elapsed_ms = 0 if former is None else now.written_ms - former.written_ms
     found: dict[str, dict[str, float]] = {}
     for topic, values in now.topics.items():
@@ -49,7 +49,9 @@ def topic_values(now: Stats, former: Stats | None) -> dict[str, dict[str, float]
 
 
 def idle_share(now: Stats, former: Stats) -> float | None:
-    """How much of the time between two readings the broker's thread had nothing to do: 0 to 1."""
+    """The share of the time between two readings in which the broker's thread was idle, from 0 to
+    1.
+    """
     name = BY_KEY["BusyTimeUs"].name
     elapsed_ms = now.written_ms - former.written_ms
     if elapsed_ms <= 0 or name not in now.values:
@@ -59,21 +61,21 @@ def idle_share(now: Stats, former: Stats) -> float | None:
 
 
 class ApiRate(NamedTuple):
-    """One API between two readings. Times are None where no request of it was timed."""
+    """One API between two readings. Times are None if no request was timed."""
 
     api: str
     requests_per_s: float
     p50_ms: float | None
-    """Of TotalTimeMs, which has the waiting for replicas, or of a fetch for data, in it."""
+    """Of TotalTimeMs, which includes waiting for replicas or, in a fetch, for data."""
     p95_ms: float | None
     p99_ms: float | None
     local_p50_ms: float | None
-    """Of LocalTimeMs: what the broker's thread worked."""
+    """Of LocalTimeMs, the time of the broker's thread."""
     local_p99_ms: float | None
 
 
 def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
-    """Every API that was asked between two readings, the most frequent first."""
+    """Every API with requests between two readings, the most frequent first."""
     rates = request_changes(now, former)
     ordered = sorted(rates, key=lambda api: (-rates[api], api))
     found = []
@@ -86,7 +88,7 @@ def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
 
 
 def request_changes(now: Stats, former: Stats | None) -> dict[str, float]:
-    """Requests by API, of those that were asked: per second since `former`, or all of them."""
+    """Requests by API, for APIs with requests: per second since `former`, or in total."""
     changes: dict[str, float] = {}
     for name, value in now.values.items():
         if found := _API.fullmatch(name):
@@ -113,20 +115,19 @@ def _per_second(change: float, elapsed_ms: float) -> float:
 
 
 class PastReadings:
-    """The readings of some seconds, so that rates do not depend on who else looks, and how often.
+    """The readings of some seconds, so that rates do not depend on other readers.
 
-    Of each only what rates come from: not its clients and groups, which may take megabytes.
-
-    Not safe for threads.
+    It keeps only what rates need: not clients and groups, which may take megabytes. Not
+    thread-safe.
     """
 
     def __init__(self, span_ms: int) -> None:
-        """`span_ms`: rates are over about this time."""
+        """`span_ms` is the approximate time that rates cover."""
         self._span_ms = span_ms
         self._kept: dict[int, deque[Stats]] = {}
 
     def add(self, broker: int, stats: Stats) -> Stats | None:
-        """Take a reading; returns the one to compare it with, None where there is none yet.
+        """Add a reading; returns the one to compare it with, or None if there is none yet.
 
         That is the newest one that is at least as old as the span, or else the oldest, of the same
         process and at least half of the span ago.

@@ -24,12 +24,12 @@ SILENT: Final = "silent"
 DEAD: Final = "dead"
 
 _SILENT_AFTER_MS: Final = 1_500
-"""A broker writes four times a second; one that has missed six writes is stuck or paused."""
+"""A broker writes four times a second; one that has missed six writes hangs or is paused."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStats:
-    """One broker's file: `alive`, `silent` (it has not written for a while) or `dead`."""
+    """One broker's file; its state is `alive`, `silent` (has not written for a while) or `dead`."""
 
     broker: int
     state: str
@@ -80,7 +80,7 @@ class ClientState:
         }
 
     def windows(self) -> list[dict[str, float]]:
-        """The windows of its rate, oldest first: how long ago each began, and its use."""
+        """The windows of its rate, oldest first: the age of each, and its usage."""
         written_ms = self.source.stats.written_ms
         return [
             {"began_ms_ago": max(0, written_ms - begin_ms), "usage": usage}
@@ -93,10 +93,10 @@ def read_brokers(
     on_other_layout: "Callable[[str], None] | None" = None,
     unpack: Unpack = unpack_row,
 ) -> list[BrokerStats]:
-    """Every broker that has a stats file, by id; a broken file is left out.
+    """Every broker with a stats file, by id; a broken file is left out.
 
-    `on_other_layout` is told, in a line, of a file that another version of this software wrote.
-    `unpack`: see `read_stats`.
+    `on_other_layout` is called with a line about each file that another version of this software
+    wrote. `unpack`: see `read_stats`.
     """
     found = []
     for path in sorted(data_dir.run.glob("broker-*.stats")):
@@ -119,9 +119,9 @@ def read_brokers(
 
 
 def read_running(data_dir: DataDir) -> list[BrokerStats]:
-    """As `read_brokers`, but raises NotRunning when no broker is alive.
+    """As `read_brokers`, but raises NotRunning if no broker is alive.
 
-    Files of another layout are named on stderr, or by the UserError where there are no others.
+    Files of another layout are named on stderr, or by the UserError if there are no others.
     """
     unread: list[str] = []
     brokers = read_brokers(data_dir, unread.append)
@@ -135,7 +135,7 @@ def read_running(data_dir: DataDir) -> list[BrokerStats]:
 
 
 def client_states(brokers: Iterable[BrokerStats]) -> list[ClientState]:
-    """Every row of every broker; remaining mute times are counted from now."""
+    """Every row of every broker; remaining mute times count from now."""
     now_ms = _now_ms()
     return [
         ClientState(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
@@ -166,7 +166,7 @@ def _badness(state: ClientState) -> tuple[bool, float, float]:
 
 
 def _state(stats: Stats, age_ms: int) -> str:
-    # A negative age means that the machine has rebooted since the file was written.
+    # A negative age means that the machine was rebooted after the file was written.
     if age_ms < 0 or stats.pid <= 0 or not _is_running(stats.pid):
         return DEAD
     return SILENT if age_ms > _SILENT_AFTER_MS else ALIVE
@@ -187,4 +187,4 @@ def _is_running(pid: int) -> bool:
     try:
         return b") Z" not in status.read_bytes()
     except OSError:
-        return True  # not Linux: what answers to a signal counts as running
+        return True  # not Linux: a process that accepts a signal counts as running

@@ -1,9 +1,9 @@
-"""Whether a cluster is up, degraded or down, and what is the matter: one definition for all. Pure.
+"""Whether a cluster is up, degraded or down, and its problems: the only definition. Pure.
 
 `status`, the dashboard and Prometheus show it; docs/status.md explains each kind.
 
-    up        every broker serves, and nothing is the matter
-    degraded  at least one broker serves, and something is the matter
+    up        every broker serves, and there is no problem
+    degraded  at least one broker serves, and there is a problem
     down      no broker serves
 
 While the supervisor starts or stops the cluster, the state is `starting`, `stopping` or `stopped`.
@@ -32,14 +32,14 @@ KINDS: Final = {
     "log_dir_failed": "log directories have failed",
     "log_dir_full": "log directories are full",
 }
-"""What may be the matter, as Prometheus names it."""
+"""The kinds of problems, as Prometheus names them."""
 
 _SILENT_MS: Final = 3_000
 """A broker writes its figures four times a second; a busy machine may delay that."""
 
 
 class Disk(NamedTuple):
-    """Room on the file system under a directory, in bytes; `device` tells it from others."""
+    """The space of the file system under a directory, in bytes; `device` identifies it."""
 
     free_bytes: int
     total_bytes: int
@@ -47,7 +47,7 @@ class Disk(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that is the matter: its kind, a line for a person, and the broker it is about."""
+    """One problem: its kind, a line for a person, and the broker concerned."""
 
     kind: str
     text: str
@@ -59,18 +59,18 @@ class Health(NamedTuple):
 
     state: str
     serving: int
-    """How many brokers serve."""
+    """The number of brokers that serve."""
     brokers: int
     problems: tuple[Problem, ...]
 
     @property
     def text(self) -> str:
-        """How many brokers serve, and what is the matter, in one line."""
+        """The number of serving brokers and the problems, in one line."""
         head = f"{self.serving} of {self.brokers} brokers serve"
         return "; ".join([head, *(problem.text for problem in self.problems)])
 
     def to_json(self) -> dict[str, Any]:
-        """As `status --json` and the dashboard have it."""
+        """The form in `status --json` and in the dashboard."""
         return {
             "state": self.state,
             "text": self.text,
@@ -86,9 +86,9 @@ NOT_RUNNING: Final = Health(DOWN, 0, 0, (Problem("broker_down", "the cluster doe
 def cluster_health(
     state: Mapping[str, Any] | None, stats: Iterable[BrokerStats], disks: Mapping[str, Disk]
 ) -> Health:
-    """The health of the cluster with this answer of the supervisor to `status` (None: none runs).
+    """The health of the cluster, from the supervisor's answer to `status` (None: not running).
 
-    `stats` are the brokers' figures, as far as they write some, `disks` the room under log
+    `stats` are the brokers' figures, as far as they write some, `disks` the space under log
     directories and the registry's, by path.
     """
     if state is None:
@@ -152,7 +152,7 @@ def _of_disks(
     alive: Mapping[int, BrokerStats],
     disks: Mapping[str, Disk],
 ) -> Iterator[Problem]:
-    """One for each broker with a failed directory, and for each disk that is full."""
+    """A problem for each broker with a failed directory, and for each full disk."""
     full: dict[int, list[tuple[int, str]]] = {}
     for broker in brokers:
         number = broker["id"]
@@ -182,12 +182,12 @@ def _full_disk(found: Sequence[tuple[int, str]], disks: Mapping[str, Disk]) -> P
 
 
 def registry_directory(state: Mapping[str, Any]) -> str:
-    """Where the built-in registry has its journal."""
+    """The directory of the built-in registry's journal."""
     return f"{state['data_dir']}/registry"
 
 
 def registry_least(total_bytes: int) -> int:
-    """With less room than this the registry refuses writes that need much (decision 048)."""
+    """With less space than this the registry refuses writes that need much (decision 048)."""
     return min(4 << 20, total_bytes // 32)
 
 

@@ -1,4 +1,4 @@
-"""What `start` and `status` print of a cluster: its processes, its addresses, and next steps."""
+"""What `start` and `status` print about a cluster: its processes, its addresses, and next steps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,11 +16,11 @@ _UNPROTECTED: Final = {
     "PLAINTEXT": "authentication",
     "SASL_PLAINTEXT": "encryption",
 }
-"""What listeners of these protocols lack; those with certificates choose by ssl.client.auth."""
+"""What listeners of these protocols lack; ssl.client.auth decides for those with certificates."""
 
 
 def table(state: Mapping[str, Any]) -> str:
-    """The table of all processes of a cluster, from its state as `status` returns it."""
+    """The table of all processes of a cluster, from the answer to `status`."""
     data_dir = DataDir(Path(state["data_dir"]))
     rows = []
     registry = state["registry_process"]
@@ -65,7 +65,7 @@ Stop with {stop}; data stays until `stop --purge`.
 
 
 def dashboard_lines(state: Mapping[str, Any]) -> str:
-    """Where the dashboard is, and where its password is if it asks for one; empty without one."""
+    """The dashboard's address, and its password file if it requires one; empty without one."""
     url = state.get("dashboard")
     if url is None:
         return ""
@@ -77,7 +77,7 @@ def dashboard_lines(state: Mapping[str, Any]) -> str:
 
 
 def _addresses(broker: Mapping[str, Any]) -> list[str]:
-    """Where a broker's listeners are, by their names if there are several."""
+    """The addresses of a broker's listeners, with their names if there are several."""
     listeners = broker.get("listeners") or [broker]
     if len(listeners) == 1:
         return [f"{each['host']}:{each['port']}" for each in listeners]
@@ -133,7 +133,7 @@ def _brokers_reach(away: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _needed_protocol(state: Mapping[str, Any]) -> SecurityProtocol | None:
-    """How clients at the bootstrap servers are to connect, where files for that are theirs."""
+    """The protocol for clients at the bootstrap servers, if there are files for them."""
     if state.get("secure"):
         return None
     for broker in state["brokers"]:
@@ -145,7 +145,7 @@ def _needed_protocol(state: Mapping[str, Any]) -> SecurityProtocol | None:
 
 
 def _client_needs(protocol: SecurityProtocol | None) -> str:
-    """What belongs into the settings of a client that has to connect by this protocol."""
+    """The settings of a client that connects by this protocol."""
     if protocol is None:
         return ""
     parts = [f"security.protocol={protocol}"]
@@ -157,7 +157,7 @@ def _client_needs(protocol: SecurityProtocol | None) -> str:
 
 
 def _client_files(state: Mapping[str, Any], files: DataDir) -> str:
-    """Where a secure cluster's clients find how to connect; empty for another cluster."""
+    """The files with settings for a secure cluster's clients; empty for other clusters."""
     if not state.get("secure"):
         return ""
     lines = [f"Clients need TLS and a password; files for them are in {shown(files.clients)}:"]

@@ -1,6 +1,6 @@
-"""How far groups are behind, read from the brokers' stats files, and as tables.
+"""The lag of groups, read from the brokers' stats files, and tables of it.
 
-It sends no request. What is read is up to `milena.metrics.group.interval.ms` old.
+It sends no request. The data is up to `milena.metrics.group.interval.ms` old.
 """
 
 import json
@@ -18,8 +18,8 @@ _GROUP_AMOUNTS: Final = GROUP_COLUMNS[3:]
 LAG_COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "COMMITTED", "LOG-END", "LAG")
 _LAG_AMOUNTS: Final = LAG_COLUMNS[2:]
 _OUTLIVES_MS: Final = 30_000
-"""What a dead broker last said of a group counts so long: until another coordinates the group and
-says something, or the group would have been deleted."""
+"""How long a dead broker's last figures of a group count, unless another broker coordinates the
+group: until the group would have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class GroupLags:
 
     @property
     def lag(self) -> int:
-        """Of all partitions whose end is known."""
+        """The lag of all partitions whose end is known."""
         return int(self.fields["lag"])
 
     def to_json(self) -> dict[str, Any]:
@@ -52,9 +52,9 @@ def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def group_lags(brokers: Sequence[BrokerStats], now_ms: int) -> list[GroupLags]:
-    """Every group that a broker coordinates, the furthest behind first.
+    """Every group that a broker coordinates, those with the largest lag first.
 
-    Of two brokers that name the same group the later record counts. `now_ms` is wall-clock time.
+    If two brokers have the same group, the later record counts. `now_ms` is wall-clock time.
     """
     found: dict[str, GroupLags] = {}
     for broker in brokers:
@@ -77,7 +77,7 @@ def _records(lines: bytes) -> Iterator[dict[str, Any]]:
     for line in lines.splitlines():
         try:
             record = json.loads(line)
-        except ValueError:  # of another version than this one
+        except ValueError:  # written by another version
             continue
         if isinstance(record, dict) and record.get("kind") in ("group", "lag"):
             yield record
@@ -104,7 +104,7 @@ def _row(group: GroupLags) -> tuple[str, ...]:
 
 
 def lags_table(groups: Iterable[GroupLags], at_most: int | None = None) -> str:
-    """A row for each partition of each group; with a limit, the furthest behind."""
+    """A row for each partition of each group; with a limit, those with the largest lag."""
     rows = [(group, each) for group in groups for each in group.partitions]
     if at_most is not None:
         rows.sort(key=lambda row: -(row[1]["lag"] or 0))

@@ -1,17 +1,17 @@
-"""Rows that were read before, by their bytes: most clients have done nothing since. Pure."""
+"""Rows that were read before, by their bytes: most clients have been idle since. Pure."""
 
 from cluster.metrics.stats_layout import QuotaRow, unpack_row
 
 
 class KnownRows:
-    """The rows of the present reading and of the one before. One reading at a time."""
+    """The rows of the current reading and of the previous one. One reading at a time."""
 
     def __init__(self) -> None:
         self._before: dict[bytes, QuotaRow | None] = {}
         self._present: dict[bytes, QuotaRow | None] = {}
 
     def begin(self) -> None:
-        """Another reading begins: what the last one did not meet is forgotten."""
+        """Begin a reading, and forget the rows that the last one did not contain."""
         self._before, self._present = self._present, {}
 
     def unpack(self, packed: bytes) -> QuotaRow | None:

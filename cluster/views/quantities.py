@@ -10,7 +10,7 @@ _PLAIN_UNITS: Final = {
     "mutation": ("partitions/s", "partitions/s"),
     "connection": ("connections/s", "connections/s"),
 }
-"""Of quotas that do not count bytes: for an axis, and behind an amount."""
+"""The units of quotas that do not count bytes: for an axis, and behind an amount."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
@@ -29,7 +29,7 @@ def rate_unit(quota: str, highest: float) -> tuple[float, str]:
 
 
 def rate(quota: str, amount: float | None) -> str:
-    """`1.50 MiB/s`, `12.3 %`, `5.00 partitions/s`, or `-` for none."""
+    """`1.50 MiB/s`, `12.3 %`, `5.00 partitions/s`, or `-` for None."""
     if amount is None:
         return "-"
     if quota in _PLAIN_UNITS:
@@ -39,7 +39,7 @@ def rate(quota: str, amount: float | None) -> str:
 
 
 def usage(quota: str, amount: float) -> str:
-    """What was used of a quota: `1.50 MiB`, or `12.3 % x s` of a thread."""
+    """The usage of a quota: `1.50 MiB`, or `12.3 % x s` of a thread."""
     if quota == "request":
         return f"{number(amount)} % x s"
     return rate(quota, amount).removesuffix("/s")
@@ -52,7 +52,7 @@ def number(amount: float) -> str:
 
 
 def percent(amount: float | None) -> str:
-    """`97 %`, `3.2 %`, or `-` for none."""
+    """`97 %`, `3.2 %`, or `-` for None."""
     if amount is None:
         return "-"
     return f"{amount:.0f} %" if amount >= 10 or amount == 0 else f"{amount:.1f} %"

@@ -1,6 +1,6 @@
 """Why one client is throttled under one quota: the eight rules, and the delay on each broker.
 
-What `quotas explain` and the dashboard have in common. Pure.
+Shared by `quotas explain` and the dashboard. Pure.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def arithmetic(state: ClientState) -> str:
 
 
 def newest(group: Sequence[ClientState]) -> ClientState:
-    """What was written last; of brokers that died its limits may be old."""
+    """The state written last; the limits in states of dead brokers may be old."""
     return max(group, key=lambda state: state.row.written_wall_ms)
 
 

@@ -1,4 +1,4 @@
-"""Reads what the health of a cluster is judged by: the supervisor, stats files, file systems."""
+"""Reads what determines the health of a cluster: the supervisor, stats files, file systems."""
 
 import os
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from cluster.views.cluster_health import Disk, Health, cluster_health, registry_
 
 
 def read_health(files: DataDir, state: Mapping[str, Any] | None) -> Health:
-    """The health now of the cluster with this answer of its supervisor; None: none runs."""
+    """The current health of the cluster with this answer of its supervisor; None if not running."""
     return cluster_health(state, read_brokers(files), read_disks(state))
 
 
 def read_disks(state: Mapping[str, Any] | None) -> dict[str, Disk]:
-    """The room under the directories of a cluster, by path; without those that cannot be read."""
+    """The space under the directories of a cluster, by path, without unreadable ones."""
     found: dict[str, Disk] = {}
     if state is None:
         return found

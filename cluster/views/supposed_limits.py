@@ -1,4 +1,4 @@
-"""Reads limits that are not set, as people write them to learn their effect. Pure."""
+"""Parses supposed limits, whose effect people want to know. Pure."""
 
 import argparse
 from collections.abc import Collection
@@ -8,17 +8,17 @@ from cluster.model.quotas import QUOTA_KEYS, QuotaKind
 from cluster.views.amounts import byte_rate, per_second, percentage
 
 RATES: Final = (QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST)
-"""The quotas of which the rate alone says what a request has to wait."""
+"""The quotas whose delays depend on the rate alone."""
 _PARSERS: Final = {
     QuotaKind.REQUEST: percentage,
     QuotaKind.MUTATION: per_second,
     QuotaKind.CONNECTION: per_second,
 }
-"""Of amounts that are no bytes per second."""
+"""The parsers of amounts that are not bytes per second."""
 
 
 class Supposed(NamedTuple):
-    """A limit that is not set, and that one would like to know the effect of."""
+    """A limit that is not set, and whose effect is wanted."""
 
     key: str
     kind: QuotaKind
@@ -26,7 +26,7 @@ class Supposed(NamedTuple):
 
 
 def supposed(text: str, kinds: Collection[QuotaKind] = RATES) -> Supposed:
-    """From `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
+    """Parse `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
     key, has_amount, amount = text.partition("=")
     kind = QUOTA_KEYS.get(key.strip())
     if kind is QuotaKind.CONNECTION and kind not in kinds:

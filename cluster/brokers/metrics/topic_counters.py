@@ -108,7 +108,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         """Counts names that are no topics of the cluster; never stored."""
         self._placed: dict[str, TopicCounters] = {}
         self._grown: dict[AppendCounts, str] = {}
-        """Counts of partitions with batches that are not summed up, and their topics."""
+        """Counts of partitions with batches that have not been summed up, and their topics."""
         self._known: Container[str | None] = ()
         self.bytes_in = 0
         """The bytes of all topics, as of the last `sum_up`."""
@@ -118,7 +118,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         """Topics that are added up in `other`, as of the last `set_gauges`."""
 
     def count_for(self, known: Container[str | None]) -> None:
-        """Count for these topics of the cluster from now on; before, no topic is known."""
+        """Count these topics of the cluster from now on; before, no topic is known."""
         self._known = known
 
     def __missing__(self, name: str | None) -> TopicCounters:
@@ -134,12 +134,12 @@ class TopicTable(dict[str | None, TopicCounters]):
         return counters
 
     def on_appended(self, topic: str, counts: AppendCounts) -> None:
-        """A partition of the topic, with these counts, is appended to."""
+        """Note that a partition of the topic, with these counts, was appended to."""
         if topic not in OWN_TOPICS:
             self._grown[counts] = topic
 
     def sum_up(self) -> None:
-        """Add up what clients appended and fetched since the last call."""
+        """Add up what clients have appended and fetched since the last call."""
         for counts, topic in self._grown.items():
             batches, messages, size_bytes = counts.take()
             self[topic].note_appended(batches, size_bytes, messages)
