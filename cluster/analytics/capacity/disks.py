@@ -17,8 +17,8 @@ YEAR_DAYS: Final = 365
 _HELD_SHARE: Final = 0.1
 """Logs that keep less than this share of what comes in are bounded by retention."""
 _HOW: Final = (
-    "sizes: the last values of each broker. Days until full: what its file systems have left,"
-    " divided by how fast that shrinks (Theil-Sen slope of disk_usable_last since the disks last"
+    "sizes: the last values of each broker. Days until full: the space left in its file systems,"
+    " divided by its decrease (Theil-Sen slope of disk_usable_last since the disks last"
     " changed their size), if it shrinks beyond noise. Otherwise logs that grow by less than 10 %"
     " of what comes in (from clients and leaders) are held by retention. By logs: what is left,"
     " divided by the growth of the logs. A retention that has not deleted anything yet is not known"
@@ -121,7 +121,7 @@ def _verdict(
 ) -> tuple[str, float | None, str]:
     """The verdict, the days, and their basis."""
     if usable is None:
-        return "unknown", None, "the records do not tell the size of the disks"
+        return "unknown", None, "the records do not contain the size of the disks"
     if usable <= 0:
         return "full now", 0.0, "disk_usable_last is 0"
     if by_usable is not None:
@@ -162,7 +162,7 @@ def _trend_of(rows: list[dict[str, Any]], name: str) -> Trend:
         for row in rows
         if row[name] is not None
     ]
-    return trend_of_levels(points) if points else unknown(f"no window tells {name}")
+    return trend_of_levels(points) if points else unknown(f"no window contains {name}")
 
 
 def _since_resized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from cluster.analytics.capacity.trends import DAY_S, Trend
 HOW: Final = (
     "each topic at each broker: with a supposed retention, bytes in a day (of the last 24 hours)"
     " with the supposed growth, times the replicas, times the retention. Without one, logs that"
-    " stay as they are grow with the traffic, others go on as they do, if 6 hours tell. Room:"
+    " stay the same grow with the traffic, others continue to grow, if 6 hours are known. Room:"
     " logs now and what is left on the disks. Full: when the sum passes the room, from now on,"
     " with nothing deleted before a topic's steady state; the trend of the traffic is not added"
 )

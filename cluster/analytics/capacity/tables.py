@@ -193,7 +193,7 @@ def _lags(lags: Lags, most: int) -> Table:
 
 
 def _events(events: Events, most: int) -> Table:
-    columns = (("time, UTC", TEXT), ("told by", TEXT), ("event", TEXT), ("what", LONG))
+    columns = (("time, UTC", TEXT), ("reported by", TEXT), ("event", TEXT), ("details", LONG))
     shown = events.rows[-most:]
     rows = [
         (_time(each.start_s), f"broker {each.broker}", one_line(each.event), each.text)
@@ -202,7 +202,7 @@ def _events(events: Events, most: int) -> Table:
     notes = [] if rows else ["There are no windows of events."]
     before = len(events.rows) - len(shown) + events.left_out
     if before:
-        notes.append(f"{before:,} before these are left out.")
+        notes.append(f"{before:,} earlier ones are left out.")
     return Table("Events", columns, rows, notes, events.how)
 
 

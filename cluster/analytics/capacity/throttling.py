@@ -27,8 +27,8 @@ _BY_CLIENT: Final = ("client", "default-client")
 HOW: Final = (
     "quota windows of {width} s at each broker: a window counts if its highest rate (rate_max),"
     " scaled, is above the limit; seconds from its histogram (error at most 0.4 %). Of a client id"
-    " of several users the highest rates are added to the highest. A client that is held back at"
-    " present may want more than was measured"
+    " of several users the highest rates are added to the highest. A client that is throttled"
+    " now may want more than was measured"
 )
 
 

@@ -31,10 +31,10 @@ _NAMES_MAX: Final = 20
 _CPU_HOW: Final = (
     "busy share of a broker's thread, window by window of {width} s: busy + b * (change of MiB/s,"
     " replication included) + c * (change of requests/s), with b and c fitted per broker by least"
-    " squares and what the fit leaves open kept as it was. Where R2 is below 0.5, or there are"
-    " fewer than 30 windows, busy time is taken to be proportional to the bytes. High: the 90th"
+    " squares and the unexplained part unchanged. Where R2 is below 0.5, or there are"
+    " fewer than 30 windows, busy time is assumed to be proportional to the bytes. High: the 90th"
     " percentile of windows. 100 %: when the high share, with all loads grown to the end of the"
-    " history, gets there if the traffic grows on as it does"
+    " history, reaches 100 % if the traffic continues to grow"
 )
 _SPREAD_HOW: Final = (
     "partitions and leaders are moved so that each added broker takes an equal share from every"
@@ -112,7 +112,9 @@ def what_if(history: WindowHistory, scenario: Scenario) -> WhatIf:
                 "there are no windows of brokers in this time: only a quota, with or without"
                 " growth, can be answered from quota windows"
             )
-        notes.append("there are no windows of brokers: nothing is told of processors and disks")
+        notes.append(
+            "there are no windows of brokers: there are no figures of processors and disks"
+        )
     _check_topics(history, scenario)
     now = {broker: average([_bytes(load) for load in each]) for broker, each in loads.items()}
     placed = spread(scenario, now, _copies(history, loads)) if loads else None
@@ -134,9 +136,11 @@ def what_if(history: WindowHistory, scenario: Scenario) -> WhatIf:
         limited = throttling.throttled(
             history, scenario.quotas, _factors(history, scenario, placed)
         )
-        notes.append("what a quota would have held back is not taken off the load of the brokers")
+        notes.append(
+            "traffic that a quota would have prevented still counts in the load of the brokers"
+        )
         if not limited:
-            notes.append("no window tells of a client id in these quotas")
+            notes.append("no window has a client id under these quotas")
     return WhatIf(
         period=CoveredPeriod(history.first_s, history.end_s, history.fine_s),
         scenario=scenario,
@@ -352,15 +356,15 @@ def _notes(
     if poor:
         notes.append(
             f"broker {', '.join(poor)}: bytes and requests explain too little of the busy time, or"
-            " there are too few windows; it is taken to be proportional to the bytes"
+            " there are too few windows; it is assumed to be proportional to the bytes"
         )
     if trend.verdict != "grows" or trend.percent_per_day is None:
         reason = f"its growth {trend.how}" if trend.verdict == "unknown" else "it does not grow"
-        notes.append(f"when the traffic makes a broker 100 % busy is not forecast: {reason}")
+        notes.append(f"when the traffic makes a broker 100 % busy is unknown: {reason}")
     if not steady:
-        notes.append("there are no windows of logs: nothing is told of disks")
+        notes.append("there are no windows of logs: there are no figures of disks")
     elif any(each.room is None for each in steady):
-        notes.append("the records do not tell the size of the disks")
+        notes.append("the records do not contain the size of the disks")
     return notes
 
 

@@ -127,7 +127,7 @@ def _disks(disks: Sequence[SteadyDisk], how: str) -> Table:
         )
         for each in disks
     ]
-    return Table("Disks, at last", columns, rows, [], how)
+    return Table("Final size of logs", columns, rows, [], how)
 
 
 def _steady(each: SteadyDisk) -> str:
@@ -166,7 +166,7 @@ def _throttled(clients: Sequence[Throttled], most: int, how: str) -> Table:
         )
         for each in over[:most]
     ]
-    notes = [] if rows else [f"None of {len(clients):,} would have been."]
+    notes = [] if rows else [f"None of {len(clients):,} would have been throttled."]
     if len(over) > most:
         notes.append(f"{len(over) - most:,} more: capacity what-if --top, --json")
     return Table("Throttled client ids", columns, rows, notes, how)

@@ -59,7 +59,7 @@ def test_the_figures_are_those_of_the_command(
 def test_what_if_covers_cpu_network_disks_and_clients(place: Path) -> None:
     told = view(place, EVERYTHING)
     tables = {table["title"]: table for table in told["tables"]}
-    assert list(tables) == ["Processors", "Network", "Disks, at last", "Throttled client ids"]
+    assert list(tables) == ["Processors", "Network", "Final size of logs", "Throttled client ids"]
     assert [row[0] for row in tables["Processors"]["rows"]] == ["0", "1", "2", "3 (new)"]
     assert tables["Throttled client ids"]["rows"][0][0] == "loader"
     alone = view(place, Scenario(growth=0.3))

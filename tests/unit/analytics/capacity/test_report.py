@@ -329,7 +329,7 @@ def test_another_file_system_begins_a_new_trend() -> None:
 def test_without_gauges_of_disks_it_is_not_known_when_they_are_full() -> None:
     found = disk_of([broker(at, log_size_last=at) for at in hours(48)])
     assert found.verdict == "unknown"
-    assert found.basis == "the records do not tell the size of the disks"
+    assert found.basis == "the records do not contain the size of the disks"
     assert found.log_trend.verdict == "grows"
 
 

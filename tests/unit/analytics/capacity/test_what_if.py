@@ -205,7 +205,7 @@ def test_without_gauges_of_disks_only_the_size_is_told() -> None:
     ]
     found = what_if(history({BROKER: rows}), Scenario(retention_s=DAY_S))
     assert {each.verdict for each in found.disks} == {"unknown"}
-    assert "the records do not tell the size of the disks" in found.notes
+    assert "the records do not contain the size of the disks" in found.notes
 
 
 # -- what cannot be ------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_quota_windows_alone_answer_quotas_and_nothing_else() -> None:
     only = history({QUOTA: WEEK.quota_rows()})
     found = what_if(only, Scenario(quotas={"produce": 2e6}))
     assert found.throttled[0].windows_over == 168
-    assert any("nothing is told of processors" in note for note in found.notes)
+    assert any("no figures of processors" in note for note in found.notes)
     text_of(found)
     for scenario in (Scenario(growth=0.1), Scenario(brokers="+1", quotas={"produce": 1.0})):
         with pytest.raises(UserError, match="no windows of brokers"):
@@ -236,7 +236,7 @@ def test_one_window_is_answered_with_what_it_tells() -> None:
     assert found.busy[0].busy_avg == pytest.approx(1.5 * found.busy[0].busy_avg_now)
     assert found.first_limit is None
     assert any("proportional" in note for note in found.notes)
-    assert any("is not forecast: its growth cannot be told" in note for note in found.notes)
+    assert any("is unknown: its growth cannot be told" in note for note in found.notes)
     text_of(found)
 
 
