@@ -35,9 +35,10 @@ def client_history(
         import pyarrow as pa
     except ImportError:
         return _nothing("What reads the rollup is not installed yet. This installs it", command)
-    from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S
+    from cluster.analytics.windows.kinds import QUOTA
     from cluster.analytics.windows.manifest import UnusableDirectory
     from cluster.analytics.windows.reading import days_by_width
+    from cluster.analytics.windows.widths import WIDTHS_S
 
     since = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC)
     now = datetime.fromtimestamp(now_ms / 1000, UTC)

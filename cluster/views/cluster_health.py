@@ -22,10 +22,10 @@ DOWN: Final = "down"
 STATES: Final = (UP, DEGRADED, DOWN, "starting", "stopping", "stopped")
 
 KINDS: Final = {
-    "broker_down": "a broker's process does not run, or has not begun to serve",
-    "broker_paused": "a broker's process is paused, or writes no figures",
-    "registry_down": "the registry's process does not run",
-    "registry_disk_full": "the registry has so little room that it refuses writes that need much",
+    "broker_down": "a broker's process is not running, or is not serving yet",
+    "broker_paused": "a broker's process is paused, or has stopped updating its stats file",
+    "registry_down": "the registry's process is not running",
+    "registry_disk_full": "the registry has so little disk space that it refuses large writes",
     "no_controller": "no broker is the controller",
     "partitions_offline": "partitions have no leader",
     "below_min_isr": "partitions have fewer in-sync replicas than min.insync.replicas",

@@ -24,8 +24,9 @@ from cluster.analytics.metrics_source import MetricsSource  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
 from cluster.analytics.windows.histogram import RATE_ERROR  # noqa: E402
-from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S, WINDOW_KINDS  # noqa: E402
+from cluster.analytics.windows.kinds import KIND_OF, WINDOW_KINDS  # noqa: E402
 from cluster.analytics.windows.store import LocalStore  # noqa: E402
+from cluster.analytics.windows.widths import WIDTHS_S  # noqa: E402
 from cluster.metrics.histogram import quantile_us  # noqa: E402
 from tests.support.window_directories import merge_all, piece, reached  # noqa: E402
 

@@ -19,8 +19,9 @@ import pyarrow.dataset  # noqa: E402
 
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
-from cluster.analytics.windows.kinds import WIDTHS_S, WINDOW_KINDS  # noqa: E402
+from cluster.analytics.windows.kinds import WINDOW_KINDS  # noqa: E402
 from cluster.analytics.windows.store import LocalStore  # noqa: E402
+from cluster.analytics.windows.widths import WIDTHS_S  # noqa: E402
 from tests.support.window_directories import (  # noqa: E402
     FailingStore,
     Killed,

@@ -39,9 +39,10 @@ from cluster.analytics.rollup.job import RollupOptions, RollupSummary  # noqa: E
 from cluster.analytics.rollup.kafka_records import topic_state  # noqa: E402
 from cluster.analytics.rollup.spark_session import spark_session  # noqa: E402
 from cluster.analytics.windows.directory import WindowDirectory  # noqa: E402
-from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S, WINDOW_KINDS  # noqa: E402
+from cluster.analytics.windows.kinds import KIND_OF, WINDOW_KINDS  # noqa: E402
 from cluster.analytics.windows.reading import read_windows  # noqa: E402
 from cluster.analytics.windows.store import LocalStore  # noqa: E402
+from cluster.analytics.windows.widths import WIDTHS_S  # noqa: E402
 from cluster.model.errors import UserError  # noqa: E402
 from tests.support.reference_windows import every_kind  # noqa: E402
 from tests.support.window_directories import assert_plain, assert_read  # noqa: E402

@@ -20,8 +20,9 @@ from tests.support.waiting import wait_until
 
 need_spark()
 
-from cluster.analytics.windows.kinds import WIDTHS_S, WINDOW_KINDS  # noqa: E402
+from cluster.analytics.windows.kinds import WINDOW_KINDS  # noqa: E402
 from cluster.analytics.windows.reading import read_windows  # noqa: E402
+from cluster.analytics.windows.widths import WIDTHS_S  # noqa: E402
 from tests.support.reference_windows import every_kind  # noqa: E402
 from tests.support.spark_cluster import LIGHT, SPARK, environment, spark_cluster  # noqa: E402
 from tests.support.window_directories import assert_plain, assert_read  # noqa: E402

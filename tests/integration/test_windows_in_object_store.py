@@ -12,11 +12,12 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import LAG, WIDTHS_S
+from cluster.analytics.windows.kinds import LAG
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.merge import run_merge
 from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import RemoteStore, open_store
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.metric_records import START_MS
 from tests.support.object_store import need_object_store, object_store
 from tests.support.reference_windows import assert_windows, every_kind

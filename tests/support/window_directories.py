@@ -10,13 +10,14 @@ import pyarrow.dataset
 
 from cluster.analytics.windows.deltas import PieceResult, write_delta
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S, WINDOW_KINDS, WindowKind
+from cluster.analytics.windows.kinds import KIND_OF, WINDOW_KINDS, WindowKind
 from cluster.analytics.windows.layout import delta_path
 from cluster.analytics.windows.manifest import Progress
 from cluster.analytics.windows.merge import MergeResult, MergeTask, merge_in, run_merge
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.record_schema import Values, checked
 from cluster.analytics.windows.store import LocalStore, Store
+from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.analytics.windows.window_sums import coarser, first_sums, joined, windows_of
 from tests.support.metric_records import Record, as_written
 from tests.support.reference_windows import assert_windows

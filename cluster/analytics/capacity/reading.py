@@ -20,10 +20,10 @@ from cluster.analytics.windows.kinds import (
     LATENCY,
     QUOTA,
     TOPIC,
-    WIDTHS_S,
     WindowKind,
 )
 from cluster.analytics.windows.reading import Place, read_windows
+from cluster.analytics.windows.widths import WIDTHS_S
 from cluster.analytics.windows.window_sums import coarser, sums_of, windows_of
 
 _SHORT: Final = timedelta(hours=6)

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.repair import AHEAD, EARLIEST_S
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 
 EARLIEST: Final = datetime.fromtimestamp(EARLIEST_S, UTC)
 """Windows that begin earlier were made from records of a wrong clock, like those that begin `AHEAD`

@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 
 from cluster.analytics.reports.periods import period_of
 from cluster.analytics.rollup.spark_session import JVM_GONE, reason, spark_session
-from cluster.analytics.windows.kinds import NARROWEST, QUOTA, WINDOW_SCHEMA
+from cluster.analytics.windows.kinds import QUOTA, WINDOW_SCHEMA
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import days_by_width, read_windows, split_windows
 from cluster.analytics.windows.spark_types import ddl
 from cluster.analytics.windows.store import Store
+from cluster.analytics.windows.widths import NARROWEST
 from cluster.model.errors import UserError
 from cluster.model.own_clients import OWN_PREFIX
 from cluster.model.printable import one_line

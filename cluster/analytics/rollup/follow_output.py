@@ -21,9 +21,9 @@ from cluster.analytics.windows.directory import (
     WindowDirectory,
     closed_until,
 )
-from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.manifest import Progress
 from cluster.analytics.windows.merge import HourTask, MergeResult
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 from cluster.model.clocks import MonotonicMs
 
 LATE_MS: Final = 10 * 60_000

@@ -18,7 +18,6 @@ from cluster.analytics.windows.aside import put_aside
 from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.earlier_version import is_earlier, take_over
-from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.layout import (
     HOUR_S,
     HOUR_WIDTHS,
@@ -39,6 +38,7 @@ from cluster.analytics.windows.merge_plans import (
 from cluster.analytics.windows.parquet_files import in_words
 from cluster.analytics.windows.repair import repaired
 from cluster.analytics.windows.store import Store
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 
 LATE_AFTER: Final = timedelta(minutes=1)
 """A record is late if its window began this long before the newest stored window."""

@@ -23,7 +23,6 @@ from cluster.analytics.windows.kinds import (
     GROUP,
     LAG,
     MILLIONTHS,
-    NARROWEST,
     QUOTA,
     STATES,
     TIMESTAMP,
@@ -44,6 +43,7 @@ from cluster.analytics.windows.merge_plans import day_task
 from cluster.analytics.windows.parquet_files import in_words
 from cluster.analytics.windows.repair import AHEAD
 from cluster.analytics.windows.store import LocalStore, Store, locked_folder
+from cluster.analytics.windows.widths import NARROWEST
 from cluster.analytics.windows.window_sums import added_up
 
 VERSION: Final = 1

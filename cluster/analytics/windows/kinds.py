@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from cluster.analytics.windows.widths import NARROWEST as NARROWEST
-from cluster.analytics.windows.widths import WIDTHS_S as WIDTHS_S
 from cluster.model.quota_usage import CLIENT_KEYS, USAGE_FIELDS, Adding
 
 SCHEMA_VERSION: Final = 2

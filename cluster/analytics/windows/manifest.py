@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cluster.analytics.windows.kinds import WIDTHS_S
 from cluster.analytics.windows.layout import parsed, start_of
+from cluster.analytics.windows.widths import WIDTHS_S
 
 VERSION: Final = 2
 

@@ -13,12 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from cluster.analytics.windows.deltas import read_delta, write_delta
-from cluster.analytics.windows.kinds import (
-    NARROWEST,
-    WINDOW_KINDS,
-    WINDOW_SCHEMA,
-    WindowKind,
-)
+from cluster.analytics.windows.kinds import WINDOW_KINDS, WINDOW_SCHEMA, WindowKind
 from cluster.analytics.windows.layout import (
     DAY_WIDTHS,
     HOUR_S,
@@ -32,6 +27,7 @@ from cluster.analytics.windows.layout import (
 )
 from cluster.analytics.windows.parquet_files import FileWriter, between, opened, written_file
 from cluster.analytics.windows.store import Store, open_store
+from cluster.analytics.windows.widths import NARROWEST
 from cluster.analytics.windows.window_sums import (
     Sums,
     added_up,

@@ -17,14 +17,7 @@ import pyarrow.compute as pc
 from cluster.analytics.windows.commits import read_day_list, read_manifest
 from cluster.analytics.windows.deltas import read_delta
 from cluster.analytics.windows.earlier_version import is_earlier
-from cluster.analytics.windows.kinds import (
-    HISTOGRAM,
-    NARROWEST,
-    WIDTHS_S,
-    WINDOW_SCHEMA,
-    Rule,
-    WindowKind,
-)
+from cluster.analytics.windows.kinds import HISTOGRAM, WINDOW_SCHEMA, Rule, WindowKind
 from cluster.analytics.windows.layout import (
     DAY_WIDTHS,
     HOUR_S,
@@ -43,6 +36,7 @@ from cluster.analytics.windows.parquet_files import (
     opened,
 )
 from cluster.analytics.windows.store import Store, UnknownStore, open_store
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.window_sums import coarser, sums_of, windows_of
 
 Place = Store | str | os.PathLike[str]

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.deltas import read_delta
-from cluster.analytics.windows.kinds import NARROWEST, WIDTHS_S
 from cluster.analytics.windows.layout import (
     HOUR_S,
     HOUR_WIDTHS,
@@ -34,6 +33,7 @@ from cluster.analytics.windows.merge_plans import (
 from cluster.analytics.windows.parquet_files import opened
 from cluster.analytics.windows.record_schema import EARLIEST_MS
 from cluster.analytics.windows.store import Store
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 
 AHEAD: Final = timedelta(minutes=10)
 """How much later than now windows may begin, since clocks differ."""

@@ -20,7 +20,6 @@ from cluster.analytics.windows.kinds import (
     LAG,
     LATENCY,
     MILLIONTHS,
-    NARROWEST,
     QUOTA,
     QUOTA_AMOUNTS,
     QUOTA_COUNTS,
@@ -30,11 +29,11 @@ from cluster.analytics.windows.kinds import (
     TIMESTAMP,
     TOPIC,
     WHOLE,
-    WIDTHS_S,
     WINDOW_KINDS,
     Rule,
     WindowKind,
 )
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
 
 Sums = Mapping[str, pa.Table]
 """By kind's name a table of its `sum_names`; kinds without rows may be missing."""

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from cluster.analytics.reports import periods
 from cluster.analytics.reports.periods import EARLIEST, impossible_windows, period_of
-from cluster.analytics.windows.kinds import TIMESTAMP, WIDTHS_S
+from cluster.analytics.windows.kinds import TIMESTAMP
 from cluster.analytics.windows.repair import AHEAD
+from cluster.analytics.windows.widths import WIDTHS_S
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 END = datetime(2027, 1, 1, tzinfo=UTC)

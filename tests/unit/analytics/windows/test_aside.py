@@ -10,8 +10,8 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 from cluster.analytics.windows.aside import put_aside
 from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import WIDTHS_S
 from cluster.analytics.windows.store import LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.window_directories import piece, reached
 
 DAY = "2026-11-26"

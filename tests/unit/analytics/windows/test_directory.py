@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 from cluster.analytics.windows import merge, merge_plans
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.directory import WindowDirectory, closed_until
-from cluster.analytics.windows.kinds import LAG, QUOTA, WIDTHS_S, WINDOW_KINDS
+from cluster.analytics.windows.kinds import LAG, QUOTA, WINDOW_KINDS
 from cluster.analytics.windows.layout import MANIFEST, parsed
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import InUse, LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.metric_records import START_MS, Record
 from tests.support.reference_windows import assert_windows, every_kind
 from tests.support.window_directories import (

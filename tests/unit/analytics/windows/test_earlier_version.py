@@ -16,10 +16,11 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import GROUP, LAG, QUOTA, WIDTHS_S
+from cluster.analytics.windows.kinds import GROUP, LAG, QUOTA
 from cluster.analytics.windows.manifest import Progress, UnusableDirectory
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.store import InUse, LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.earlier_windows import write_progress, write_windows
 from tests.support.examples import stride
 from tests.support.metric_records import START_MS, Record

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import KIND_OF, WIDTHS_S
+from cluster.analytics.windows.kinds import KIND_OF
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import read_windows
 from cluster.analytics.windows.store import LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.examples import stride
 from tests.support.metric_records import START_MS, Record
 from tests.support.reference_windows import every_kind

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S, WINDOW_KINDS
+from cluster.analytics.windows.kinds import QUOTA, WINDOW_KINDS
 from cluster.analytics.windows.reading import read_windows, split_windows
 from cluster.analytics.windows.store import LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.metric_records import START_MS
 from tests.support.reference_windows import every_kind
 from tests.support.window_directories import merge_all, piece, reached

@@ -10,11 +10,12 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 
 from cluster.analytics.windows.directory import WindowDirectory
-from cluster.analytics.windows.kinds import QUOTA, WIDTHS_S
+from cluster.analytics.windows.kinds import QUOTA
 from cluster.analytics.windows.layout import MANIFEST
 from cluster.analytics.windows.manifest import UnusableDirectory
 from cluster.analytics.windows.reading import days_by_width, read_windows
 from cluster.analytics.windows.store import LocalStore
+from cluster.analytics.windows.widths import WIDTHS_S
 from tests.support.examples import stride
 from tests.support.metric_records import START_MS
 from tests.support.reference_windows import every_kind

@@ -15,15 +15,14 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup
 from cluster.analytics.windows.kinds import (  # noqa: E402
     KIND_OF,
     LAG,
-    NARROWEST,
     QUOTA,
     SUMS_SCHEMA,
-    WIDTHS_S,
     WINDOW_KINDS,
     WINDOW_SCHEMA,
     WindowKind,
 )
 from cluster.analytics.windows.record_schema import Values, checked  # noqa: E402
+from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S  # noqa: E402
 from cluster.analytics.windows.window_sums import (  # noqa: E402
     added_up,
     coarser,
