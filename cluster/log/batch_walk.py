@@ -13,9 +13,9 @@ SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
 def walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int, bool]:
-    """From a batch to the one that holds an offset, or the first one after it, or to the end.
+    """Walk from a batch to the one that holds an offset, or the first one after it, or the end.
 
-    Returns its position and True, or that of what is no batch and False.
+    Returns its position and True, or the position where there is no batch and False.
     """
     after = position
     try:
@@ -41,7 +41,7 @@ def base_offset_at(mapping: mmap.mmap, position: int) -> int:
 def next_offset_at(mapping: mmap.mmap, start: int, position: int, base_offset: int) -> int:
     """The offset that a batch at a position should have: after that of the batch before it.
 
-    The walk begins at a batch, or again at the first one where that is none.
+    The walk begins at a batch, or at the first batch if there is none at `start`.
     """
     for place in (start, 0) if start else (0,):
         next_offset = base_offset

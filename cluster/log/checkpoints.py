@@ -1,6 +1,6 @@
 """Kafka's small text files: offset checkpoints, `partition.metadata`, `meta.properties`.
 
-Every file is replaced as a whole (written aside, then renamed), never changed in place.
+Each file is replaced as a whole (written beside the old one, then renamed).
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,9 +27,9 @@ class DamagedCheckpoint(Exception):
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
-    """Make `content` the whole file; after a crash of the process it is the old or the new one.
+    """Replace a file atomically: after a crash of the process it is the old or the new one.
 
-    With `sync` that holds after a crash of the machine as well. Raises StorageFailed.
+    With `sync` that also holds after a crash of the machine. Raises StorageFailed.
     """
     aside = path.with_name(path.name + ".tmp")
     files = files_of(path)
@@ -89,7 +89,7 @@ def write_topic_id(directory: Path, topic_id: str) -> None:
 
 
 def create_topic_id(directory: Path, topic_id: str) -> None:
-    """As `write_topic_id`, for a directory that has just been made. Raises StorageFailed.
+    """Write the `partition.metadata` of a directory that was just made. Raises StorageFailed.
 
     Written in place: a partition without a topic id after a crash is given it again.
     """
@@ -105,7 +105,7 @@ def _topic_id_file(topic_id: str) -> bytes:
 
 
 def read_topic_id(directory: Path) -> str | None:
-    """The topic id a partition directory belongs to; None when it does not say."""
+    """The topic id a partition directory belongs to; None when it names none."""
     try:
         text = files_of(directory).read_file(directory / PARTITION_METADATA)
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 """Files of deleted segments: renamed to `.deleted` first, unlinked `file.delete.delay.ms` later.
 
-As in Kafka (`LocalLog.deleteSegmentFiles`); what a crash leaves of them is removed at the next
-start. The broker's thread says which segments go, other threads rename and unlink. Segments are
-renamed oldest first: a log that lost some of them to a crash has no hole. Whoever has a segment's
-file open goes on reading it.
+As in Kafka (`LocalLog.deleteSegmentFiles`); the next start removes what a crash has left of them.
+The broker's thread decides which segments to delete; other threads rename and unlink their files.
+The oldest segment is renamed first, so that a crash in between leaves no hole in the log. Readers
+that have a segment's file open can go on reading it.
 """
 
 import logging
@@ -110,10 +110,10 @@ class DeletedFiles:
         self._removals: dict[Path, _Removals] = {}
 
     def delete(self, directory: Path, segments: Sequence[Segment], delay_ms: int) -> None:
-        """Have segments of a log renamed, with their producer snapshots, and unlinked later.
+        """Rename segments of a log, with their producer snapshots, and unlink them later.
 
-        They are given oldest first, and are no longer part of the log. Does not wait, and does not
-        raise: a failure is logged, in one line, and tried again.
+        They are given oldest first, and are no longer part of the log. This neither waits nor
+        raises: a failure is logged in one line, and the deletion is tried again.
         """
         removals, names = self._add(directory, segments, ())
         self._post(partial(self._rename, removals))
@@ -127,7 +127,7 @@ class DeletedFiles:
         *,
         kept_snapshots: Collection[int] = (),
     ) -> None:
-        """As `delete`, but the files are renamed before this returns: others may get their names.
+        """Delete like `delete`, but rename the files before this returns, to free their names.
 
         `kept_snapshots` are base offsets of segments whose producer snapshots stay.
         Raises StorageFailed: some are not renamed, and are tried again.

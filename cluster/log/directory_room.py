@@ -1,9 +1,9 @@
 """Whether the file system of a log directory has room for more records.
 
-A reserve stays free of records. It is for what a full broker still has to write: checkpoints,
-deletions, and the registry's journal where that is on the same disk. Leaders stop taking records
-when the reserve begins; followers may use half of it, so that they still get what their leader took
-before, also where all replicas are on one disk.
+Records leave a reserve free for what a full broker still has to write: checkpoints, deletions, and
+the registry's journal if it is on the same disk. Leaders refuse records once only the reserve is
+left. Followers may use half of it, so that they can still copy what their leaders took before, even
+if all replicas are on one disk.
 """
 
 import errno
@@ -42,28 +42,28 @@ def disk_space(path: Path, descriptor: int | None = None) -> DiskSpace:
 
 
 def reserve_of(wanted_bytes: int, total_bytes: int) -> int:
-    """What is kept free of records on a file system of this size."""
+    """The reserve on a file system of this size."""
     return min(wanted_bytes, total_bytes // _SHARE_OF_DISK)
 
 
 class DirectoryRoom:
     """Owned by the broker's thread.
 
-    Invariant: a directory that is used up is full as well. It is neither again only with a quarter
-    more room than that took, and 1 MiB, so that it does not change with every batch.
+    Invariant: a directory that is used up is also full. It leaves either state only when a quarter
+    of the reserve, and at least 1 MiB, is free beyond the threshold, so that it does not flap.
     """
 
     def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
         self.path = path
         self.is_full = False
-        """Leaders take no records here, and another in-sync replica should lead."""
+        """Leaders refuse records, and another in-sync replica should lead."""
         self.is_used_up = False
-        """Followers take none either."""
+        """Followers refuse records too."""
         self._on_changed: Callable[[], None] | None = None
         self._wanted_bytes = reserve_bytes
         self._space = DiskSpace(0, 0)
         self._refusal: str | None = None
-        """What the system said when it refused space that is there, as with a disk quota."""
+        """The system's message when it refused space although some is free, as with a disk quota."""
         self._looks_since_refusal = 0
 
     def watch(self, reserve_bytes: int, on_changed: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ class DirectoryRoom:
 
     @property
     def space(self) -> DiskSpace:
-        """As it was when somebody last looked."""
+        """The free and total space at the last look."""
         return self._space
 
     @cached_property
@@ -88,15 +88,15 @@ class DirectoryRoom:
 
     @property
     def reserve_bytes(self) -> int:
-        """What is kept free of records."""
+        """The space that records leave free."""
         return reserve_of(self._wanted_bytes, self._space.total_bytes)
 
     def look(self) -> None:
-        """Look how much room there is now; the directory may be full, or have room again."""
+        """Measure the free space; the directory may become full, or have room again."""
         try:
             self._space = disk_space(self.path)
         except OSError:
-            return  # whoever reads or writes there finds out what has happened
+            return  # the next read or write of the directory reports what is wrong
         if self._refusal is not None and not self._is_taken_again():
             return
         free, reserve = self._space.free_bytes, self.reserve_bytes
@@ -107,9 +107,9 @@ class DirectoryRoom:
         )
 
     def admits(self, size_bytes: int, descriptor: int, *, is_ahead: bool) -> bool:
-        """Whether a log may take so much more of the disk; notes that it fills up with that.
+        """Whether a log may take this much more of the disk; notes if the disk is full then.
 
-        What is taken ahead of the records (`is_ahead`) has to leave the whole reserve.
+        Preallocated space (`is_ahead`) must leave the whole reserve.
         """
         try:
             self._space = disk_space(self.path, descriptor)
@@ -126,7 +126,7 @@ class DirectoryRoom:
         return False
 
     def note_refused(self, error: OSError | None) -> None:
-        """Space was refused, by the system with this error, or as it is in the reserve."""
+        """Space was refused: by the system with this error, or (None) because of the reserve."""
         if error is not None and error.errno in NO_ROOM:
             if self._space.free_bytes >= max(self.reserve_bytes, _PROBE_BYTES):
                 self._refusal = error.strerror
@@ -137,7 +137,7 @@ class DirectoryRoom:
 
     @property
     def text(self) -> str:
-        """Which directory has how much room, in words."""
+        """A sentence on the directory and its free space."""
         space = self._space
         text = (
             f"log directory {self.path} is full: {size_text(space.free_bytes)} of"
@@ -147,7 +147,7 @@ class DirectoryRoom:
         return text if self._refusal is None else f"{text}; more is refused: {self._refusal}"
 
     def failure(self) -> StorageFailed:
-        """That records cannot be taken, to be raised."""
+        """The error to raise when records are refused."""
         failure = StorageFailed(self.text)
         failure.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return failure
@@ -159,7 +159,7 @@ class DirectoryRoom:
             self._on_changed()
 
     def _is_taken_again(self) -> bool:
-        """Try, now and then, whether the system gives what it has refused."""
+        """Try at every tenth look whether the system still refuses space."""
         self._looks_since_refusal += 1
         if self._looks_since_refusal < _LOOKS_BEFORE_PROBE:
             return False
@@ -180,8 +180,8 @@ class DirectoryRoom:
 
 
 def common_space(rooms: Iterable[DirectoryRoom]) -> DiskSpace:
-    """The space of the file systems of several directories together, each counted once; as it was
-    when somebody last looked.
+    """The total space of the file systems of several directories, each counted once, at the last
+    look.
     """
     by_device = {room.device: room.space for room in rooms}
     free_bytes = sum(space.free_bytes for space in by_device.values())

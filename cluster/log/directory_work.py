@@ -68,7 +68,7 @@ class DirectoryWork:
             self.doom(directory, delay_ms)()
 
     def doom(self, directory: Path, delay_ms: int) -> Callable[[], None]:
-        """As `delete`, for a directory whose files are needed a little longer.
+        """Delete a directory whose files are needed a little longer.
 
         Begun when the function returned is called, or earlier if another one gets that path.
         """

@@ -1,4 +1,4 @@
-"""Up to where a log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
+"""Up to which offset a log is on disk, and when its next sync is due. Pure: `flushing` syncs."""
 
 from cluster.log.flushing import FlushTarget
 from cluster.log.options import NO_LIMIT, LogOptions
@@ -16,16 +16,15 @@ class Durability:
         self.recovery_point = recovery_point
         self._flush_messages = self._flush_ms = NO_LIMIT
         self.flush_at = NO_LIMIT
-        """The log end at which `flush.messages` is reached: an append up to there is synced before
-        it is answered."""
+        """The log end at which `flush.messages` is reached. An append that reaches it is synced
+        before it is answered."""
         self.cuts = 0
         """How often the log was truncated."""
         self._lowest_cut = recovery_point
         self._synced_at_ms: MonotonicMs | None = None
-        """When `is_due` last found everything synced, or found a sync due."""
+        """When `is_due` last found the log synced, or a sync due."""
 
     def take_options(self, options: LogOptions) -> None:
-        """Of the topic, from now on."""
         self._flush_messages = options.flush_messages
         self._flush_ms = options.flush_ms
         self._move_to(self.recovery_point)
@@ -37,8 +36,8 @@ class Durability:
     def is_due(self, log_end_offset: Offset, active_base_offset: int, now_ms: MonotonicMs) -> bool:
         """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk.
 
-        To be called regularly, by a caller who then syncs: as in Kafka, `flush.ms` counts from when
-        the log was last synced or had nothing to sync, so no record waits for longer.
+        The caller asks regularly, and syncs when it is due. As in Kafka, `flush.ms` counts from the
+        last moment at which the log was synced, so no record waits for longer.
         """
         unsynced = log_end_offset - self.recovery_point
         if unsynced <= 0 or self._synced_at_ms is None:
@@ -55,7 +54,7 @@ class Durability:
     def on_synced(self, target: FlushTarget) -> None:
         """Take a finished sync into account.
 
-        If the log was truncated meanwhile, the records above that offset may be other ones by now.
+        If the log was truncated during the sync, the records above that offset may be others now.
         """
         end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
         self._move_to(max(self.recovery_point, end))
@@ -67,7 +66,7 @@ class Durability:
         self._move_to(min(self.recovery_point, end))
 
     def on_start_moved(self, log_start_offset: Offset) -> None:
-        """Records before the new log start need not be synced any more."""
+        """Records before the new log start need no sync any more."""
         self._move_to(max(self.recovery_point, log_start_offset))
 
     def restart_at(self, offset: Offset) -> None:

@@ -15,7 +15,7 @@ from cluster.records.batch import MAGIC_V2, NO_TIMESTAMP, BatchHeader
 
 
 class IndexChecks:
-    """Both indexes of one segment, while its batches go by from the first one on."""
+    """Checks both indexes of a segment while its batches are read from the first one on."""
 
     def __init__(self, log_path: Path, base_offset: int) -> None:
         self._path = log_path.with_suffix(".index")

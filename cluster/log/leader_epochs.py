@@ -64,7 +64,7 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `begin`, but in memory only: a crash may lose an epoch that has no record yet.
+        """Begin an epoch in memory only: a crash may lose an epoch that has no record yet.
 
         So taking a leadership writes no file, however many are taken at once.
         """

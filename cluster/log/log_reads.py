@@ -110,7 +110,7 @@ def _end_before(segment: Segment, upper_offset: int) -> int:
 
 
 def look_at_file(segment: Segment) -> None:
-    """To be called before a read. Raises DamagedBatch for a closed segment whose file was cut."""
+    """Check a segment before a read. Raises DamagedBatch if the file of a closed one was cut."""
     if segment.unchecked is None or segment.is_active:
         return
     missing = segment.unchecked.look_at_file(segment.file)

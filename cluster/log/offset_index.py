@@ -21,7 +21,7 @@ _INT32: Final = Struct(">I")
 
 
 class OffsetIndex(Protocol):
-    """What readers ask of an index, open or closed."""
+    """The index of an active or of a closed segment, as readers use it."""
 
     def position_of(self, relative_offset: int) -> int:
         """Position of a batch at or before this offset, to walk on from. Raises StorageFailed."""
@@ -51,12 +51,10 @@ class ActiveOffsetIndex:
         self._positions.append(position)
 
     def position_of(self, relative_offset: int) -> int:
-        """See OffsetIndex."""
         slot = bisect_right(self._relative_offsets, relative_offset)
         return self._positions[slot - 1] if slot else 0
 
     def position_before(self, position: int) -> int:
-        """See OffsetIndex."""
         slot = bisect_right(self._positions, position)
         return self._positions[slot - 1] if slot else 0
 
@@ -96,11 +94,9 @@ class ClosedOffsetIndex:
         self._count = -1
 
     def position_of(self, relative_offset: int) -> int:
-        """See OffsetIndex."""
         return self._search(relative_offset, 0)
 
     def position_before(self, position: int) -> int:
-        """See OffsetIndex."""
         return self._search(position, 4)
 
     def _search(self, wanted: int, field: int) -> int:

@@ -1,4 +1,4 @@
-"""How many closed segments of this process may be open at once, whatever their number on disk.
+"""Limits how many closed segments this process has open at once, however many are on disk.
 
 An open segment costs up to three descriptors and two mappings: the log and its index are mapped,
 and Python keeps a descriptor for each mapping. Linux allows 65,530 mappings in a process.
@@ -19,19 +19,19 @@ class Releasable(Protocol):
     """A closed segment."""
 
     def release(self) -> None:
-        """Close what is open of it; it opens again when it is read."""
+        """Close the files; the next read opens them again."""
         ...
 
 
 class OpenSegments:
-    """Which closed segments are open: when there are too many, who was opened first goes.
+    """The open closed segments. When there are too many, the one opened first is released.
 
-    Whoever reads a segment at that moment keeps its file until it is done. Not the least recently
-    used, so that a read of an open segment costs nothing; opening one again takes some 30 us.
+    A reader of a segment keeps its file until it is done. The least recently used segment is not
+    tracked, so that a read of an open segment costs nothing; opening one takes some 30 us.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        """By default 1,024, or fewer where the process may have few descriptors."""
+        """`most` is 1,024 by default, or fewer if the process may have few descriptors."""
         self.most = most
         """None until the first one is opened."""
         self._open: OrderedDict[weakref.ref[Releasable], None] = OrderedDict()
@@ -40,7 +40,7 @@ class OpenSegments:
         return len(self._open)
 
     def on_opened(self, segment: weakref.ref[Releasable]) -> None:
-        """A closed segment was opened, or mapped besides."""
+        """A closed segment was opened, or mapped as well."""
         if segment in self._open:
             return
         self._open[segment] = None
@@ -50,9 +50,9 @@ class OpenSegments:
                 released.release()
 
     def forget(self, segment: weakref.ref[Releasable]) -> None:
-        """It is gone, or written to again; nothing happens for one that is not open.
+        """Forget a segment that was freed or is written again; it may not be open.
 
-        On any thread: a deleted segment ends where its files are removed.
+        On any thread: a deleted segment is freed by the thread that removes its files.
         """
         self._open.pop(segment, None)
 
@@ -66,4 +66,4 @@ class OpenSegments:
 
 
 OPEN_SEGMENTS: Final = OpenSegments()
-"""Of this process: the limits are of processes."""
+"""The only instance: the limits are those of a process."""

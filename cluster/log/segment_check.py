@@ -239,7 +239,7 @@ class SegmentCheck:
         return memoryview(self._window)[start : start + size]
 
     def _checksum(self, start: int, end: int) -> int:
-        """Of bytes that may be more than fit into memory."""
+        """The checksum of bytes that may not fit into memory."""
         value = 0
         while start < end:
             piece = self._read(start, min(end - start, PIECE_BYTES))

@@ -1,8 +1,9 @@
 """How cleaned files take the place of segments, by renames that a crash may interrupt anywhere.
 
 As in Kafka (`LocalLog.replaceSegments`, `LogLoader.load`): a cleaning writes `.cleaned` files,
-which count for nothing; renamed to `.swap` they are the truth, and what they replace is deleted;
-then they get their names. `finish_interrupted` brings any state in between to an end.
+which a start removes. Once they are renamed to `.swap` they are valid, the segments that they
+replace are deleted, and they get their final names. `finish_interrupted` completes a swap after a
+crash.
 """
 
 import logging
@@ -27,7 +28,7 @@ _WALK: Final = Struct(">qi11xi")
 
 
 def begin_swap(directory: Path, base_offset: int) -> None:
-    """Make cleaned files the truth, under the names of the meantime.
+    """Make cleaned files valid, under `.swap` names.
 
     Raises StorageFailed; then they are removed, and the log is as it was.
     """
@@ -41,7 +42,10 @@ def begin_swap(directory: Path, base_offset: int) -> None:
 
 
 def end_swap(directory: Path, base_offset: int) -> None:
-    """Give them their names, once those are free. Raises StorageFailed: a start goes on."""
+    """Rename `.swap` files once their final names are free.
+
+    Raises StorageFailed; then the next start completes the swap.
+    """
     try:
         _rename(directory, base_offset, SWAP_SUFFIX, "")
     except OSError as error:
@@ -49,7 +53,7 @@ def end_swap(directory: Path, base_offset: int) -> None:
 
 
 def remove_cleaned(directory: Path) -> None:
-    """Remove what cleanings have left that came to no end. Raises OSError."""
+    """Remove the files of interrupted cleanings. Raises OSError."""
     with os.scandir(directory) as entries:
         paths = [entry.path for entry in entries if entry.name.endswith(CLEANED_SUFFIX)]
     for path in paths:
@@ -111,7 +115,7 @@ def _forget(path: Path) -> None:
 
 
 def _offset_of(ending: str) -> Callable[[str], int | None]:
-    """From `00000000000000000042.index.swap` to 42; None for names with another ending."""
+    """Parses `00000000000000000042.index.swap` as 42; None for names with another ending."""
 
     def offset(name: str) -> int | None:
         stem = name.partition(".")[0]

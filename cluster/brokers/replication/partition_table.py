@@ -37,7 +37,7 @@ from cluster.model.ids import (
 log = logging.getLogger(__name__)
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
-"""Of a replica whose directory names none."""
+"""Stands for the topic id of a replica whose directory names none."""
 
 OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
@@ -423,13 +423,13 @@ class PartitionTable:
             self._on_replica_gone(partition_id)
 
     def note_path_failure(self, path: Path, failure: StorageFailed) -> None:
-        """As `note_failure`, by the directory of a partition that is new or being deleted."""
+        """Note a failure in the directory of a partition that is new or being deleted."""
         for directory in self.places.working:
             if directory.path == path.parent:
                 self.note_directory_failure(directory, failure)
 
     def note_directory_failure(self, directory: LogDirectory, failure: StorageFailed) -> None:
-        """As `note_failure`, for files of the directory itself."""
+        """Note a failure in the files of the log directory itself."""
         if directory.failure is None and directory.is_lost_with(failure):
             directory.fail(str(failure))
             self._on_directory_failed(directory)

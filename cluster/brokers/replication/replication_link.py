@@ -27,7 +27,7 @@ _TICK_MS: Final = 100
 
 
 class ReplicationLink:
-    """Both sides of replication for one broker, on its loop."""
+    """Runs both sides of replication for one broker, on its loop."""
 
     def __init__(
         self,

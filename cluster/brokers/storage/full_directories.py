@@ -1,8 +1,7 @@
-"""What follows when a log directory is full, or has room again: one line, and a report.
+"""Reports full log directories, and those with room again: to the log and to the controller.
 
-The controller has other in-sync replicas lead then. As with replicas that are offline, each of its
-updates says what it takes to be full, and a broker that finds itself described wrongly reports
-again.
+The controller then elects other in-sync replicas. Each of its updates names the replicas that it
+takes to be full; a broker that finds itself described wrongly reports again.
 """
 
 import logging
@@ -49,7 +48,7 @@ class FullDirectories:
         self._report = report
         self._loop = loop
         self._known: tuple[frozenset[OfflinePartitions], bool] = frozenset(), False
-        """What the last update of the controller said of this broker."""
+        """The state of this broker in the controller's last update."""
         self._while_full = while_full
         self._looks_while_full = 0
         self._said: dict[LogDirectory, tuple[bool, bool]] = {}
@@ -63,7 +62,7 @@ class FullDirectories:
         return sum(directory.room.is_full for directory in self._table.places.working)
 
     def look(self) -> None:
-        """See how much room the log directories have now."""
+        """Measure the free space of the log directories."""
         for directory in self._table.places.working:
             directory.room.look()
         if not self.count:
@@ -75,7 +74,7 @@ class FullDirectories:
             self._while_full()
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """Compare what the controller knows with what is."""
+        """Report again if the controller's update describes this broker wrongly."""
         self._known = (
             frozenset(each for each in update.full if each.broker == self._local_id),
             self._local_id in update.full_brokers,
@@ -143,5 +142,5 @@ class FullDirectories:
         )
 
     def _on_answered(self) -> None:
-        # The update that it answers with comes first; where none comes, ask again.
+        # The controller's update comes before the answer; without an update, report again.
         self._loop.call_after(_RETRY_MS, self._send)

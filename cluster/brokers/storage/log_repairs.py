@@ -227,7 +227,7 @@ class LogRepairs:
         self._go_on(worker)
 
     def _on_ended(self, worker: _Worker, how: str) -> None:
-        """By itself: it was killed, or met a bug, which its own lines tell."""
+        """The process ended by itself: it was killed, or met a bug that its own lines show."""
         where = "" if worker.log is None else f" at {worker.log.partition}"
         log.warning("a helper of the recovery %s%s: the broker goes on by itself", how, where)
         self._workers.remove(worker)

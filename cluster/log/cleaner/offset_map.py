@@ -31,7 +31,7 @@ _hash: Final[Callable[[bytes], int]] = hash if _HASHES_ARE_KEYED else _digest_wo
 
 
 class OffsetMap:
-    """From key to offset; keys can be added, not removed.
+    """Maps keys to offsets; keys can be added, but not removed.
 
     Invariant: `size <= capacity`; memory is what `memory_bytes` says, whatever the keys.
     """

@@ -51,7 +51,6 @@ class CleaningOrder:
     producers: Mapping[int, LastRecord]
 
     def to_message(self) -> dict[str, Any]:
-        """As a document of JSON."""
         return asdict(self) | {
             "segments": list(self.segments),
             "producers": [(number, *last) for number, last in self.producers.items()],
@@ -59,7 +58,6 @@ class CleaningOrder:
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> "CleaningOrder":
-        """From `to_message`."""
         fields = dict(message)
         fields["segments"] = [SourceSegment(*row) for row in message["segments"]]
         fields["producers"] = {
@@ -76,7 +74,6 @@ class CleanedGroup:
     """Their base offsets."""
 
     def to_message(self) -> dict[str, Any]:
-        """As a document of JSON."""
         return {"kind": CLEANED, "sources": list(self.sources)}
 
 
@@ -106,7 +103,6 @@ class CleaningDone:
     stats: CleaningStats
 
     def to_message(self) -> dict[str, Any]:
-        """As a document of JSON."""
         return {
             "kind": DONE,
             "next_dirty_offset": self.next_dirty_offset,
@@ -115,5 +111,4 @@ class CleaningDone:
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> "CleaningDone":
-        """From `to_message`."""
         return cls(message["next_dirty_offset"], CleaningStats(**message["stats"]))

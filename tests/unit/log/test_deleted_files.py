@@ -140,7 +140,7 @@ def test_a_crash_between_two_renames_leaves_no_hole(
 
 
 @pytest.mark.parametrize("failing", ["rename", "unlink"])
-def test_what_fails_is_logged_once_and_tried_again(
+def test_failed_deletion_is_logged_once_and_tried_again(
     stage: Stage,
     failing: str,
     monkeypatch: pytest.MonkeyPatch,

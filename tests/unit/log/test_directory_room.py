@@ -38,7 +38,7 @@ def test_the_reserve_is_at_most_a_tenth_of_the_disk() -> None:
     assert reserve_of(RESERVE, 120 * MIB) == 12 * MIB
 
 
-def test_it_is_full_in_the_reserve_and_not_again_before_there_is_a_quarter_more(
+def test_directory_is_full_within_the_reserve_until_a_quarter_more_is_free(
     disk: MeasuredDisk, room: DirectoryRoom
 ) -> None:
     changes: list[bool] = []

@@ -60,7 +60,7 @@ def test_a_directory_is_made_in_the_background(stage: Stage) -> None:
     ]
 
 
-def test_whoever_needs_it_earlier_makes_it(stage: Stage) -> None:
+def test_directory_is_made_at_once_when_it_is_needed_earlier(stage: Stage) -> None:
     make = stage.create("first")
     make()
     (stage.path / "00000000000000000000.log").write_bytes(b"records")
@@ -68,7 +68,7 @@ def test_whoever_needs_it_earlier_makes_it(stage: Stage) -> None:
     assert (stage.path / "00000000000000000000.log").read_bytes() == b"records"
 
 
-def test_what_was_never_made_is_never_made_when_it_is_deleted(stage: Stage) -> None:
+def test_directory_deleted_before_it_was_made_is_never_made(stage: Stage) -> None:
     stage.create("first")
     stage.work.delete(stage.path, DELAY_MS)
     stage.run()

@@ -127,7 +127,7 @@ def test_a_segment_that_begins_with_a_batch_is_not_touched(tmp_path: Path) -> No
     assert {path.name: path.stat().st_mtime_ns for path in directory.iterdir()} == before
 
 
-def test_what_a_crash_left_of_a_conversion_is_removed(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_conversion_are_removed(tmp_path: Path) -> None:
     records = records_from(0, 5)
     directory = a_partition(tmp_path, {0: single(records)})
     (directory / f"{0:020d}.log.cleaned").write_bytes(b"half of it")

@@ -20,7 +20,7 @@ class Closable:
         self.released += 1
 
 
-def test_who_was_opened_first_is_released_when_there_are_too_many() -> None:
+def test_segment_opened_first_is_released_when_too_many_are_open() -> None:
     few = OpenSegments(most=3)
     segments = [Closable() for _ in range(5)]
     for segment in segments:

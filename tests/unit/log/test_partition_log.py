@@ -301,7 +301,9 @@ def test_for_the_newest_committed_record_older_segments_are_not_read(tmp_path: P
 
 
 @pytest.mark.parametrize("upper_offset", [20, 59, 60])
-def test_of_several_newest_records_the_first_is_found(tmp_path: Path, *, upper_offset: int) -> None:
+def test_max_timestamp_search_finds_the_first_of_several_newest_records(
+    tmp_path: Path, *, upper_offset: int
+) -> None:
     log = open_log(tmp_path)
     for step in range(60):
         append(log, a_batch(timestamp_ms=NOW_MS + min(step, 5)))
@@ -644,9 +646,7 @@ def test_a_large_batch_may_be_written_in_pieces(
     assert [len(record.value or b"") for record in read_all(log)][::3] == [10, 4_000, 9_000]
 
 
-def test_what_a_failed_write_has_left_is_erased(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_leaves_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a smaller batch in its place would be followed by pieces that may look like batches."""
     log = open_log(tmp_path, LogOptions())
     append(log, a_batch(2))

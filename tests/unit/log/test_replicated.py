@@ -43,7 +43,9 @@ def with_records_cut(batch: bytearray) -> bytearray:
         pytest.param(with_records_cut(control(MARKER_VALUE)), id="marker-that-is-none"),
     ],
 )
-def test_what_could_not_be_part_of_a_log_is_refused(tmp_path: Path, records: bytearray) -> None:
+def test_replicated_batches_that_fit_in_no_log_are_refused(
+    tmp_path: Path, records: bytearray
+) -> None:
     with pytest.raises(Refused) as raised:
         check_replicated(memoryview(records), 0)
     assert raised.value.code is ErrorCode.corrupt_message
@@ -57,6 +59,6 @@ def test_what_could_not_be_part_of_a_log_is_refused(tmp_path: Path, records: byt
     assert all_bytes(log) == before
 
 
-def test_what_could_be_is_taken() -> None:
+def test_replicated_batches_at_the_limits_are_appended() -> None:
     for records in (at(0) + at(2**31 - 1), at(2**63 - 2), control(MARKER_VALUE), control(b"")):
         assert check_replicated(memoryview(records), 0)

@@ -100,7 +100,7 @@ def test_a_topic_that_is_compacted_only_keeps_what_is_old_or_much() -> None:
 @pytest.mark.parametrize(
     ("high_watermark", "expected"), [(0, 0), (19, 1), (20, 2), (49, 4), (50, 5)]
 )
-def test_what_is_not_committed_stays(high_watermark: int, expected: int) -> None:
+def test_uncommitted_segments_stay(high_watermark: int, expected: int) -> None:
     options = LogOptions(retention_ms=0, retention_bytes=0)
     state = a_log(AGED, options, high_watermark=high_watermark)
     assert count(state, Reason.AGE) == expected
@@ -141,7 +141,7 @@ def test_no_more_than_asked_for() -> None:
     log_start=st.integers(0, 250),
     high_watermark=st.integers(0, 250),
 )
-def test_what_goes_leaves_a_log_as_large_and_as_young_as_it_may_be(
+def test_retention_deletes_no_more_than_the_limits_demand(
     sizes: list[int],
     ages: st.DataObject,
     retention_bytes: int,

@@ -26,7 +26,7 @@ def test_an_entry_has_the_34_bytes_of_kafka():
 
 
 @given(st.lists(st.builds(AbortedTransaction, INT64, INT64, INT64, INT64)))
-def test_what_is_written_in_order_of_last_offsets_is_read(transactions):
+def test_transaction_index_is_read_as_it_was_written(transactions):
     ordered = sorted({each.last_offset: each for each in transactions}.items())
     written = [transaction for _, transaction in ordered]
     assert decode_transactions(encode_transactions(written)) == written

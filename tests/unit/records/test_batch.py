@@ -104,7 +104,7 @@ def test_size_limit_counts_the_whole_batch() -> None:
         {"producer_id": 7, "producer_epoch": 0, "base_sequence": -1},
     ],
 )
-def test_what_no_client_may_send(fields: dict[str, int]) -> None:
+def test_batches_that_no_client_may_send_are_refused(fields: dict[str, int]) -> None:
     assert refusal(changed(a_batch(), **fields)) is ErrorCode.invalid_record
 
 

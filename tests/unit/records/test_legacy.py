@@ -79,7 +79,7 @@ def test_compressed_messages_are_read_and_converted(
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.SNAPPY])
 @pytest.mark.parametrize("magic", [0, 1])
 @given(records=st.lists(st.tuples(field, field, st.integers(0, 2**45)), min_size=1, max_size=8))
-def test_what_kafka_python_writes_is_read(
+def test_messages_of_kafka_python_are_read(
     magic: int, codec: Compression, records: list[tuple[bytes | None, bytes | None, int]]
 ) -> None:
     """It gives the outer message the offset 0, as old versions of librdkafka did."""
@@ -189,7 +189,7 @@ def test_a_damaged_inside_is_refused(codec: Compression, value: bytes | None) ->
         list(converted([message]))
 
 
-def test_what_is_inside_is_bounded() -> None:
+def test_size_of_decompressed_messages_is_bounded() -> None:
     content = old_compressed([Record(0, 1, None, bytes(100_000))], 1, Compression.GZIP)
     with pytest.raises(Refused):
         records_of_message(read_message(content), max_bytes=50_000)

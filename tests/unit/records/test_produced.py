@@ -87,7 +87,7 @@ def test_records_with_timestamps_out_of_range_are_named() -> None:
     ]
 
 
-def test_where_both_are_wrong_the_timestamp_gives_the_code() -> None:
+def test_wrong_timestamp_gives_the_error_code_when_both_are_wrong() -> None:
     limits = KEYED._replace(timestamp_after_max_ms=HOUR)
     batch = memoryview(
         build_batch([NewRecord(b"v", None, NOW), NewRecord(b"v", b"k", NOW + 2 * HOUR)])
@@ -188,7 +188,7 @@ NO_RECORDS = {
 
 @pytest.mark.parametrize("codec", list(Compression))
 @pytest.mark.parametrize("name", NO_RECORDS)
-def test_what_readers_could_not_read_is_refused(codec: Compression, name: str) -> None:
+def test_batch_that_readers_could_not_read_is_refused(codec: Compression, name: str) -> None:
     body, count = NO_RECORDS[name]
     sound = batch_of(*[b"k"] * count)
     payload = compress(codec, body)

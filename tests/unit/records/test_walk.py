@@ -140,7 +140,7 @@ def test_garbage_is_walked_alike(compiled: Any, garbage: bytes, count: int) -> N
 
 @examples(100)
 @given(records=records_of_all_kinds, data=st.data())
-def test_what_the_reader_refuses_no_walk_accepts(
+def test_walks_accept_no_batch_that_the_reader_refuses(
     compiled: Any, records: list[NewRecord], data: st.DataObject
 ) -> None:
     body = bytearray(body_of(records))

@@ -285,7 +285,7 @@ def test_a_file_that_is_too_short_reserves_nothing(follower: Follower) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "directory", "absent"])
-def test_what_is_no_plain_file_is_not_read(follower: Follower, kind: str) -> None:
+def test_only_plain_files_are_read(follower: Follower, kind: str) -> None:
     path = follower.directory / "t-0" / f"{0:020}.log"
     path.parent.mkdir()
     secret = follower.directory / "secret"

@@ -69,7 +69,7 @@ def test_a_batch_whose_sync_fails_is_in_the_log_and_sent_to_followers(stage, mon
 
 
 @pytest.mark.parametrize("leader", [None, OTHER])
-def test_whoever_does_not_lead_appends_nothing(stage, leader):
+def test_append_is_refused_when_this_broker_does_not_lead(stage, leader):
     if leader is not None:
         stage.update(led_by(leader))
     (outcome,) = append(stage)

@@ -68,7 +68,7 @@ def tick(leader: LeaderReplica, now_ms: MonotonicMs) -> IsrProposal | None:
 # High watermark
 
 
-def test_it_waits_for_every_member_of_the_isr():
+def test_high_watermark_waits_for_every_member_of_the_isr():
     leader = a_leader()
     assert append(leader, 10) is False
     fetch(leader, 2, 10)
@@ -87,7 +87,7 @@ def test_alone_in_the_isr_it_is_the_log_end():
     assert leader.high_watermark == 6
 
 
-def test_it_never_moves_back_when_a_follower_does():
+def test_high_watermark_never_moves_back_when_a_follower_does():
     leader = a_leader()
     append(leader, 10)
     fetch(leader, 2, 10)
@@ -112,7 +112,7 @@ def test_fetches_of_non_replicas_or_beyond_the_log_end_change_nothing():
     assert leader.high_watermark == 0
 
 
-def test_it_stands_still_while_the_isr_is_smaller_than_min_insync_replicas():
+def test_high_watermark_stays_while_the_isr_is_smaller_than_min_insync_replicas():
     leader = a_leader((1,))
     leader.require(2)
     append(leader, 10)
@@ -123,7 +123,7 @@ def test_it_stands_still_while_the_isr_is_smaller_than_min_insync_replicas():
     assert leader.high_watermark == 10
 
 
-def test_it_stands_still_while_another_replica_is_eligible():
+def test_high_watermark_stays_while_another_replica_is_eligible():
     leader = a_leader((1,))
     leader.on_isr_committed((ONE,), PartitionEpoch(8), eligible=(TWO, THREE))
     append(leader, 10)
@@ -154,7 +154,7 @@ def test_more_in_sync_replicas_than_there_are_replicas_are_not_required():
     assert leader.high_watermark == 10
 
 
-def test_it_moves_when_the_isr_shrinks():
+def test_high_watermark_moves_when_the_isr_shrinks():
     leader = a_leader()
     append(leader, 10)
     fetch(leader, 2, 10)

@@ -76,7 +76,7 @@ def life(tmp_path: Path) -> Iterator[Life]:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_nothing_is_lost_with_a_process(life: Life, is_clean: bool) -> None:
+def test_killed_process_loses_no_log(life: Life, is_clean: bool) -> None:
     if is_clean:
         life.stop()
     else:
@@ -104,7 +104,7 @@ def test_a_removed_partition_is_missing(life: Life) -> None:
     assert not found.lacks(T0)
 
 
-def test_what_was_deleted_just_before_a_crash_is_not_missing(life: Life) -> None:
+def test_log_deleted_just_before_a_crash_is_not_missing(life: Life) -> None:
     """Its row is still in the checkpoints. The topic may have been made anew since."""
     life.table.write_checkpoints()
     set_aside(life.paths[0] / "t-1")
@@ -224,7 +224,7 @@ def test_one_of_two_directories_that_is_empty_now_counts_as_lost(tmp_path: Path)
     life.stop()
 
 
-def test_what_is_lost_is_found_again_until_the_controller_knows(life: Life) -> None:
+def test_lost_logs_are_found_at_each_start_until_the_controller_knows(life: Life) -> None:
     life.stop()
     shutil.rmtree(life.paths[0] / "t-1")
     life.open()

@@ -243,7 +243,7 @@ def test_a_directory_that_cannot_be_read_leaves_the_others(
     disk.crash()
 
 
-def test_of_a_partition_that_is_there_twice_the_newer_epoch_and_topic_count_more(
+def test_newer_epoch_and_topic_win_when_a_partition_exists_twice(
     tmp_path: Path,
 ) -> None:
     """As where a disk is mounted again that was away for a while."""
@@ -288,7 +288,7 @@ def test_of_a_partition_that_is_there_twice_the_newer_epoch_and_topic_count_more
     disk.crash()
 
 
-def test_of_a_partition_that_is_there_twice_the_longer_log_is_used(tmp_path: Path) -> None:
+def test_longer_log_wins_when_a_partition_exists_twice(tmp_path: Path) -> None:
     disk = Disk(tmp_path, count=2)
     table = disk.open()
     create(table, T0, records=2)

@@ -143,7 +143,7 @@ def test_a_leader_that_is_not_there_yet_is_followed_when_it_comes(
 
 
 @pytest.mark.parametrize("leader", [BROKER, -1])
-def test_whoever_leads_or_has_no_leader_follows_nobody(
+def test_replica_follows_nobody_when_it_leads_or_has_no_leader(
     stage: HandlerStage, link: RecordingLink, leader: int
 ) -> None:
     stage.update(led_by(OTHER, 0))

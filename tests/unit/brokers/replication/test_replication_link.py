@@ -151,7 +151,7 @@ def test_everything_moves_along_to_a_leader_that_restarted(pair: Pair) -> None:
     assert [pair.follower.partition(n).log.log_end_offset for n in (0, 1)] == [2, 2]
 
 
-def test_what_is_no_fetch_is_ignored(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_fetch_is_ignored(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     pair.take(a_topic("t", a_partition(BOTH)))
     stranger = Dealer(
         pair.leader.context, pair.leader.stage.loop, pair.leader.link.endpoint, lambda _: None

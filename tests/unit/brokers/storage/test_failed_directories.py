@@ -200,7 +200,7 @@ def test_new_partitions_are_made_in_what_is_left_and_known_ones_are_not(
         assert directory_of(stage, TopicPartition("new", number)) is not lost
 
 
-def test_nothing_is_written_into_a_failed_directory_and_no_clean_stop_claimed(
+def test_failed_directory_is_not_written_to_or_marked_as_cleanly_stopped(
     stage: HandlerStage,
 ) -> None:
     stage.update(TOPIC)

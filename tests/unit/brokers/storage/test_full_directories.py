@@ -116,7 +116,7 @@ def test_the_controller_is_told_until_it_says_so_itself(
     assert (reports(stage)[-1].request.full, reports(stage)[-1].request.reason) == ((), "")
 
 
-def test_what_may_be_deleted_is_looked_for_every_three_seconds_while_it_is_full(
+def test_old_segments_are_looked_for_every_three_seconds_while_a_directory_is_full(
     stage: HandlerStage, disk: MeasuredDisk
 ) -> None:
     looks: list[int] = []

@@ -163,7 +163,7 @@ def test_logs_that_are_not_compacted_or_not_dirty_enough_are_left_alone(made):
     assert 0 < made.cleaner.counts.max_dirty_ratio < 0.3
 
 
-def test_nothing_that_is_not_replicated_is_cleaned(made):
+def test_cleaner_leaves_records_that_are_not_replicated(made):
     made.stage.update(a_topic("r", a_partition([BROKER, 2]), configs=COMPACTED))
     partition = made.stage.partition("r")
     made.fill(partition)
@@ -177,7 +177,7 @@ def test_nothing_that_is_not_replicated_is_cleaned(made):
 @pytest.mark.parametrize(
     "settings", [{"log.cleaner.enable": "false"}, {"log.cleaner.threads": "0"}]
 )
-def test_it_can_be_switched_off(tmp_path, settings):
+def test_cleaner_can_be_switched_off(tmp_path, settings):
     made = CleanerStage(tmp_path, settings)
     with made.stage:
         made.stage.update(a_topic("t", ALONE, configs=COMPACTED))

@@ -52,7 +52,7 @@ def flushing(tmp_path: Path) -> Iterator[Flushing]:
         made.thread.close()
 
 
-def test_what_is_due_is_synced(flushing: Flushing) -> None:
+def test_flusher_syncs_logs_that_are_due(flushing: Flushing) -> None:
     flushing.append(0)
     flushing.append(0)
 

@@ -197,7 +197,7 @@ def test_a_log_that_cannot_be_recovered_is_alone_in_that(
     assert in_the_way.is_dir(), "left as it is"
 
 
-def test_what_the_checkpoints_say_of_a_failed_log_stays_and_it_is_checked_again(disk: Disk) -> None:
+def test_failed_log_keeps_its_checkpoints_and_is_checked_again(disk: Disk) -> None:
     disk.write(0, NAMES[0], batches=20)
     directory = disk.write(0, NAMES[1], batches=20)
     disk.repair(inline)

@@ -243,7 +243,7 @@ def test_a_failed_directory_is_described_as_such_and_nothing_moves(stage: Handle
     assert alter(stage, one.path) == 0  # where it is already
 
 
-def test_what_cannot_be_moved_is_refused(stage: HandlerStage, tmp_path: Path) -> None:
+def test_impossible_moves_are_refused(stage: HandlerStage, tmp_path: Path) -> None:
     name = "long-" * 43
     stage.update(a_topic("t", a_partition([BROKER])), a_topic(name, a_partition([BROKER])))
     assert alter(stage, tmp_path / "three") == ErrorCode.log_dir_not_found

@@ -266,9 +266,7 @@ def test_a_log_that_was_cut_meanwhile_is_left_alone(replicas: Replicas) -> None:
 
 
 @pytest.mark.parametrize("is_same", [True, False])
-def test_of_compacted_logs_only_a_batch_that_was_there_is_taken(
-    tmp_path: Path, *, is_same: bool
-) -> None:
+def test_compacted_log_takes_only_a_batch_that_it_had(tmp_path: Path, *, is_same: bool) -> None:
     made = Replicas(tmp_path, CONFIGS)
     with made.leader, made.other:
         made.led.log.cleaned_to = Offset(5)

@@ -63,7 +63,7 @@ def clean(batch: bytes, keys: OffsetMap, horizon: Horizon = HORIZON):
 
 
 @given(RECORDS, st.sampled_from(Compression), st.data())
-def test_what_stays_is_what_it_was(records, codec, data):
+def test_kept_batches_keep_their_bytes(records, codec, data):
     batch = build(records, codec)
     header, before = read_header(batch), read(batch)
     replaced = data.draw(st.sets(st.sampled_from([one.key for one in records])))

@@ -127,7 +127,7 @@ def test_aborted_transactions_go_first_their_records_then_their_marker(log):
     assert read_transactions(path) == []
 
 
-def test_nothing_at_or_above_an_open_transaction_is_cleaned(log):
+def test_cleaning_stops_before_an_open_transaction(log):
     put(log, [(b"k", b"1"), (b"k", b"2")])
     writer = ProducerIdentity(9, 0, 0)
     open_at = put(log, [(b"k", b"3")], producer=writer, is_transactional=True)
@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_the_log_as_it_is_and_can_be_tried_again(log):
     assert clean(log) is not None
 
 
-def test_what_an_earlier_cleaning_has_left_is_removed(log):
+def test_cleaning_removes_files_of_an_interrupted_one(log):
     a_dirty_log(log)
     stray = log.directory / f"{3:020d}.log.cleaned"
     stray.write_bytes(b"from a helper that was killed")

@@ -58,7 +58,7 @@ def test_the_dirty_part_begins_where_the_last_cleaning_ended(dirty, expected):
 @pytest.mark.parametrize(
     ("stable", "upper"), [(0, None), (99, None), (100, 100), (299, 200), (300, 300), (350, 300)]
 )
-def test_nothing_at_or_above_the_stable_offset_is_cleaned(stable, upper):
+def test_selection_ends_below_the_stable_offset(stable, upper):
     found = find(stable=stable)
     assert (None if found is None else found.upper_offset) == upper
 
