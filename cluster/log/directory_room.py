@@ -63,7 +63,7 @@ class DirectoryRoom:
         self._wanted_bytes = reserve_bytes
         self._space = DiskSpace(0, 0)
         self._refusal: str | None = None
-        """The system's message when it refused space although some is free, as with a disk quota."""
+        """The system's error when it refused space although some is free, as with a disk quota."""
         self._looks_since_refusal = 0
 
     def watch(self, reserve_bytes: int, on_changed: Callable[[], None]) -> None:

@@ -1,8 +1,8 @@
-"""The follower's side: what to ask one leader next, and what to do with its answer. No sockets.
+"""The follower's side: the next request to one leader, and the handling of its answer. No sockets.
 
-One request per leader is in flight. Its answer is appended, and the next request is at the same
-time the acknowledgement of what was appended. Only changes that must not wait for an answer,
-such as another partition to follow, are sent at once: that request replaces the parked one.
+One request per leader is in flight. Its answer is appended, and the next request acknowledges the
+appended records. Only a change that must not wait for an answer, such as another partition to
+follow, is sent at once: that request replaces the parked one.
 """
 
 import logging
@@ -28,24 +28,24 @@ from cluster.protocol.peer.replication import (
 log = logging.getLogger(__name__)
 
 _ANSWER_GRACE_MS: Final = 2_000
-"""An answer this much later than the leader may park the request counts as lost."""
+"""An answer counts as lost this long after the leader should have ended the wait."""
 _PARTITIONS_PER_REQUEST: Final = 100
-"""What is left goes into the next request: neither side is to be busy for long with one."""
+"""The rest goes into the next request, so that neither side is busy with one for long."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How this broker fetches (`replica.fetch.*`)."""
+    """The settings of follower fetches (`replica.fetch.*`)."""
 
     local_id: BrokerId
     machine: str
     max_wait_ms: int
     max_bytes: int
     retry_ms: int
-    """Pause of one partition after an error, and of all after a lost answer."""
+    """The pause of one partition after an error, and of all partitions after a lost answer."""
     by_file: bool
     broker_epoch: Callable[[], int] = lambda: -1
-    """Of this broker's registration now."""
+    """Returns the epoch of this broker's present registration."""
 
 
 def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
@@ -53,7 +53,7 @@ def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
 
 
 class FollowerFetcher:
-    """Everything this broker follows of one leader.
+    """Fetches all partitions that this broker follows of one leader.
 
     Invariant: a partition is reported to the leader again whenever its fetch position, its leader
     epoch or the session changed, and only then.
@@ -81,9 +81,9 @@ class FollowerFetcher:
         self._changed: dict[TopicPartition, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
         self.lags: dict[TopicPartition, int] = {}
-        """How many committed records each replica lacks that lacks any, as of its last fetch."""
+        """The lag in committed records of each replica that has one, as of its last fetch."""
         self._damaged_at: dict[TopicPartition, Offset] = {}
-        """Where the leader's log is damaged, as was logged."""
+        """The damaged offsets of the leader's logs that were logged."""
         self._forgotten: dict[TopicPartition, None] = {}
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
@@ -95,27 +95,27 @@ class FollowerFetcher:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to follow here any more."""
+        """Whether nothing is followed any more."""
         return not self._partitions
 
     @property
     def has_news(self) -> bool:
-        """There are changes to send to the leader at once, whether it has answered or not."""
+        """Whether changes must be sent at once, even before the leader has answered."""
         return self._has_news and self._sequence >= 0
 
     def take_retry_at_ms(self) -> int | None:
-        """When to call `on_tick` for what has been put off since this was last asked; None: for
-        nothing.
+        """When to call `on_tick` for partitions that were delayed since the last call; None if none
+        was.
         """
         retry_at_ms, self._retry_at_ms = self._retry_at_ms, None
         return retry_at_ms
 
     def partition(self, partition_id: TopicPartition) -> Partition:
-        """A partition that is followed here."""
+        """Returns a partition that is followed here."""
         return self._partitions[partition_id]
 
     def follow(self, partition: Partition) -> None:
-        """Start, or start again in a new leader epoch."""
+        """Start to replicate, or start again in a new leader epoch."""
         if partition.id in self._forgotten:
             self._sequence = -1  # an answer from before `unfollow` may be on its way
         self._partitions[partition.id] = partition
@@ -124,7 +124,7 @@ class FollowerFetcher:
         self.delayed.pop(partition.id, None)
 
     def unfollow(self, partition_id: TopicPartition) -> None:
-        """Stop; an answer on its way is ignored."""
+        """Stop to replicate; an answer on its way is ignored."""
         if self._partitions.pop(partition_id, None) is not None:
             self._changed.pop(partition_id, None)
             self.delayed.pop(partition_id, None)
@@ -133,7 +133,7 @@ class FollowerFetcher:
             self._forgotten[partition_id] = None
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
-        """Ask if nothing is in flight; give up on an answer that is long overdue."""
+        """Send a request if none is in flight; give up on an answer that is long overdue."""
         for partition_id, until_ms in list(self.delayed.items()):
             if until_ms <= now_ms:
                 if self._waits_for_room(partition_id):
@@ -151,7 +151,7 @@ class FollowerFetcher:
             self.ask(now_ms)
 
     def ask(self, now_ms: MonotonicMs) -> None:
-        """Send the next request, unless there is nothing to follow or to add to one in flight."""
+        """Send the next request, unless the one in flight says everything already."""
         if not self._partitions or (self._asked_at_ms is not None and not self._has_news):
             return
         if self._sequence < 0:
@@ -192,23 +192,23 @@ class FollowerFetcher:
             self._resume_at_ms = self._put_off(now_ms + self._options.retry_ms)
 
     def on_answer(self, answer: FetchAnswer, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
-        """Append what came, and ask for more."""
+        """Append the records of an answer, and ask for more."""
         if answer.session != self._session or answer.sequence > self._sequence:
-            return  # the answer to a request we have given up
+            return  # the answer to a request that was given up
         if answer.error is not ErrorCode.none:
             self._begin_again_later(now_ms)
             return
         if answer.sequence == self._sequence:
             self._asked_at_ms = None
         elif answer.partitions:
-            self._has_news = True  # it crossed our next request, which was made without it
+            self._has_news = True  # the next request was sent before this answer came
         self._by_bytes.clear()
         for fetched in answer.partitions:
             self._on_partition(fetched, now_ms, wall_ms)
         self.ask(now_ms)
 
     def on_malformed_answer(self, now_ms: MonotonicMs) -> None:
-        """Ignore it, and begin a new session after a pause."""
+        """Ignore an answer, and begin a new session after a pause."""
         self._begin_again_later(now_ms)
 
     def _begin_again_later(self, now_ms: MonotonicMs) -> None:
@@ -243,7 +243,7 @@ class FollowerFetcher:
         partition_id = TopicPartition(fetched.topic, fetched.partition)
         partition = self._partitions.get(partition_id)
         if partition is None or fetched.leader_epoch != partition.leader_epoch:
-            return  # not ours any more, or `follow` has put it on the next request already
+            return  # not followed any more, or `follow` has put it on the next request already
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 self._on_out_of_range(partition, fetched)
@@ -253,7 +253,7 @@ class FollowerFetcher:
                 self._truncate(partition, *fetched.diverging)
             else:
                 self._append(partition, fetched, wall_ms)
-            if fetched.diverging is None:  # else what is left may differ in an older epoch still
+            if fetched.diverging is None:  # otherwise the rest may still differ in an older epoch
                 self._learn_offsets(partition, fetched)
         except Refused as refused:
             self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
@@ -261,7 +261,7 @@ class FollowerFetcher:
             return
         except StorageFailed as failure:
             if self._waits_for_room(partition_id):
-                # Said once, for the whole directory.
+                # Logged once for the whole directory.
                 self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
                 return
             self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
@@ -273,7 +273,7 @@ class FollowerFetcher:
             self._damaged_at.pop(partition_id, None)
 
     def _tell(self, partition: Partition, refused: Refused) -> None:
-        """Log why a partition is not replicated now; of damage once for each offset."""
+        """Log why a partition is not replicated; damage is logged once for each offset."""
         if refused.code is not ErrorCode.corrupt_message:
             log.info("%s: leader %d answered %s", partition.id, self.leader, refused)
             return
@@ -298,14 +298,19 @@ class FollowerFetcher:
         if isinstance(records, FileSource):
             read = self._reader.read(records)
             if read is None:
-                self._by_bytes.add(partition.id)  # the segment was deleted: have the bytes sent
+                self._by_bytes.add(
+                    partition.id
+                )  # the segment was deleted: ask for the bytes themselves
                 return
             partition.log.append_as_follower(read, wall_ms)
         elif records is not None:
             partition.log.append_as_follower(memoryview(records), wall_ms)
 
     def _learn_offsets(self, partition: Partition, fetched: FetchedPartition) -> None:
-        """The high watermark first: the log start never passes it. Raises StorageFailed."""
+        """Take the high watermark before the log start, which never passes it.
+
+        Raises StorageFailed.
+        """
         lag = fetched.high_watermark - partition.log.log_end_offset
         if lag > 0:
             self.lags[partition.id] = lag
@@ -316,7 +321,7 @@ class FollowerFetcher:
         partition.log.advance_log_start_offset(Offset(fetched.log_start_offset))
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
-        """Cut to where both histories agree, or to where the next older epoch is compared."""
+        """Truncate to where both logs agree, or to where the next older epoch is compared."""
         _, own_end = partition.log.epochs.end_offset(
             LeaderEpoch(epoch), partition.log.log_end_offset
         )
@@ -344,7 +349,7 @@ class FollowerFetcher:
         before = (partition.log.log_end_offset, partition.log.epochs.latest)
         partition.truncate_to(offset)
         if (partition.log.log_end_offset, partition.log.epochs.latest) == before:
-            # Asking again at once would get the same answer: pause instead of spinning.
+            # Asking at once would get the same answer: pause instead of spinning.
             raise Refused(ErrorCode.unknown_leader_epoch, "there was nothing to truncate")
 
     def _on_out_of_range(self, partition: Partition, fetched: FetchedPartition) -> None:

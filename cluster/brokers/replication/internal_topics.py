@@ -1,7 +1,7 @@
-"""Internal topics, in which parts of a broker keep their state as records: appending and loading.
+"""Internal topics, in which parts of a broker store their state as records.
 
-Kafka: `CoordinatorPartitionWriter` and `CoordinatorLoader`. The `StateKeeper` of a topic is called
-when this broker begins to lead one of its partitions, to load it, and when it stops leading it.
+Kafka: `CoordinatorPartitionWriter` and `CoordinatorLoader`. The `StateKeeper` of a topic loads a
+partition when this broker begins to lead it, and unloads it when the broker stops leading it.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ class AppendOutcome(NamedTuple):
 
     code: ErrorCode
     is_appended: bool
-    """With an error: whether it is in our log all the same, so that it may yet be committed."""
+    """With an error: whether the batch is in the log nevertheless, and may yet be committed."""
     detail: str = ""
 
 
@@ -30,7 +30,7 @@ OnOutcome = Callable[[AppendOutcome], None]
 
 
 class StateKeeper(Protocol):
-    """Keeps in memory what the records of a partition say, while this broker leads it."""
+    """Keeps the state of a partition's records in memory while this broker leads it."""
 
     def on_elected(self, partition: Partition, epoch: LeaderEpoch) -> None:
         """This broker leads the partition now: load it."""
@@ -51,7 +51,7 @@ class InternalTopics:
     """Owned by the broker's thread.
 
     Invariant: every `append` calls its `on_outcome` once, in the order of appends by partition; but
-    a refusal is told at once, ahead of earlier appends that wait.
+    a refusal is reported at once, before the outcome of earlier appends that wait.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class InternalTopics:
         self._loop = loop
         self._keepers: dict[str, StateKeeper] = {}
         self._led: dict[TopicPartition, LeaderEpoch] = {}
-        """Partitions of topics with a keeper that this broker leads, and in which epoch."""
+        """The led partitions of topics with a keeper, with their leader epochs."""
         self._waiting: dict[TopicPartition, deque[_Waiting]] = {}
         events.subscribe(on_moved=self._settle, on_role=self._on_role_changed)
 
@@ -91,7 +91,7 @@ class InternalTopics:
         except StorageFailed as failure:
             self._table.note_failure(partition_id, failure)
             code = ErrorCode.kafka_storage_error
-            is_appended = partition.log.log_end_offset > end  # if only its sync has failed
+            is_appended = partition.log.log_end_offset > end  # in case only its sync has failed
             if is_appended:
                 self._events.on_appended(partition)
             on_outcome(AppendOutcome(code, is_appended=is_appended, detail=str(failure)))
@@ -106,7 +106,7 @@ class InternalTopics:
         self._table.note_failure(partition_id, failure)
 
     def _settle(self, partition_id: TopicPartition) -> None:
-        """Call back for what is decided, oldest first."""
+        """Report the outcomes that are known, oldest first."""
         queue = self._waiting.get(partition_id)
         while queue:
             code = self._outcome(partition_id, queue[0])

@@ -1,8 +1,8 @@
 """The leader's side of follower fetches: sessions, parked requests, answers. No sockets.
 
-A request without news waits until a partition of its session has data, so replication costs one
-round trip and not a poll interval. Partitions that took batches are collected during a turn of the
-loop and answered once at its end.
+A request is parked until a partition of its session has data, so replication costs one round trip
+and not a poll interval. Partitions with new batches are collected during a turn of the loop, and
+their followers are answered once at its end.
 """
 
 import logging
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 _WATERMARKS_PERIOD_MS: Final = 500
 """How often followers get high watermarks without records; in Kafka, their fetch wait."""
 _PARTITIONS_PER_ANSWER: Final = 100
-"""What is left goes first in the next answer: neither side is to be busy for long with one."""
+"""The rest goes first in the next answer, so that neither side is busy with one for long."""
 _SESSIONS_MAX: Final = 4096
-"""Followers are brokers, far fewer than this: it bounds the memory that a bug could leak."""
+"""Far more than there are brokers: it bounds the memory that a bug could leak."""
 _PARKED_MAX_MS: Final = 300_000
 _FORGOTTEN_AFTER_MS: Final = 2 * _PARKED_MAX_MS
-"""The session of a follower that has not fetched for this long is dropped; it may begin another."""
+"""The session of a follower that has not fetched for this long is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,18 @@ class _Session:
     ready: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions with something to send: data beyond the follower's position, or an error."""
     given: dict[TopicPartition, int] = field(default_factory=dict)
-    """The offset from which on records were sent last."""
+    """The offset of the first record that was last sent."""
     told: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose position is out of date: answered, and not reported since."""
+    """Partitions that were answered, and whose new position was not reported since."""
     behind: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose high watermark or log start has moved since the follower was last told."""
+    """Partitions whose high watermark or log start has moved since the follower last got it."""
     tell_watermarks_at_ms: int = 0
     heard_at_ms: int = 0
     parked_until_ms: int | None = None
     max_bytes: int = 0
     by_file: bool = False
     broker_epoch: BrokerEpoch = BrokerEpoch(-1)
-    """Of the follower's registration, as of its last request."""
+    """The epoch of the follower's registration in its last request."""
 
 
 class LeaderFetches:
@@ -92,7 +92,7 @@ class LeaderFetches:
         partition_max_bytes: int,
         send: Callable[[bytes, FetchAnswer], bool],
     ) -> None:
-        """`send` says whether the answer is on its way to that identity."""
+        """`send` returns whether it could send the answer to that identity."""
         self._actions = actions
         self._machine = machine
         self._partition_max_bytes = partition_max_bytes
@@ -101,9 +101,9 @@ class LeaderFetches:
         self._watchers: dict[TopicPartition, set[BrokerId]] = {}
 
     def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: MonotonicMs) -> None:
-        """A follower's request: take its positions over, answer now or park it.
+        """Take the positions of a follower's request, and answer it now or park it.
 
-        It takes the place of a parked one, which then gets no answer of its own.
+        It replaces a parked request, which then gets no answer of its own.
         """
         session = self._session_of(identity, fetch)
         if session is None:
@@ -123,31 +123,31 @@ class LeaderFetches:
             self._answer(session)
 
     def on_appended(self, partition: TopicPartition) -> None:
-        """New data for this partition: at the end of a turn, once per partition."""
+        """Answer followers that wait for this partition; called once at the end of a turn."""
         for follower in list(self._watchers.get(partition, ())):
             session = self._sessions[follower]
             if partition in session.told:
-                continue  # the position that is about to come decides
+                continue  # the position that it is about to report decides
             session.ready[partition] = None
             if session.parked_until_ms is not None:
                 self._answer(session)
 
     def on_high_watermark_moved(self, partition: TopicPartition) -> None:
-        """Followers get it with the next records, or after a while when none come.
+        """Send the high watermark with the next records, or after a while without any.
 
-        A follower without it would begin with an old one when it becomes the leader.
+        A follower that lacks it would begin with an old one as a leader.
         """
         for follower in self._watchers.get(partition, ()):
             self._sessions[follower].behind.add(partition)
 
     def on_log_start_moved(self, partition: TopicPartition) -> None:
-        """Followers get it as they get the high watermark."""
+        """Send the log start as the high watermark is sent."""
         self.on_high_watermark_moved(partition)
 
     def ask_for_positions(self, partition: TopicPartition, followers: Collection[BrokerId]) -> None:
-        """Have these followers report where they are, also where they have every record.
+        """Ask these followers to report their positions, even if they have every record.
 
-        Whether one may join the ISR is decided when it reports, and may have been too early.
+        A report decides whether a follower may join the ISR; its last one may have been too early.
         """
         for follower in self._watchers.get(partition, set()).intersection(followers):
             session = self._sessions[follower]
@@ -157,11 +157,11 @@ class LeaderFetches:
                     self._answer(session)
 
     def on_role_changed(self, partition: TopicPartition) -> None:
-        """We stop leading it, or lead it in another epoch: answer its followers at once."""
+        """Answer the followers of a partition that is no longer led, or is led in another epoch."""
         self.on_appended(partition)
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
-        """Answer the requests that have waited long enough; send high watermarks now and then."""
+        """Answer the requests whose wait is over; send high watermarks periodically."""
         for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
                 session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
@@ -186,7 +186,7 @@ class LeaderFetches:
         if known is None or known.session != fetch.session:
             return None
         if known.identity != identity:
-            return None  # it has connected again: an answer of ours may have been lost
+            return None  # it has connected again, so an answer may have been lost
         if fetch.sequence != known.sequence + 1:
             return None
         known.sequence = fetch.sequence
@@ -203,10 +203,10 @@ class LeaderFetches:
         self._watchers.setdefault(partition_id, set()).add(session.follower)
         partition = self._actions.find_partition(partition_id)
         if partition is not None and session.given.pop(partition_id, -1) == position.fetch_offset:
-            # It could not use what it was sent: if that is damaged, the next read finds it.
+            # It could not use the records: if they are damaged here, the next read finds it.
             partition.log.files.suspect(Offset(position.fetch_offset))
         if partition is None or position.leader_epoch > partition.leader_epoch:
-            # The controller's update has reached the follower first: `on_role_changed` answers.
+            # The follower got the controller's update first: `on_role_changed` answers.
             session.behind.discard(partition_id)
             return
         if (
@@ -217,7 +217,7 @@ class LeaderFetches:
             session.ready[partition_id] = None
             return
         if before is None or before.leader_epoch != position.leader_epoch:
-            session.behind.add(partition_id)  # also when it has every record already
+            session.behind.add(partition_id)  # even if it has every record already
         if self._diverges(partition, position) is not None:
             session.ready[partition_id] = None
             return
@@ -244,12 +244,12 @@ class LeaderFetches:
         answers = []
         for partition_id in list(islice(session.ready, _PARTITIONS_PER_ANSWER)):
             if budget <= 0:
-                break  # what did not fit stays ready and goes first next time
+                break  # the rest stays ready and goes first next time
             del session.ready[partition_id]
             session.told.add(partition_id)
             fetched = self._answer_partition(session, session.positions[partition_id], budget)
             if fetched.diverging is not None:
-                session.behind.add(partition_id)  # it learns no high watermark before it agrees
+                session.behind.add(partition_id)  # it gets no high watermark before its log agrees
             elif fetched.error is ErrorCode.none:
                 session.behind.discard(partition_id)
             if fetched.records is not None:
@@ -259,7 +259,7 @@ class LeaderFetches:
             answers.append(fetched)
         answer = FetchAnswer(session.session, session.sequence, ErrorCode.none, answers)
         if not self._send(session.identity, answer):
-            self._drop(session)  # the answer is lost: the follower must begin again
+            self._drop(session)  # the answer is lost: the follower must begin a new session
 
     def _answer_partition(
         self, session: _Session, position: FetchPosition, budget: int

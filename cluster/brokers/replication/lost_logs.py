@@ -1,5 +1,6 @@
-"""Which logs of a starting broker may lack committed records: disks may be wiped, unmounted, rolled
-back or copied, and a machine that lost its power loses what was not synced.
+"""Finds the logs of a starting broker that may lack committed records.
+
+Disks may be wiped, unmounted, rolled back or copied, and a power failure loses unsynced records.
 """
 
 import logging
@@ -17,16 +18,18 @@ log = logging.getLogger(__name__)
 def condition_of(
     table: PartitionTable, known: Mapping[str, int] | None, boot_id: str
 ) -> LogCondition:
-    """What the opened logs say of themselves.
+    """Judge the logs that were opened.
 
     `known` has the generation that the registry holds for each directory id of this broker; None
-    where it holds nothing, as at the first start.
+    if it holds nothing, as at the first start.
     """
     directories = table.places.directories
     working = [each for each in directories if each.failure is None]
     lost = set(known or ()) - {each.directory_id for each in working}
     held = None
-    if len(working) == len(directories):  # else some may be in one that has failed: it is offline
+    if len(working) == len(
+        directories
+    ):  # otherwise some may be in a failed directory, and are offline
         held = frozenset([*(partition.id for partition in table), *table.offline.partitions()])
     if lost and held is not None:
         log.error(
@@ -91,9 +94,9 @@ def _why_doubtful(
 
 
 def _is_older(directory: LogDirectory, known: Mapping[str, int] | None) -> bool:
-    """Whether it was emptied or rolled back: what was made in it since is lost.
+    """Whether a directory was emptied or rolled back, so that newer logs in it are lost.
 
-    The registry has 0 for one whose own file could not be written yet.
+    The registry has 0 for a directory whose own file could not be written yet.
     """
     generation = 0 if known is None else known.get(directory.directory_id, 0)
     return generation > (0 if directory.mark is None else directory.mark.generation)

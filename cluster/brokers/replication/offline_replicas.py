@@ -1,4 +1,4 @@
-"""The replicas of this broker that cannot be used, as their log directory has failed. Pure."""
+"""The replicas of this broker that are offline because their log directory failed. Pure."""
 
 import uuid
 from collections import defaultdict
@@ -23,7 +23,7 @@ class OfflineReplicas:
         self._listeners: list[Callable[[], None]] = []
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Have a function called after every change from now on."""
+        """Call a function after every change from now on."""
         self._listeners.append(listener)
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ from cluster.records.produced import validate_produced
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1
-"""In place of the offset up to which records are to be deleted."""
+"""Stands for the high watermark as the offset up to which records are deleted."""
 
 
 class AppendCounts:
@@ -70,10 +70,10 @@ class Partition:
         self.min_insync_replicas = min_insync_replicas
         """Changed by `require` only."""
         self.is_offline = False
-        """Its log directory has failed: for requests that wait for this replica."""
+        """Whether its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
         self._may_use_reserve = partition.topic == CONSUMER_OFFSETS_TOPIC
-        """Committed offsets are few bytes, and consumers go on while nobody can produce."""
+        """Committed offsets are few bytes, and consumers need them while producers are refused."""
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         self._last_stable_seen = Offset(-1)
 
@@ -97,10 +97,10 @@ class Partition:
     # -- role --------------------------------------------------------------------------------
 
     def become(self, state: PartitionState, now_ms: MonotonicMs) -> bool:
-        """Take the role that the controller's state gives this broker; whether the role changed.
+        """Adopt the role that the controller's state gives this broker; returns whether it changed.
 
         A state with an older leader epoch is stale and changes nothing. The same epoch may carry a
-        new ISR. Raises StorageFailed; then nothing has changed.
+        new ISR and other replicas. Raises StorageFailed; then nothing has changed.
         """
         if state.leader_epoch < self.leader_epoch:
             return False
@@ -137,9 +137,8 @@ class Partition:
             self.leader.require(min_insync_replicas)
 
     def resign(self) -> None:
-        """Neither lead nor follow until the controller's next update: the session is lost.
-
-        Also for a replica that is deleted.
+        """Stop leading and following until the controller's next update: the session is lost, or
+        the replica is deleted.
         """
         self._high_watermark = self.high_watermark
         self.leader = None
@@ -148,7 +147,7 @@ class Partition:
     # -- leader ------------------------------------------------------------------------------
 
     def check_leader(self, current_leader_epoch: int = -1) -> LeaderReplica:
-        """The leader state, if we lead in the epoch the client believes in (KIP-320, -1: any).
+        """The leader state, if this broker leads in the client's epoch (KIP-320; -1: any).
 
         Raises Refused(not_leader_or_follower / fenced_leader_epoch / unknown_leader_epoch).
         """
@@ -179,8 +178,8 @@ class Partition:
         Raises Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); then
         nothing is written.
 
-        A full log directory takes none, though its segment may have space: its followers have none.
-        Except where `flush.messages` asks for a sync and that fails: the batch is in the log.
+        The batch is in the log, however, if only the sync that `flush.messages` demands has failed.
+        A full log directory refuses batches even if its segment has space.
         """
         leader = self.leader
         if leader is None:

@@ -1,4 +1,4 @@
-"""Replication on ZeroMQ: our ROUTER that followers ask, one DEALER per leader that we follow."""
+"""Replication on ZeroMQ: a ROUTER that followers ask, and a DEALER per followed leader."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from cluster.runtime.peer_sockets import DealerSocket, PeerSockets
 log = logging.getLogger(__name__)
 
 _TICK_MS: Final = 100
-"""For what waits too long; what is to be tried again at a certain time has a timer of its own."""
+"""Period of the check for lost answers; a retry at a certain time has its own timer."""
 
 
 class ReplicationLink:
@@ -54,7 +54,7 @@ class ReplicationLink:
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
         self._to_ask: set[BrokerId] = set()
-        """Leaders that a request goes to in this turn or the next."""
+        """Leaders that get a request in this turn or the next."""
         self.sent_bytes = 0
         """Record bytes handed to followers since the start."""
         self.received_bytes = 0
@@ -69,8 +69,8 @@ class ReplicationLink:
 
     @property
     def max_lag(self) -> int:
-        """How many committed records the replica here that is furthest behind its leader lacks, as
-        of its last fetch."""
+        """The lag in committed records of the replica that is furthest behind its leader, as of its
+        last fetch."""
         return max((max(f.lags.values(), default=0) for f in self._fetchers.values()), default=0)
 
     def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
@@ -88,7 +88,7 @@ class ReplicationLink:
             self._loop.defer(lambda: self._ask(leader))
 
     def unfollow(self, partition_id: TopicPartition) -> None:
-        """Stop replicating; with the last partition of a leader its connection is closed."""
+        """Stop replicating; the connection is closed with the last partition of a leader."""
         leader = self._following.pop(partition_id, None)
         if leader is None:
             return
@@ -99,7 +99,7 @@ class ReplicationLink:
             self._dealers.pop(leader).close()
 
     def _ask(self, leader: BrokerId) -> None:
-        """Send what has changed, request after request, with a turn of the loop between them."""
+        """Send the changes in several requests, with a turn of the loop between them."""
         self._to_ask.discard(leader)
         fetcher = self._fetchers.get(leader)
         if fetcher is not None:
@@ -122,7 +122,7 @@ class ReplicationLink:
         self._files.close()
 
     def _connect(self, leader: BrokerId, endpoint: str) -> None:
-        """A leader that restarted has another endpoint: what we followed there moves along."""
+        """Connect to a leader that restarted, and follow its partitions at the new endpoint."""
         old = self._dealers.pop(leader, None)
         if old is not None:
             old.close()

@@ -1,9 +1,8 @@
-"""Carries the controller's updates out on the replicas, in slices: clients are served in between.
+"""Applies the controller's updates to the replicas in slices, and serves clients in between.
 
-An update may concern ten thousand partitions. What it says is in the broker's copy of the cluster's
-state at once; each replica is brought into line with that copy a little later. A step looks at the
-copy as it is by then, so the steps of several updates may run in any order, and what a newer update
-says of a partition is never undone by an older one.
+An update may concern ten thousand partitions. It is applied to the metadata cache atomically; each
+replica then adopts its role in a separate step. A step reads the cache as it is at that time, so
+the steps of several updates may run in any order, and an older update never undoes a newer one.
 """
 
 import logging
@@ -25,17 +24,17 @@ from cluster.runtime.slices import Slices
 log = logging.getLogger(__name__)
 
 STEPS_AT_ONCE: Final = 8
-"""Roles taken in the turn of the update itself: all that most updates have."""
+"""Roles taken in the turn of the update itself; most updates have no more."""
 _CHECKS_PER_STEP: Final = 16
 _LINES_MAX: Final = 16
-"""Partitions of one update that have a line each in the log; the others are counted."""
+"""So many partitions of one update get a line each in the log; the others are counted."""
 
 
 class RoleChanges:
     """Owned by the broker's thread.
 
-    Until a replica's step has come, a client is answered as before the update, or
-    NOT_LEADER_OR_FOLLOWER where it names what is not here yet.
+    Before the step of its replica, a client is answered as before the update, or with
+    NOT_LEADER_OR_FOLLOWER if the replica is not here yet.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class RoleChanges:
         self._slices = slices
         self._now_ms = now_ms
         self._session = 0
-        """Counts the sessions with the registry: work of an earlier one is abandoned, as others may
-        lead by now."""
+        """Counts the sessions with the registry: steps of an earlier session are abandoned, since
+        others may lead now."""
         self._is_looking_round = False
         self._growth = Growth()
 
@@ -68,13 +67,13 @@ class RoleChanges:
     ) -> None:
         """The state of these partitions has changed, and the topics in `gone` are deleted.
 
-        `on_done` is called when every replica here has the role that the state gives it, in this
-        turn where they are few; never if the session ends before.
+        `on_done` is called when every replica here has adopted its role: in this turn if they are
+        few, and never if the session ends before.
         """
         removed: deque[tuple[TopicPartition, LeaderReplica | None]] = deque()
         for partition in self._table.of_topics(gone):
             removed.append((partition.id, partition.leader))
-            # At once: a record for a new topic of the name must not get into the old one's log.
+            # At once: a record for a new topic of the same name must not get into the old log.
             partition.resign()
         self._table.offline.forget_topics(gone)
         steps: list[Iterable[str | None]] = [self._apply_removals(removed)]
@@ -86,12 +85,12 @@ class RoleChanges:
         self._slices.start(self._job(chain.from_iterable(steps), on_done), STEPS_AT_ONCE)
 
     def on_session_lost(self) -> None:
-        """Neither lead nor follow, whatever the last update said."""
+        """Stop leading and following, whatever the last update said."""
         self._session += 1
         self._roles.resign_all()
 
     def look_round(self) -> None:
-        """Find followers that lag or may be in sync again, unless the last search still goes on."""
+        """Find followers that lag or may be in sync again, unless the last search is unfinished."""
         if not self._is_looking_round:
             self._is_looking_round = True
             self._slices.start(self._round(), STEPS_AT_ONCE)
@@ -100,7 +99,7 @@ class RoleChanges:
         session = self._session
         changed = 0
         for line in steps:
-            self._growth.add(1)  # also where its role stays: its state is a new object
+            self._growth.add(1)  # even if its role stays, its state is a new object
             if line is not None:
                 changed += 1
                 if changed <= _LINES_MAX:
@@ -120,12 +119,12 @@ class RoleChanges:
         self, removed: deque[tuple[TopicPartition, LeaderReplica | None]]
     ) -> Iterator[str | None]:
         while removed:
-            # Leader objects are freed here: thousands at once would take as long as the whole turn.
+            # Leader objects are freed here, since freeing thousands at once would block a turn.
             partition_id, _ = removed.popleft()
             yield self._apply(partition_id)
 
     def _apply_to_strays(self) -> Iterator[str | None]:
-        """Replicas of topics that are deleted, or that are no longer ours."""
+        """Remove replicas of deleted topics, and those that are assigned elsewhere now."""
         for partition in self._table:
             yield self._apply(partition.id)
         for partition_id in self._table.offline.partitions():

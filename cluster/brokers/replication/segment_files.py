@@ -1,8 +1,8 @@
 """Reads replicated bytes straight from the leader's page cache.
 
 Only for brokers of one machine. The leader may delete or truncate a file at any time, so it is read
-with preadv, which then returns fewer bytes, and never mapped. A deleted file takes its space on the
-disk for as long as it is open, so files are closed soon after they are deleted.
+with preadv, which then returns fewer bytes, and never mapped. A deleted file occupies the disk
+while it is open, so files are closed soon after they are deleted.
 """
 
 import os
@@ -16,11 +16,11 @@ from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
 _KEPT_BYTES: Final = 4 << 20
-"""Of the buffer: memory that is used again costs no page faults."""
+"""Size of the buffer that is kept: reused memory costs no page faults."""
 SWEEP_MS: Final = 1_000
-"""How often files are looked at, some 0.5 us each."""
+"""Period of the check of open files, which takes some 0.5 us each."""
 _IDLE_SWEEPS: Final = 10
-"""A file that was not read for so long is closed; opening it again takes some 10 us."""
+"""A file that was not read for so many sweeps is closed; opening it takes some 10 us."""
 
 
 @dataclass(slots=True)
@@ -28,14 +28,13 @@ class _OpenFile:
     descriptor: int
     inode: int
     sweep: int
-    """The last one before it was used."""
+    """The number of the last sweep before the file was used."""
 
 
 class SegmentFiles:
-    """A small cache of the leaders' open segment files, least recently used first out.
+    """A small LRU cache of the leaders' open segment files. Call `sweep` every `SWEEP_MS`.
 
-    `sweep` is to be called every `SWEEP_MS`.
-    Invariant: no inode is in use again while we hold its file, so path and inode name one file.
+    Invariant: no inode is reused while its file is open here, so path and inode name one file.
     """
 
     def __init__(self) -> None:
@@ -48,9 +47,9 @@ class SegmentFiles:
         self.close()
 
     def read(self, source: FileSource) -> memoryview | None:
-        """The bytes, in a buffer that the next call uses again; None when they cannot be had whole.
+        """The bytes, in a buffer that the next call overwrites; None if the file lacks some.
 
-        What the file does not hold takes no memory.
+        No memory is allocated for bytes that the file does not hold.
         """
         try:
             descriptor = self._open(source.path, source.inode)
@@ -74,7 +73,7 @@ class SegmentFiles:
         return None
 
     def sweep(self) -> None:
-        """Close files that are deleted, and those that were not read for long."""
+        """Close deleted files, and those that were not read for long."""
         self._sweep += 1
         for path, file in list(self._open_files.items()):
             is_idle = self._sweep - file.sweep > _IDLE_SWEEPS
@@ -94,7 +93,7 @@ class SegmentFiles:
             self._forget(path)
 
     def _open(self, path: str, inode: int) -> int | None:
-        """The file that the leader means; None when that path is another file by now."""
+        """Open the file that the leader named; None if the path is another file now."""
         known = self._open_files.get(path)
         if known is not None and known.inode == inode:
             known.sweep = self._sweep

@@ -43,7 +43,7 @@ class CheckpointWriter:
             self._slices.start(self._gather())
 
     def when_written(self, on_written: Callable[[], None]) -> None:
-        """Write what holds now as soon as possible; calls back once that is done."""
+        """Write new checkpoints as soon as possible; calls back once they are written."""
         self._waiting.append(on_written)
         self.on_tick()
 

@@ -1,6 +1,6 @@
-"""What follows when a log directory fails: its replicas go offline, the others go on (KIP-112).
+"""Takes the replicas of a failed log directory offline; the others continue (KIP-112).
 
-Likewise for a single replica whose directory somebody has removed.
+A single replica whose directory was removed goes offline too.
 """
 
 import logging
@@ -40,7 +40,7 @@ class DirectoryFailures:
             directory.path,
             directory.failure,
         )
-        # Whoever has found it may be in the middle of a request for several partitions.
+        # The failure may have been found in the middle of a request for several partitions.
         self._defer(lambda: self._take_offline(directory))
 
     def _on_replica_gone(self, partition: TopicPartition) -> None:

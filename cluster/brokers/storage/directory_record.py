@@ -1,8 +1,8 @@
-"""Keeps the registry's record of this broker's log directories, by which the next start finds out
-what has been lost.
+"""Keeps the registry's record of this broker's log directories, which shows the next start what was
+lost.
 
-The record follows when the controller has taken the condition of the logs into account: until then
-the next start has to find the same.
+The record is written only when the controller has taken the condition of the logs into account:
+until then the next start must find the same condition.
 """
 
 import logging
@@ -48,7 +48,7 @@ class DirectoryRecord:
         self._call_after = call_after
         self._known: Mapping[str, int] = {}
         self._judged_in = NOT_REGISTERED
-        """The last registration that a controller has taken into account."""
+        """The epoch of the last registration that a controller has taken into account."""
         self._under_way = 0
         """Records that are not in the registry yet."""
 
@@ -58,7 +58,7 @@ class DirectoryRecord:
         return self._under_way == 0
 
     def find_condition(self) -> LogCondition:
-        """What the logs are like, at the start; waits for the registry."""
+        """The condition of the logs at the start; waits for the registry."""
         known = self._store.call(lambda store: store.brokers.log_directories(self._local_id))
         self._known = known or {}
         condition = condition_of(self._table, known, self._boot_id)
@@ -66,9 +66,9 @@ class DirectoryRecord:
         return condition
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """The controller knows this registration, and what it said of the logs.
+        """The controller has taken this registration and its condition of the logs into account.
 
-        A controller that takes over sees by the record that an earlier one has.
+        The record tells that to a controller that takes over.
         """
         self._table.is_judged = True
         if update.broker_epoch != self._judged_in:
@@ -76,12 +76,12 @@ class DirectoryRecord:
             self._advance()
 
     def on_stopping(self) -> None:
-        """A copy of a directory that was made before now will be an old one."""
+        """Grow the generation, so that copies made before now are recognized as old."""
         if self._judged_in != NOT_REGISTERED:
             self._advance()
 
     def _advance(self) -> None:
-        """A directory that has failed keeps the number that it had."""
+        """The generations to record; a failed directory keeps its number."""
         generations = {
             each: 1 + max(self._known.get(each.directory_id, 0), _generation(each))
             for each in self._table.directories
@@ -98,7 +98,7 @@ class DirectoryRecord:
             try:
                 write_mark(directory.path, generation, self._boot_id)
             except StorageFailed as failure:
-                # The registry keeps the older number, which the file on disk has.
+                # The registry keeps the old number, which the file on disk still has.
                 log.error("%s", failure)  # noqa: TRY400 - one line
                 generation = max(0, generation - 1)
             written[directory.directory_id] = generation

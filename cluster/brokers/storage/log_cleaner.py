@@ -1,9 +1,9 @@
 """Compaction: finds the dirtiest log, has helper processes clean it, swaps the results in.
 
-Leaders and followers alike clean what they have, each on its own, as in Kafka (`LogCleaner`). The
-broker's thread decides what is cleaned, in slices, and renames the files of a cleaned group of
-segments between two requests; helper processes read and write. A log that was cut, deleted, or is
-not compacted any more while it was cleaned stays as it is.
+Each replica cleans its own log, as in Kafka (`LogCleaner`). The broker's thread chooses the logs in
+slices, and renames the files of a cleaned group of segments between two requests; helper processes
+read and write. A result is dropped if the log was cut or deleted, or its topic is not compacted any
+more.
 """
 
 import logging
@@ -39,7 +39,7 @@ _MEGABYTE: Final = 1 << 20
 
 
 class _Worker:
-    """A helper process; `run` is the cleaning in hand."""
+    """A helper process; `run` is its present cleaning."""
 
     def __init__(self) -> None:
         self.helper: HelperPort | None = None
@@ -52,31 +52,31 @@ class _Run:
 
     partition: Partition
     log: PartitionLog
-    """The partition's when it began: it may move to another directory."""
+    """The partition's log at the beginning: the replica may move to another directory."""
     cleanable: Cleanable
     cuts: int
-    """The log's when it began: another number now means that records were replaced."""
+    """The log's number of cuts at the beginning; another one means that records changed."""
 
 
 @dataclass(slots=True)
 class _Trouble:
-    """A log that could not be cleaned. Said in one line, when it begins."""
+    """A log that could not be cleaned; logged in one line when it begins."""
 
     partition: Partition
     reason: str
     retry_at_ms: MonotonicMs | None
-    """None where there is no use in trying again before the next start."""
+    """None if a retry before the next start is useless."""
 
 
 @dataclass(slots=True)
 class CleanerCounts:
-    """What metrics show of the cleaner."""
+    """The cleaner's figures for metrics."""
 
     cleanings: int = 0
     max_dirty_ratio: float = 0.0
-    """Of all logs, when last looked."""
+    """The value of all logs together at the last look."""
     last_recopy_ratio: float = 0.0
-    """Bytes kept of those read, of the last cleaning."""
+    """The share of bytes that the last cleaning kept of those it read."""
 
 
 class LogCleaner:
@@ -97,8 +97,8 @@ class LogCleaner:
         monotonic_ms: Callable[[], MonotonicMs],
         is_moving: Callable[[TopicPartition], bool],
     ) -> None:
-        """`call_after` makes a call in so many milliseconds; `post` hands one to a thread, which
-        unmaps what was replaced: for a large file that takes milliseconds."""
+        """`call_after` makes a call after so many milliseconds; `post` hands one to a thread, which
+        unmaps replaced segments: that takes milliseconds for a large file."""
         self._live = live
         self._table = table
         self._slices = slices
@@ -116,16 +116,16 @@ class LogCleaner:
         self.counts = CleanerCounts()
 
     def start(self) -> None:
-        """Look for the first time; from then on it goes by itself."""
+        """Begin to look for logs to clean, again and again."""
         self._look_again()
 
     @property
     def uncleanable_count(self) -> int:
-        """Logs that cannot be cleaned, for now or for good."""
+        """Logs that cannot be cleaned at present, or until the next start."""
         return len(self._troubles)
 
     def close(self) -> None:
-        """End every helper; what they have written is removed by the next start."""
+        """End every helper; the next start removes their files."""
         self._is_closed = True
         for worker in self._workers:
             _end(worker, waits=True)
@@ -148,7 +148,7 @@ class LogCleaner:
         self._look_again()
 
     def _look(self) -> Iterator[None]:
-        """Begin to clean the dirtiest log that is worth it, if a helper may be had for it."""
+        """Begin to clean the dirtiest log that is worth it, if a helper is free."""
         best: _Run | None = None
         self._end_needless()
         max_dirty_ratio = 0.0
@@ -178,14 +178,14 @@ class LogCleaner:
         return self._live[keys.LOG_CLEANER_ENABLE] and busy < self._live[keys.LOG_CLEANER_THREADS]
 
     def _run_of(self, partition: Partition) -> _Run | None:
-        """What a cleaning of this log would be; None when there is nothing to clean."""
+        """Describes a cleaning of this log; None when there is nothing to clean."""
         own = partition.log
         if not own.options.is_compacted or self.is_busy(partition) or self._is_held_up(partition):
             return None
         if len(own.damage):
-            return None  # it is repaired, or stays as it is
+            return None  # a damaged log is repaired first, or stays as it is
         if self._is_moving(partition.id):
-            return None  # what it replaced would have to be copied again
+            return None  # a replica that moves would have to copy the new files again
         try:
             cleanable = find_work(own, partition.high_watermark, self._wall_ms())
         except StorageFailed as failure:
@@ -240,7 +240,7 @@ class LogCleaner:
         return CleanerLimits(
             live[keys.LOG_CLEANER_DEDUPE_BUFFER_SIZE] // threads,
             live[keys.LOG_CLEANER_IO_BUFFER_LOAD_FACTOR],
-            # Half of it for input, half for output.
+            # One half is for input, one for output.
             max(_BUFFER_BYTES_MIN, live[keys.LOG_CLEANER_IO_BUFFER_SIZE] // threads // 2),
             max(1.0, live[keys.LOG_CLEANER_IO_MAX_BYTES_PER_SECOND] / threads),
         )
@@ -262,7 +262,7 @@ class LogCleaner:
             self._look_again()
 
     def _on_end(self, worker: _Worker, reason: str) -> None:
-        """A helper has died; what it has finished is in place, the rest is as it was."""
+        """A helper has died: the groups that it finished are in place, the rest is unchanged."""
         self._workers.remove(worker)
         run = worker.run
         if run is not None and self._is_current(run):
@@ -283,7 +283,7 @@ class LogCleaner:
         try:
             replaced = swap_in(run.log, base_offsets)
         except StorageFailed as failure:
-            # What is on disk may be half-way: only a start can tell.
+            # The files on disk may be half renamed: only a start can tell.
             self._hold_up(run.partition, str(failure), is_passing=False)
             self._abandon(worker, run)
             return
@@ -324,7 +324,7 @@ class LogCleaner:
     # What goes wrong
 
     def _abandon(self, worker: _Worker, run: _Run) -> None:
-        """End a cleaning that is not wanted any more, with the files that it has in hand."""
+        """End a cleaning that is not wanted any more, and remove its files."""
         _end(worker)
         self._workers.remove(worker)
         try:
@@ -335,7 +335,7 @@ class LogCleaner:
         self._look_again()
 
     def _hold_up(self, partition: Partition, reason: str, *, is_passing: bool) -> None:
-        """Leave a log as it is, for a while or for good, with a line when that is new."""
+        """Stop cleaning a log for a while or until the next start; logged when that is new."""
         before = self._troubles.get(partition.id)
         retry_at_ms = MonotonicMs(self._monotonic_ms() + RETRY_MS) if is_passing else None
         self._troubles[partition.id] = _Trouble(partition, reason, retry_at_ms)
@@ -348,7 +348,7 @@ class LogCleaner:
             )
 
     def _end_needless(self) -> None:
-        """End cleanings of logs that are gone, and forget their troubles."""
+        """End the cleanings of logs that are gone, and forget their failures."""
         for worker in list(self._workers):
             if worker.run is not None and not self._is_current(worker.run):
                 self._abandon(worker, worker.run)

@@ -1,6 +1,6 @@
-"""Syncs logs to disk on a thread of its own, as `flush.messages` and `flush.ms` ask.
+"""Syncs logs on a background thread, as `flush.messages` and `flush.ms` demand.
 
-The broker's thread decides what is due and takes the result; the thread only waits for the disk.
+The broker's thread decides which logs are due and takes the result; the thread only waits.
 """
 
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 _LOGS_PER_STEP: Final = 16
 _STEPS_AT_ONCE: Final = 4
-"""A broker of few partitions is done in one turn."""
+"""A broker with few partitions needs one turn only."""
 
 
 class LogFlusher:
@@ -34,7 +34,7 @@ class LogFlusher:
         post_back: Callable[[Callable[[], None]], None],
         monotonic_us: Callable[[], int],
     ) -> None:
-        """`post` runs a call on a thread of its own, `post_back` on the broker's."""
+        """`post` runs a call on a background thread, `post_back` on the broker's."""
         self._table = table
         self._slices = slices
         self._is_looking = False
@@ -45,10 +45,10 @@ class LogFlusher:
         self.flush_count = 0
         """Logs that were synced since the start."""
         self.flush_us = 0
-        """How long this took, in microseconds."""
+        """The duration of these syncs, in microseconds."""
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
-        """Find the logs whose sync is due, in slices, unless the last search still goes on."""
+        """Find the logs whose sync is due, in slices, unless the last search is unfinished."""
         if not self._is_looking:
             self._is_looking = True
             self._slices.start(self._look(now_ms), _STEPS_AT_ONCE)

@@ -1,9 +1,9 @@
-"""After an unclean stop: helper processes repair the logs, several at a time.
+"""Repairs the logs after an unclean stop, several at a time, in helper processes.
 
-A broker does this before it serves. The helpers read and check, so the broker's process is free to
-report to its supervisor how far they are; a stop ends it at once, and it takes them along. Where
-there is little to check the broker does it itself, when it opens the logs: a helper takes a tenth
-of a second to begin.
+A broker does this before it serves. The helpers read and check, so that the broker's process can
+report their progress to its supervisor; a stop ends it and the helpers at once. If there is little
+to check, the broker does it itself when it opens the logs, since a helper takes a tenth of a second
+to begin.
 """
 
 import logging
@@ -27,9 +27,9 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 HELPED_FROM_BYTES: Final = 128 << 20
-"""Less than this of unchecked log is checked by the broker itself, in well under half a second."""
+"""The broker itself checks less than this, in well under half a second."""
 HELPED_LOG_FROM_BYTES: Final = 1 << 20
-"""A log with less than this is left to the broker all the same: a repair writes three files."""
+"""The broker always checks a log with less than this: a repair would write three files."""
 REPORT_EVERY_MS: Final = 2_000
 _FIRST_REPORT_MS: Final = 500
 
@@ -38,7 +38,7 @@ OnProgress = Callable[[RecoveryProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is repaired by helpers, and by how many."""
+    """The bytes that helpers repair, and the number of helpers."""
 
     helpers_per_directory: int
     from_bytes: int = HELPED_FROM_BYTES
@@ -46,7 +46,7 @@ class Extent:
 
 
 class LoadingReports:
-    """Tells at a bounded rate how many logs are open, when that takes longer."""
+    """Reports at a bounded rate how many logs are open, if that takes long."""
 
     def __init__(self, clock: Clock, on_progress: OnProgress) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class LoadingReports:
 
 
 class _Worker:
-    """One helper and the log that it is at."""
+    """One helper and its present log."""
 
     def __init__(self, directory: LogDirectory) -> None:
         self.directory = directory
@@ -80,10 +80,10 @@ class _Worker:
 
 
 class LogRepairs:
-    """One round for all directories of a starting broker: `run`, once.
+    """Repairs all directories of a starting broker, by one call of `run`.
 
-    What was repaired stands in each `LogDirectory` afterwards; other logs are recovered by whoever
-    opens them.
+    Afterwards each `LogDirectory` lists its repaired logs; others are recovered when they are
+    opened.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LogRepairs:
         loop: EventLoop,
         start_helper: HelperStarter,
     ) -> None:
-        """`on_progress` is called now and then while helpers work, which is heard of on `loop`."""
+        """`on_progress` is called from time to time while helpers work and report on `loop`."""
         self._options = options
         self._extent = extent
         self._clock = clock
@@ -151,16 +151,14 @@ class LogRepairs:
         )
 
     def _logs_of(self, directory: LogDirectory) -> deque[LogToRepair]:
-        """What is to be repaired in one directory, the large logs first; nothing after a clean
-        stop.
-        """
+        """The logs to repair in one directory, large ones first; none after a clean stop."""
         if directory.was_clean_shutdown:
             return deque()
         try:
             recovery_points = directory.read_recovery_points()
             log_starts = directory.read_log_start_offsets()
             partitions = directory.partition_directories()
-        except OSError as error:  # whoever opens the logs fails as well, and says so
+        except OSError as error:  # opening the logs fails as well, and is logged there
             log.warning("cannot look into %s: %s", directory.path, error.strerror)
             return deque()
         logs = []
@@ -216,7 +214,7 @@ class LogRepairs:
             worker.directory.repaired.add(at.partition)
             self._on_done(worker, at)
         elif kind == FAILED:
-            # Whoever opens it will meet the same, and say what comes of it.
+            # Opening the log will fail in the same way, and be logged there.
             log.warning("%s could not be recovered by a helper: %s", at.partition, message["why"])
             self._on_done(worker, at)
 

@@ -1,7 +1,7 @@
 """Deletes the segments that are too old, too many, or before the log start (`retention`).
 
-Looked for on leaders and followers alike, as Kafka's task `kafka-log-retention` does. The search
-goes in slices; threads rename and unlink the files (see `DeletedFiles`).
+Leaders and followers do this, as Kafka's task `kafka-log-retention`. The search runs in slices;
+threads rename and unlink the files (see `DeletedFiles`).
 """
 
 import logging
@@ -28,7 +28,7 @@ from cluster.runtime.slices import Slices
 log = logging.getLogger(__name__)
 
 FIRST_CHECK_MS: Final = 30_000
-"""After the start, unless the interval is shorter: Kafka waits that long whatever the interval."""
+"""Delay after the start, unless the interval is shorter (Kafka always waits that long)."""
 _PARTITIONS_PER_STEP: Final = 16
 _SEGMENTS_PER_STEP: Final = 200
 
@@ -49,12 +49,12 @@ class LogRetention:
         self._wall_ms = wall_ms
         self._is_looking = False
         self._pinned: dict[TopicPartition, int] = {}
-        """Logs of which a line has said what pins them: the base offset of their oldest segment."""
+        """Logs pinned by a timestamp in the future, with the base offset that was logged."""
         self._failed: set[TopicPartition] = set()
         """Logs whose last deletion failed, which was logged."""
 
     def on_tick(self) -> None:
-        """Look through all logs, unless the last search still goes on."""
+        """Search all logs, unless the last search is unfinished."""
         if not self._is_looking:
             self._is_looking = True
             self._slices.start(self._look())
@@ -71,7 +71,7 @@ class LogRetention:
         self._is_looking = False
 
     def _retain(self, partition: Partition) -> Iterator[None]:
-        """Delete what goes of one log; a step is a bounded number of segments."""
+        """Delete segments of one log; each step takes a bounded number of them."""
         try:
             for reason in REASONS:
                 yield from self._delete(partition, reason)
@@ -114,7 +114,7 @@ class LogRetention:
             self._events.on_log_start_moved(partition)
 
     def _look_for_future(self, partition: Partition) -> None:
-        """Say once of a segment that a timestamp in the future keeps it."""
+        """Log once per segment that a timestamp in the future keeps it."""
         state = state_of(partition)
         until = pinned_until(state, self._wall_ms())
         if until is None:
@@ -134,7 +134,7 @@ class LogRetention:
 
 
 def state_of(partition: Partition) -> LogState:
-    """A replica's log as the decision sees it."""
+    """The facts on a replica's log for the decision."""
     own = partition.log
     return LogState(
         own.segments,

@@ -1,8 +1,8 @@
-"""The scrub: now and then every byte of every log is read and compared with its checksum.
+"""The scrub: periodically reads every byte of every log and compares it with its checksum.
 
-A thread reads, at a bounded rate and with a bounded share of a processor; the broker's thread says
-what is read and takes what was found. What is damaged is refused from then on (`log/damage.py`) and
-repaired by whoever listens there; damaged indexes are made anew from the batches.
+A background thread reads, at a bounded rate and with a bounded share of a CPU. The broker's thread
+chooses what is read and takes the findings. Damaged batches are refused from then on
+(`log/damage.py`), and `replica_repairs` repairs them; damaged indexes are rebuilt from the batches.
 """
 
 import logging
@@ -32,25 +32,25 @@ log = logging.getLogger(__name__)
 SHARE_OF_PROCESSOR: Final = 0.05
 TICK_MS: Final = 1_000
 FIRST_SCRUB_MS: Final = 60_000
-"""After the start, unless the interval is shorter: a start has other things to do."""
+"""The first scrub begins this long after the start, unless the interval is shorter."""
 AGE_MS: Final = 600_000
-"""For so long after its end, at least, a segment's bytes count as checked when it was written."""
+"""The bytes of a closed segment count as checked for at least this long."""
 _PARTITIONS_PER_STEP: Final = 200
 _CALL_BYTES: Final = 1 << 20
-"""Read before the broker's thread hears of it."""
+"""So much is read before the broker's thread gets a report."""
 _SEGMENT_COSTS_BYTES: Final = 16 << 10
-"""What opening a file counts as, at least: thousands of small logs are no rush either."""
+"""Opening a file counts as at least this much, so that thousands of small logs are paced too."""
 
 
 @dataclass(slots=True)
 class ScrubCounts:
-    """What metrics show of the scrub."""
+    """The scrub's counts for metrics."""
 
     checked_bytes: int = 0
     damaged: int = 0
-    """Places found damaged, by the scrub or by a read."""
+    """Damaged places that the scrub or a read has found."""
     repaired: int = 0
-    """Of these: those for which another replica had the batches."""
+    """Damaged places for which another replica had the batches."""
 
 
 class _Job:
@@ -66,13 +66,13 @@ class _Job:
 
     @property
     def is_current(self) -> bool:
-        """Whether the segment is still what it was when the check began."""
+        """Whether the segment is still the one that the check began with."""
         own = self.partition.log
         return own is self.log and own.durability.cuts == self.cuts and _has(own, self.segment)
 
 
 class LogScrubber:
-    """Owned by the broker's thread. Invariant: one segment at a time is checked."""
+    """Owned by the broker's thread. Invariant: at most one segment is being checked."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class LogScrubber:
         call_after: Callable[[int, Callable[[], None]], object],
         monotonic_ms: Callable[[], MonotonicMs],
     ) -> None:
-        """`post` runs a call on a thread of its own, `post_back` on the broker's."""
+        """`post` runs a call on a background thread, `post_back` on the broker's."""
         self._live = live
         self._table = table
         self._slices = slices
@@ -97,16 +97,15 @@ class LogScrubber:
         self._next_ms: int | None = None
         self._began_ms = 0
         self._partitions: deque[TopicPartition] = deque()
-        """Those that are still to be checked; by name, as one that is deleted meanwhile has to let
-        go of its files."""
+        """Partitions still to be checked, by name: a deleted one must not keep its files open."""
         self._segments: deque[Segment] | None = None
-        """Those of the first partition that are still to be checked."""
+        """The segments of the first partition that are still to be checked."""
         self._is_running = False
         self._is_closed = False
         self._round = ScrubCounts()
 
     def on_tick(self) -> None:
-        """Begin a scrub when it is time for one."""
+        """Begin a scrub when it is due."""
         interval_ms = self._live[keys.LOG_SCRUB_INTERVAL_MS]
         now_ms = self._monotonic_ms()
         if self._age_at_ms is None or now_ms >= self._age_at_ms:
@@ -121,7 +120,7 @@ class LogScrubber:
             self._begin(now_ms)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Begin no further check."""
         self._is_closed = True
 
     def _age(self) -> Iterator[None]:
@@ -154,7 +153,7 @@ class LogScrubber:
         self._call_after(1, self._go_on)
 
     def _next_job(self, partition_id: TopicPartition) -> _Job | None:
-        """The next segment of a partition; None where all were checked, or it is gone."""
+        """The next segment of a partition; None if all were checked, or the partition is gone."""
         partition = self._table.find(partition_id)
         if partition is None:
             return None
@@ -168,7 +167,7 @@ class LogScrubber:
         return None
 
     def _read(self, job: _Job) -> None:
-        """Have the thread read some more."""
+        """Let the thread read the next piece."""
 
         def run() -> None:
             read, is_done = 0, False
@@ -179,7 +178,7 @@ class LogScrubber:
                     is_done = piece is None
                     read += piece or 0
             except OSError as error:
-                # With its traceback it would keep this frame, and so the log, for long.
+                # Its traceback would keep this frame, and so the log, alive.
                 problem, is_done = error.with_traceback(None), True
             self._post_back(lambda: self._on_read(job, read, problem, is_done=is_done))
 
@@ -226,7 +225,7 @@ def _has(own: PartitionLog, segment: Segment) -> bool:
 
 
 def file_of(own: PartitionLog, segment: Segment) -> FileToCheck:
-    """A segment of a log as it is to be checked now."""
+    """Describes a segment for a check."""
     segments = own.segments
     slot = segment_slot(segments, segment.base_offset) + 1
     is_active = slot == len(segments)
@@ -237,7 +236,7 @@ def file_of(own: PartitionLog, segment: Segment) -> FileToCheck:
 
 
 def take_findings(own: PartitionLog, segment: Segment, check: SegmentCheck) -> None:
-    """Refuse what a check has found damaged, and rebuild indexes; or note that all is good."""
+    """Refuse the damage that a check has found, and rebuild indexes; or note that all is good."""
     unchecked = segment.unchecked
     if check.holes:
         if unchecked is None:

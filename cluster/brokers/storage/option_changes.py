@@ -9,13 +9,13 @@ from cluster.config.snapshot import Settings
 from cluster.runtime.slices import Slices
 
 _LOGS_PER_STEP: Final = 4
-"""Some 300 us where every one is of another topic, which has configs of its own."""
+"""So many take some 300 us, if each is of another topic with configs of its own."""
 
 
 class OptionChanges:
     """Owned by the broker's thread. Thousands of logs are changed in slices.
 
-    Until its step has come, a log goes on with the options it has.
+    A log keeps its old options until its step.
     """
 
     def __init__(self, table: PartitionTable, cluster: KnownCluster, slices: Slices) -> None:
@@ -23,10 +23,10 @@ class OptionChanges:
         self._cluster = cluster
         self._slices = slices
         self._round_number = 0
-        """Of the newest round: an older one that is still under way ends."""
+        """The number of the newest round; an older unfinished round ends."""
 
     def on_settings_changed(self, _settings: Settings) -> None:
-        """Begin a round through all replicas here."""
+        """Give new options to all replicas here, in slices."""
         self._table.forget_options()
         self._round_number += 1
         self._slices.start(self._round(self._round_number), steps_at_once=1)
@@ -34,7 +34,9 @@ class OptionChanges:
     def _round(self, number: int) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
             topic = self._cluster.topics.get(partition.id.topic)
-            if topic is not None:  # else it gets them when the controller tells of its topic
+            if (
+                topic is not None
+            ):  # otherwise it gets them with the controller's update of its topic
                 self._table.take_options(partition, topic.configs)
             if count % _LOGS_PER_STEP == 0:
                 yield

@@ -1,9 +1,9 @@
 """Moves replicas between the log directories of this broker, while they are in use (KIP-113).
 
-A directory `topic-0.<id>-future` in the other log directory is filled by a thread. When it lacks
-only a little, the broker's thread completes it between two requests, and the replica goes on there;
-Kafka's `ReplicaAlterLogDirsThread` appends to a second log instead. After a crash a move begins
-again. One replica is copied at a time.
+A thread fills a directory `topic-0.<id>-future` in the other log directory. When it lacks only a
+little, the broker's thread completes it between two requests, and the replica continues there.
+(Kafka's `ReplicaAlterLogDirsThread` appends to a second log instead.) After a crash a move begins
+anew. One replica is copied at a time.
 """
 
 import logging
@@ -31,11 +31,11 @@ log = logging.getLogger(__name__)
 
 _PIECE_BYTES: Final = 4 << 20
 _LAST_BYTES_MAX: Final = 256 << 10
-"""What the broker's thread copies itself, in well under a millisecond."""
+"""At most so much is copied by the broker's thread, in well under a millisecond."""
 
 
 class Move:
-    """One replica on its way. Over when it is no longer among the moves of `ReplicaMoves`."""
+    """The move of one replica; over when `ReplicaMoves` does not list it any more."""
 
     def __init__(self, partition: Partition, directory: LogDirectory, path: Path) -> None:
         self.partition = partition
@@ -46,7 +46,7 @@ class Move:
 
 
 class FutureReplica(NamedTuple):
-    """How far a copy is."""
+    """The progress of a copy."""
 
     partition: TopicPartition
     directory: LogDirectory
@@ -71,8 +71,8 @@ class ReplicaMoves:
         wall_ms: Callable[[], WallMs],
         bytes_per_second: Callable[[], int],
     ) -> None:
-        """`post` runs a call on a thread of its own, `post_back` on the broker's;
-        `when_checkpointed` makes one when the checkpoints say what holds now.
+        """`post` runs a call on a background thread, `post_back` on the broker's;
+        `when_checkpointed` makes a call once new checkpoints are written.
         """
         self._table = table
         self._work = work
@@ -87,7 +87,7 @@ class ReplicaMoves:
         self._is_busy = False
 
     def is_moving(self, partition_id: TopicPartition) -> bool:
-        """Whether a replica is on its way to another log directory."""
+        """Whether a replica is moving to another log directory."""
         return partition_id in self._moves
 
     # -- what clients ask ------------------------------------------------------------------------
@@ -95,9 +95,9 @@ class ReplicaMoves:
     def move(self, partition_id: TopicPartition, path: Path) -> None:
         """Move a replica to a log directory, as `ReplicaManager.alterReplicaLogDirs` of Kafka.
 
-        One that is not here yet will be made there. Raises Refused: invalid_topic_exception for a
-        name too long, log_dir_not_found, kafka_storage_error where that directory or the replica's
-        or any has failed, replica_not_available where it is not here.
+        A replica that does not exist yet will be made there. Raises Refused:
+        invalid_topic_exception for a name too long, log_dir_not_found, kafka_storage_error if one
+        of the directories has failed, replica_not_available if the replica is not here.
         """
         name = future_name(partition_id)
         directory = self._table.places.by_path(path)
@@ -119,7 +119,7 @@ class ReplicaMoves:
         if self._table.places.of(partition_id) is directory:
             return
         if self._table.places.has_failed_one:
-            # Another copy may be in what cannot be read, and there must not be two.
+            # A failed directory may hold another copy, and there must not be two.
             raise Refused(ErrorCode.kafka_storage_error, "a log directory is offline")
         try:
             self._begin(partition, directory, directory.path / name)
@@ -138,7 +138,7 @@ class ReplicaMoves:
     # -- the start -------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Begin the moves anew that the last stop or crash has interrupted."""
+        """Begin anew the moves that the last stop or crash has interrupted."""
         for directory in self._table.places.working:
             try:
                 for partition_id, path in directory.future_directories():
@@ -152,7 +152,7 @@ class ReplicaMoves:
         partition = table.find(partition_id)
         is_offline = table.offline.find(partition_id) is not None
         if is_offline or (partition is None and table.places.has_failed_one):
-            return  # it may be all that can be read of the replica
+            return  # the copy may be all that is readable of the replica
         self._work.delete(path, 0)
         is_wanted = table.places.of(partition_id) is not directory
         if partition is not None and is_wanted and partition_id not in self._moves:
@@ -164,7 +164,7 @@ class ReplicaMoves:
     def _begin(self, partition: Partition, directory: LogDirectory, path: Path) -> None:
         """Raises StorageFailed."""
         move = Move(partition, directory, path)
-        # At once, so that a move that was granted goes on after a crash.
+        # At once, so that an accepted move continues after a crash.
         partition.log.make_files()
         log_copy.make_directory(path, move.source)
         self._moves[partition.id] = move
@@ -173,7 +173,7 @@ class ReplicaMoves:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Have the next piece copied, unless one is under way."""
+        """Copy the next piece on the thread, unless one is under way."""
         while self._queue and not self._is_busy:
             move = self._queue[0]
             if not self._is_current(move):
@@ -227,7 +227,7 @@ class ReplicaMoves:
         self, move: Move, piece: Piece | None, settled_at: int | None, *, is_done: bool
     ) -> None:
         size_bytes = 0
-        # What was copied may have been cut off or removed meanwhile, and is then not counted.
+        # Copied bytes that were cut off or removed meanwhile do not count.
         if is_done and not move.copy.has_changed:
             if piece is not None:
                 move.copy.on_copied(piece)
@@ -245,7 +245,7 @@ class ReplicaMoves:
         self._go_on()
 
     def _finish(self, move: Move) -> None:
-        """Let the replica go on in the other directory. Raises StorageFailed."""
+        """Continue with the replica in the other directory. Raises StorageFailed."""
         partition = move.partition
         path = move.directory.partition_path(partition.id)
         self._work.free(path)  # the replica may have been there before
@@ -263,7 +263,7 @@ class ReplicaMoves:
         self._post(lambda: self._sync(move, new, remove_source))
 
     def _sync(self, move: Move, new: PartitionLog, remove_source: Callable[[], None]) -> None:
-        """In the background."""
+        """Sync the moved log and remove the old one, in the background."""
         try:
             log_copy.sync_moved(new)
         except StorageFailed as failure:
@@ -273,7 +273,7 @@ class ReplicaMoves:
             self._post_back(lambda: self._on_synced(remove_source))
 
     def _on_synced(self, remove_source: Callable[[], None]) -> None:
-        # Only then: until the checkpoints name it, a crash would cost its log start offset.
+        # Only now: before the checkpoints name it, a crash would lose its log start offset.
         self._when_checkpointed(remove_source)
         self._rested()
 
@@ -283,7 +283,7 @@ class ReplicaMoves:
         self._rested()
 
     def _is_current(self, move: Move) -> bool:
-        """Whether the replica is still where it was, and wanted where it goes."""
+        """Whether the replica is still in its directory, and still to be moved to the other one."""
         partition_id = move.partition.id
         return (
             self._moves.get(partition_id) is move
@@ -293,11 +293,11 @@ class ReplicaMoves:
         )
 
     def _give_up(self, move: Move) -> None:
-        """Another directory is wanted: `_go_on` drops the move when its piece is done."""
+        """Cancel the move: `_go_on` drops it when its piece is done."""
         del self._moves[move.partition.id]
 
     def _forget(self, move: Move) -> None:
-        """The move is over without an end; what is there of the copy is removed."""
+        """Give up the move, and remove its copy."""
         if self._moves.get(move.partition.id) is move:
             del self._moves[move.partition.id]
         log.info("%s: not moved to %s", move.partition.id, move.directory.path)
@@ -311,10 +311,10 @@ class ReplicaMoves:
         self._go_on()
 
     def _on_failed(self, move: Move, failure: StorageFailed) -> None:
-        # Which of the two directories is to blame shows when it is used again.
+        # The next use of the directories shows which of them has failed.
         log.error("%s: cannot be moved: %s", move.partition.id, failure)
         if self._moves.get(move.partition.id) is move:
-            del self._moves[move.partition.id]  # `_go_on` removes what there is
+            del self._moves[move.partition.id]  # `_go_on` removes the copy
 
 
 def _copy(unneeded: list[Path], piece: Piece) -> bool:

@@ -1,8 +1,8 @@
-"""Repairs damaged replicas: what was lost of a segment is fetched from another replica.
+"""Repairs damaged replicas: damaged batches of a segment are fetched from another replica.
 
-A leader asks its in-sync followers, a follower its leader first. Only committed batches are asked
-for: those are the same in every replica, but for what compaction has changed (`SegmentPatch`). A
-replica keeps its role meanwhile; it refuses what is damaged.
+A leader asks its in-sync followers, a follower asks its leader first. Only committed batches are
+asked for, since every replica has the same ones, except where compaction changed them
+(`SegmentPatch`). A replica keeps its role during the repair; it refuses the damaged offsets.
 """
 
 import logging
@@ -31,7 +31,7 @@ from cluster.runtime.background_thread import Post
 log = logging.getLogger(__name__)
 
 PATIENCE_MS: Final = 10_000
-"""For so long a fetch of what is damaged waits for the repair instead of being refused."""
+"""A fetch of damaged offsets waits this long for the repair before it is refused."""
 RETRY_MS: Final = 30_000
 _WAIT_FOR_CLUSTER_MS: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
@@ -39,7 +39,7 @@ _TIMEOUT_MS: Final = 5_000
 
 
 class _Repair:
-    """One segment of one replica."""
+    """The repair of one segment of one replica."""
 
     def __init__(self, partition: Partition, segment: Segment) -> None:
         self.partition = partition
@@ -49,13 +49,13 @@ class _Repair:
         self.patch: SegmentPatch | None = None
         self.sources: list[BrokerId] = []
         self.hopeless: set[int] = set()
-        """Positions of holes that nobody could fill, or that are being filled."""
+        """Positions of holes that no broker could fill, or that are being filled."""
         self.reason = ""
         self.rebuild: ClosedRebuild | None = None
 
     @property
     def is_current(self) -> bool:
-        """Whether the segment is still what it was."""
+        """Whether the segment is still the one that was checked."""
         own, segment = self.partition.log, self.segment
         slot = segment_slot(own.segments, segment.base_offset)
         return (
@@ -68,7 +68,7 @@ OnBatches = Callable[[_Repair, BrokerId, Answer], None]
 
 
 class ReplicaRepairs:
-    """Owned by the broker's thread. Invariant: one segment at a time is repaired."""
+    """Owned by the broker's thread. Invariant: at most one segment is being repaired."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class ReplicaRepairs:
         is_cleaned: Callable[[Partition], bool],
         is_moving: Callable[[TopicPartition], bool],
     ) -> None:
-        """`post` runs a call on a thread of its own, `post_back` on the broker's; `on_readable`
-        wakes the requests that wait for a partition; `is_cleaned`: a helper is compacting it;
-        `is_moving`: it is on its way to another log directory."""
+        """`post` runs a call on a background thread, `post_back` on the broker's. `on_readable`
+        wakes the requests that wait for a partition. `is_cleaned` tells whether a helper is
+        compacting it, `is_moving` whether it is moving to another log directory."""
         self._local_id = local_id
         self._table = table
         self._cluster = cluster
@@ -103,24 +103,24 @@ class ReplicaRepairs:
         self._is_scheduled = False
         self._is_closed = False
         self._told: set[tuple[TopicPartition, int]] = set()
-        """Offsets of which a line has said that nobody has them."""
+        """Offsets that were logged as lost, since no broker has them."""
         self._given_up: set[tuple[TopicPartition, int]] = set()
         """Segments, by their base offsets, that are not tried again before `RETRY_MS`."""
         link.serve(AskBatches, self.on_request)
         table.follow_damage(self.on_damage)
-        for partition in table:  # found while the logs were opened
+        for partition in table:  # damage that was found while the logs were opened
             if len(partition.log.damage):
                 self._waiting[partition.id] = None
                 self._soon()
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Begin no further repair."""
         self._is_closed = True
 
     # -- the other side --------------------------------------------------------------------------
 
     def on_request(self, request: AskBatches, reply: Reply) -> None:
-        """A peer asks for batches that are damaged there. Only committed ones are given."""
+        """Answer a peer that asks for batches that are damaged there, with committed ones only."""
         replica = self._table.find(TopicPartition(request.topic, request.partition))
         if replica is None or replica.topic_id != request.topic_id:
             reply(Batches(ErrorCode.unknown_topic_or_partition))
@@ -145,7 +145,7 @@ class ReplicaRepairs:
     # -- what is repaired next -------------------------------------------------------------------
 
     def on_damage(self, partition_id: TopicPartition, _damage: Damage) -> None:
-        """Something was found damaged; it may be in the middle of a read."""
+        """Note new damage; a read may be under way."""
         self._counts.damaged += 1
         if partition_id in self._waiting:
             return
@@ -170,7 +170,7 @@ class ReplicaRepairs:
         for partition_id in list(self._waiting):
             partition = self._table.find(partition_id)
             if partition is not None and self._cluster.partition(partition_id) is None:
-                continue  # before the controller's first update
+                continue  # not known before the controller's first update
             del self._waiting[partition_id]
             if partition is not None and self._begin(partition):
                 return
@@ -178,7 +178,7 @@ class ReplicaRepairs:
             self._soon(_WAIT_FOR_CLUSTER_MS)
 
     def _begin(self, partition: Partition) -> bool:
-        """Take up the first damaged segment for which there is hope; False where there is none."""
+        """Begin the repair of the first damaged segment that may be repaired; False without one."""
         own = partition.log
         for damage in own.damage:
             segment = own.segments[segment_slot(own.segments, damage.base_offset)]
@@ -192,7 +192,7 @@ class ReplicaRepairs:
         return False
 
     def _check(self, repair: _Repair, *, was_written: bool = False) -> None:
-        """Have the thread look where damage begins and ends; what was written is synced before."""
+        """Let the thread find where damage begins and ends, after a sync of what was written."""
         repair.patch = None
         check = SegmentCheck(file_of(repair.log, repair.segment))
         file = repair.segment.file
@@ -204,14 +204,16 @@ class ReplicaRepairs:
                     files_of(file.path).sync(file.fileno())
                 check.run()
             except OSError as error:
-                problem = error.with_traceback(None)  # which would keep this frame, and the log
+                problem = error.with_traceback(
+                    None
+                )  # a traceback would keep this frame, and so the log, alive
             self._post_back(lambda: self._on_checked(repair, check, problem))
 
         self._post(run)
 
     def _on_checked(self, repair: _Repair, check: SegmentCheck, problem: OSError | None) -> None:
         if not repair.is_current:
-            self._leave(repair)  # cut, compacted or moved: looked at anew
+            self._leave(repair)  # it was cut, compacted or moved: check it again
             return
         partition = repair.partition
         if problem is not None:
@@ -245,7 +247,7 @@ class ReplicaRepairs:
         self._leave(repair)
 
     def _sources(self, state: PartitionState) -> list[BrokerId]:
-        """Who may have what was lost: the leader first, then who is in sync, then the others."""
+        """The brokers to ask: the leader first, then in-sync replicas, then the others."""
         wanted = dict.fromkeys((state.leader, *state.isr, *state.replicas))
         wanted.pop(self._local_id, None)
         return [broker for broker in wanted if broker in self._cluster.brokers]
@@ -275,7 +277,7 @@ class ReplicaRepairs:
         end_offset: int,
         on_answer: OnBatches,
     ) -> bool:
-        """Ask a broker for batches; False where it has left."""
+        """Ask a broker for batches; False if it is not registered any more."""
         broker = self._cluster.brokers.get(source)
         if broker is None:
             return False
@@ -326,7 +328,7 @@ class ReplicaRepairs:
     # -- compacted logs --------------------------------------------------------------------------
 
     def _can_rebuild(self, repair: _Repair) -> bool:
-        """Whether all closed segments may come from another replica; tried once."""
+        """Whether all closed segments may be taken from another replica, which is tried once."""
         partition = repair.partition
         own = partition.log
         active = own.segments[-1]
@@ -344,7 +346,7 @@ class ReplicaRepairs:
         return is_possible and bool(repair.sources)
 
     def _rebuild(self, repair: _Repair) -> None:
-        """Begin with the first broker that may have everything, or give up."""
+        """Ask the first broker that may have everything, or give up."""
         while repair.sources:
             try:
                 repair.rebuild = ClosedRebuild(repair.log)
@@ -430,7 +432,7 @@ class ReplicaRepairs:
         self._leave(repair)
 
     def _is_wanted(self, repair: _Repair, rebuild: ClosedRebuild) -> bool:
-        """Whether a rebuild goes on; else what it has written is removed."""
+        """Whether a rebuild can go on; otherwise its files are removed."""
         if self._is_closed or repair.partition.log is not repair.log or not rebuild.is_current:
             rebuild.abandon()
             self._leave(repair)
@@ -440,7 +442,7 @@ class ReplicaRepairs:
     # -- the end ---------------------------------------------------------------------------------
 
     def _give_up(self, repair: _Repair, offset: int | None) -> None:
-        """Nobody could help now: say so once, and try again later. None: nobody can read it."""
+        """Log once that no broker could help, and try later. None: the segment is unreadable."""
         partition, base_offset = repair.partition, repair.segment.base_offset
         if offset is not None and (partition.id, offset) not in self._told:
             self._told.add((partition.id, offset))
@@ -466,7 +468,7 @@ class ReplicaRepairs:
             self._soon()
 
     def _leave(self, repair: _Repair) -> None:
-        """Go on with what else is damaged of the replica, if anything."""
+        """Continue with other damage of the replica, if there is any."""
         self._current = None
         self._waiting[repair.partition.id] = None
         self._soon()
@@ -479,7 +481,7 @@ class ReplicaRepairs:
 
 
 def _accepted(answer: Answer) -> Batches:
-    """An answer that is none of an error. Raises Refused."""
+    """Check that an answer is no error. Raises Refused."""
     if not isinstance(answer, Batches):
         raise Refused(ErrorCode.request_timed_out)
     if answer.code is not ErrorCode.none:
