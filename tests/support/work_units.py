@@ -52,6 +52,7 @@ LONGEST: Final = (
     "tests/integration/test_broker_configs.py",
     "tests/integration/test_rollup_follow.py::test_following_rollup_adds_new_records_until_ctrl_c",
     "tests/unit/analytics/reports/test_demand.py",
+    "tests/tidy/test_layers.py::test_each_module_can_be_imported_by_itself",
 )
 """Pieces of work that take 15 seconds or longer, the longest first."""
 
