@@ -1,4 +1,4 @@
-"""Where replicas of new topics go."""
+"""The placement of replicas of new topics."""
 
 from collections import Counter
 from random import Random
@@ -17,7 +17,7 @@ def brokers(*racks: str | None) -> dict[BrokerId, str | None]:
     return {BrokerId(number): rack for number, rack in enumerate(racks)}
 
 
-def test_without_racks_leaders_go_round_and_followers_shift_on_every_lap():
+def test_leaders_rotate_and_followers_shift_on_every_lap_without_racks():
     assigned = assign_replicas(brokers(*[None] * 5), 10, 3, Random(1), fixed_start=0)
     assert list(assigned.values()) == [
         (0, 1, 2),
@@ -62,7 +62,7 @@ def test_six_brokers_in_three_racks():
     ]
 
 
-def test_racks_count_only_where_every_broker_has_one():
+def test_racks_are_ignored_unless_every_broker_has_one():
     assigned = assign_replicas(brokers("a", None, "b"), 3, 2, Random(1), fixed_start=0)
     assert Counter(
         broker for replicas in assigned.values() for broker in replicas
@@ -79,7 +79,7 @@ def test_racks_count_only_where_every_broker_has_one():
         (1, 4, ErrorCode.invalid_replication_factor),
     ],
 )
-def test_what_cannot_be_assigned_is_refused(partition_count, replication_factor, code):
+def test_impossible_assignments_are_refused(partition_count, replication_factor, code):
     with pytest.raises(Refused) as refused:
         assign_replicas(brokers(None, None, None), partition_count, replication_factor, Random(1))
     assert refused.value.code is code
@@ -127,7 +127,7 @@ def test_equal_racks_get_equal_shares(rack_count, per_rack, laps, data, seed):
 
 
 @given(st.integers(1, 8), st.integers(1, 30), st.integers(0, 2**32))
-def test_the_same_dice_give_the_same_assignment(broker_count, count, seed):
+def test_the_same_random_numbers_give_the_same_assignment(broker_count, count, seed):
     live = brokers(*[None] * broker_count)
     first = assign_replicas(live, count, broker_count, Random(seed))
     assert assign_replicas(live, count, broker_count, Random(seed)) == first

@@ -1,4 +1,4 @@
-"""Control links over real ZeroMQ sockets: who is asked, who answers, and what strangers send."""
+"""Control links over real ZeroMQ sockets: requests, answers, and messages of strangers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ A_FETCH = FollowerFetch(1, "here", 1, 0, [], [], 0, 0, False)
 
 
 class Stage:
-    """One link, and what it was asked; it answers that it is done."""
+    """One link and the requests that it received; it answers that it has processed them."""
 
     def __init__(self) -> None:
         self.context = ZmqContext()
@@ -61,7 +61,7 @@ def stage() -> Iterator[Stage]:
     stage.close()
 
 
-def test_what_nobody_serves_is_refused(stage: Stage) -> None:
+def test_a_request_without_handler_is_refused(stage: Stage) -> None:
     answers: list[Any] = []
 
     stage.link.ask(stage.link.endpoint, AlterTopicConfigs([], False), answers.append, LONG_MS)
@@ -92,7 +92,7 @@ def test_a_question_is_answered(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("frames", [[b""], [b"7 bytes"], [b"nine bytes"], encode(QUESTION)])
-def test_what_has_no_id_is_ignored(stage: Stage, frames: list[bytes]) -> None:
+def test_a_message_without_id_is_ignored(stage: Stage, frames: list[bytes]) -> None:
     stranger = Dealer(stage.context, stage.loop, stage.link.endpoint, lambda frames: None)
     stranger.send(frames)
     stranger.send(framed(2, QUESTION))
@@ -125,7 +125,7 @@ MALFORMED: list[list[bytes]] = [
 
 
 @pytest.mark.parametrize("frames", MALFORMED)
-def test_who_asks_what_is_no_request_is_told_so(
+def test_a_malformed_request_is_refused(
     stage: Stage, frames: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     answers: list[list[bytes]] = []
@@ -149,10 +149,10 @@ def test_who_asks_what_is_no_request_is_told_so(
     "frames",
     [*MALFORMED[:6], encode(QUESTION), encode(Acknowledged(ErrorCode.none)), encode(A_FETCH)],
 )
-def test_what_is_no_answer_to_the_question_is_ignored(stage: Stage, frames: list[Any]) -> None:
+def test_an_answer_of_another_class_is_ignored(stage: Stage, frames: list[Any]) -> None:
     def on_message(identity: bytes, asked: list[bytes]) -> None:
         stranger.send(identity, [b"short", *encode(DONE)])
-        stranger.send(identity, framed(77, DONE))  # to what nobody asked
+        stranger.send(identity, framed(77, DONE))  # to a request that was never sent
         stranger.send(identity, [asked[0], *frames])
         stranger.send(identity, [asked[0], *encode(DONE)])
 
@@ -165,7 +165,7 @@ def test_what_is_no_answer_to_the_question_is_ignored(stage: Stage, frames: list
     stranger.close()
 
 
-def test_a_refusal_ends_the_waiting(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_completes_the_request(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     refusal = Refusal(ErrorCode.invalid_request, "forged\nline" + 1_000 * "x")
 
     def on_message(identity: bytes, asked: list[bytes]) -> None:
@@ -184,7 +184,7 @@ def test_a_refusal_ends_the_waiting(stage: Stage, caplog: pytest.LogCaptureFixtu
     router.close()
 
 
-def test_nobody_answers_for_an_endpoint_that_is_none(stage: Stage) -> None:
+def test_an_invalid_endpoint_gives_no_answer(stage: Stage) -> None:
     answers = ask(stage, "garbage", timeout_ms=1)
 
     turn_until(stage.loop, lambda: answers, "the timeout")
@@ -192,7 +192,7 @@ def test_nobody_answers_for_an_endpoint_that_is_none(stage: Stage) -> None:
     assert answers == [None]
 
 
-def test_what_was_asked_of_a_broker_that_is_gone_has_no_answer(stage: Stage) -> None:
+def test_requests_to_a_forgotten_broker_get_no_answer(stage: Stage) -> None:
     silent = Router(stage.context, stage.loop, "127.0.0.1", lambda identity, frames: None)
     answers = ask(stage, silent.endpoint)
 

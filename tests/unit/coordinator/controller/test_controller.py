@@ -43,12 +43,13 @@ def a_controller(state: ClusterState) -> Controller:
 
 
 def brokers(*numbers: int, again: tuple[int, ...] = ()) -> list[BrokerRegistration]:
-    """Registrations; those `again` are back with a new epoch."""
+    """Registrations; those in `again` are back with a new epoch."""
     return [a_broker(number, 200 if number in again else 100) for number in numbers]
 
 
 def written(controller: Controller, zxid: int) -> dict[TopicPartition, BrokerEpoch]:
-    """All partition states were written then; brokers have registered at 100, those back at 200."""
+    """All partition states were written at this time; brokers registered at 100, returned ones at
+    200."""
     return {partition: BrokerEpoch(zxid) for partition, _ in controller.state.partitions()}
 
 
@@ -71,7 +72,7 @@ def offline(broker: int, *numbers: int) -> list[OfflinePartitions]:
     return [OfflinePartitions(BrokerId(broker), topic_id, numbers)]
 
 
-def test_a_replica_that_is_offline_leads_no_more_and_leaves_the_isr():
+def test_an_offline_replica_loses_its_leadership_and_leaves_the_isr():
     controller = a_controller(
         a_cluster(
             [1, 2],
@@ -104,7 +105,7 @@ def test_an_offline_replica_is_passed_over_when_another_broker_dies():
     assert leaders(plan) == {"orders-0": 3}
 
 
-def test_it_does_not_come_back_into_the_isr_and_is_no_refuge_at_a_controlled_shutdown():
+def test_an_offline_replica_does_not_rejoin_the_isr_or_take_over_at_a_controlled_shutdown():
     topic = a_topic("orders", a_partition([1, 2], [1]), a_partition([1, 2]), a_partition([1, 2]))
     controller = a_controller(a_cluster([1, 2], topic))
     complete(controller.on_offline(BrokerId(2), offline(2, 0, 1)))  # and still in the ISR of 1
@@ -115,7 +116,7 @@ def test_it_does_not_come_back_into_the_isr_and_is_no_refuge_at_a_controlled_shu
     assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {"orders-2": 2}
 
 
-def test_a_broker_that_registers_again_has_nothing_offline_until_it_says_so():
+def test_a_new_registration_has_no_offline_replicas_until_it_reports_them():
     controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
     first = complete(controller.on_offline(BrokerId(1), offline(1, 0)))
     first.apply(controller.state)
@@ -146,7 +147,7 @@ def test_an_in_sync_replica_with_room_leads_instead_of_a_full_one_and_the_isr_st
     assert leaders(controller.leave_full()) == {}
 
 
-def test_where_every_in_sync_replica_is_full_nothing_changes_until_one_has_room():
+def test_nothing_changes_while_every_in_sync_replica_is_full():
     controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
     fill(controller, *offline(1, 0), *offline(2, 0), *offline(3, 0))
     assert leaders(controller.leave_full()) == {}
@@ -154,7 +155,7 @@ def test_where_every_in_sync_replica_is_full_nothing_changes_until_one_has_room(
     assert leaders(controller.leave_full()) == {"orders-0": 3}
 
 
-def test_a_full_replica_is_passed_over_by_elections_but_leads_where_it_is_the_last():
+def test_a_full_replica_is_elected_only_when_it_is_the_last():
     topic = a_topic("orders", a_partition([1, 2, 3]), a_partition([1, 2]))
     controller = a_controller(a_cluster([1, 2, 3], topic))
     fill(controller, *offline(2, 0, 1))
@@ -186,7 +187,7 @@ def test_a_full_replica_does_not_join_the_isr_and_is_forgotten_with_its_registra
     assert propose() is ErrorCode.none
 
 
-def test_new_topics_go_where_room_is_and_are_refused_with_the_reason_where_there_is_none():
+def test_new_topics_are_placed_on_brokers_with_room_or_refused():
     controller = a_controller(a_cluster([1, 2, 3]))
     controller.on_full(BrokerId(1), [], "log directory /one is full: 1 of 10 MiB are free")
     plan, _, _ = controller.create_topics([NewTopic("narrow", 6, 2), NewTopic("wide", 6, 3)])
@@ -215,7 +216,7 @@ def test_unclean_elections_take_no_offline_replica():
 # Takeover
 
 
-def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
+def test_takeover_keeps_live_leaders_and_replaces_dead_ones():
     controller = a_controller(
         a_cluster(
             [],
@@ -235,7 +236,7 @@ def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
     assert set(controller.state.brokers) == {1, 3}
 
 
-def test_at_takeover_a_broker_that_came_back_unseen_does_not_go_on_leading():
+def test_takeover_replaces_a_leader_that_returned_unnoticed():
     """The controller and a leader died together, and the leader is back already."""
     state = a_cluster([], a_topic("orders", a_partition([1, 2, 3]), a_partition([1])))
     controller = a_controller(state)
@@ -248,10 +249,10 @@ def test_at_takeover_a_broker_that_came_back_unseen_does_not_go_on_leading():
 
 
 @pytest.mark.parametrize(("recorded", "isr"), [({}, (2,)), ({1: 99}, (2,)), ({1: 120}, (1, 2))])
-def test_at_takeover_a_lost_disk_counts_that_no_controller_has_seen(
+def test_takeover_respects_a_lost_disk_that_no_controller_noticed(
     recorded: dict[BrokerId, BrokerEpoch], isr: tuple[int, ...]
 ) -> None:
-    """The former one wrote the partition's state after the registration, and died."""
+    """The former controller wrote the partition's state after the registration, and died."""
     controller = a_controller(a_cluster([], a_topic("orders", a_partition([1, 2]))))
     empty = LogCondition(frozenset(), is_directory_lost=True)
     registered = [replace(a_broker(1), condition=empty), a_broker(2)]
@@ -262,7 +263,7 @@ def test_at_takeover_a_lost_disk_counts_that_no_controller_has_seen(
     assert (state.leader, state.isr) == (isr[0], isr)
 
 
-def test_at_takeover_partitions_without_a_state_get_one():
+def test_takeover_gives_a_state_to_partitions_without_one():
     state = a_cluster([], a_topic("orders", a_partition([1, 2], leader=-1, partition_epoch=-1)))
     plan = a_controller(state).on_takeover(brokers(2), {}, {})
     assert leaders(plan) == {"orders-0": 2}
@@ -281,7 +282,7 @@ def test_a_broker_that_is_lost_loses_its_leaderships():
     assert joined == []
 
 
-def test_a_broker_that_is_new_leads_what_waited_for_it():
+def test_a_new_broker_leads_partitions_that_waited_for_it():
     state = a_cluster([2], a_topic("orders", a_partition([1, 2], [1], leader=-1)))
     controller = a_controller(state)
     plan, joined = controller.on_brokers_changed(brokers(1, 2))
@@ -289,7 +290,7 @@ def test_a_broker_that_is_new_leads_what_waited_for_it():
     assert joined == [1]
 
 
-def test_a_broker_that_was_away_between_two_looks_loses_its_leaderships():
+def test_a_broker_that_restarted_between_two_reads_loses_its_leaderships():
     controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2]))))
     plan, joined = controller.on_brokers_changed(brokers(1, 2, again=(1,)))
     assert leaders(plan) == {"orders-0": 2}
@@ -336,7 +337,7 @@ def test_controlled_shutdown_moves_leaderships_and_leaves_the_isr():
     assert {state.isr for state in plan.changed.values()} == {(2,)}
 
 
-def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
+def test_a_stopping_broker_gets_no_leadership_and_joins_no_isr():
     controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
     complete(controller.on_controlled_shutdown(BrokerId(2))).apply(controller.state)
     plan = controller.on_controlled_shutdown(BrokerId(1))
@@ -377,12 +378,14 @@ def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
         (1, "orders", (1,), 2, 6, ErrorCode.invalid_update_version),
         (1, "orders", (1, 3), 2, 5, ErrorCode.ineligible_replica),  # is not alive
         (1, "orders", (1, 4), 2, 5, ErrorCode.ineligible_replica),  # is no replica
-        (1, "orders", (2,), 2, 5, ErrorCode.ineligible_replica),  # does not hold the leader
+        (1, "orders", (2,), 2, 5, ErrorCode.ineligible_replica),  # does not include the leader
         (1, "orders", (1, 1), 2, 5, ErrorCode.ineligible_replica),
         (1, "orders", (), 2, 5, ErrorCode.ineligible_replica),
     ],
 )
-def test_a_proposal_that_is_fenced(broker, partition, isr, leader_epoch, partition_epoch, code):
+def test_a_proposal_with_an_old_epoch_is_fenced(
+    broker, partition, isr, leader_epoch, partition_epoch, code
+):
     state = a_cluster([1, 2, 4], a_topic("orders", a_partition([1, 2, 3], [1, 2], 1, 2, 5)))
     plan, outcome = a_controller(state).on_isr_proposed(
         BrokerId(broker),
@@ -397,7 +400,7 @@ def test_a_proposal_that_is_fenced(broker, partition, isr, leader_epoch, partiti
 
 
 @pytest.mark.parametrize("isr", [(1,), (1, 2, 3), (1, 2)])
-def test_a_proposal_that_is_taken_over(isr):
+def test_a_valid_proposal_is_planned(isr):
     state = a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3], [1, 2], 1, 2, 5)))
     plan, outcome = a_controller(state).on_isr_proposed(
         BrokerId(1), ORDERS_0, tuple(map(BrokerId, isr)), LeaderEpoch(2), PartitionEpoch(5), EPOCH
@@ -406,7 +409,7 @@ def test_a_proposal_that_is_taken_over(isr):
     assert plan.changed == {ORDERS_0: a_partition([1, 2, 3], isr, 1, 2, 6)}
 
 
-def test_nobody_joins_the_isr_with_what_it_had_in_an_earlier_registration():
+def test_no_replica_joins_the_isr_by_an_earlier_registration():
     state = a_cluster([1], a_topic("orders", a_partition([1, 2], [1], 1, 2, 5)))
     state.brokers[BrokerId(2)] = a_broker(2, EPOCH + 1)
     controller = a_controller(state)
@@ -482,14 +485,14 @@ def test_topics_are_enlarged_each_with_its_own_outcome():
     assert [t.name for t in plan.touched_topics(controller.state)] == ["orders"]
 
 
-def test_a_topic_asked_for_twice_is_not_enlarged():
+def test_a_topic_named_twice_is_not_enlarged():
     controller = a_controller(a_cluster([1], a_topic("orders", a_partition([1]))))
     plan, outcomes = controller.create_partitions([("orders", 3, None), ("orders", 4, None)])
     assert outcomes["orders"].code is ErrorCode.invalid_request
     assert plan.is_empty
 
 
-def test_an_applied_plan_tells_only_what_changed():
+def test_an_applied_plan_announces_only_changes():
     controller = a_controller(
         a_cluster([1, 2], a_topic("orders", a_partition([1, 2]), a_partition([2])))
     )
@@ -501,7 +504,7 @@ def test_an_applied_plan_tells_only_what_changed():
 
 
 class AnyEvents(RuleBasedStateMachine):
-    """Whatever happens, in whatever order, the state keeps its promises."""
+    """The invariants of the state hold after any events in any order."""
 
     def __init__(self) -> None:
         super().__init__()

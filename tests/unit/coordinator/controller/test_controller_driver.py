@@ -1,4 +1,4 @@
-"""The driver with a fake registry and a fake link: elections, operations, messages, trouble."""
+"""The driver with a fake registry and a fake link: elections, operations, messages, failures."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -51,7 +51,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def controller(stage: Stage) -> Member:
-    """Broker 1, the controller, its first update acknowledged; broker 2 is there too."""
+    """Broker 1, the controller, whose first update is acknowledged; broker 2 is live too."""
     member = stage.member(1)
     stage.member(2)
     member.driver.campaign()
@@ -62,7 +62,7 @@ def controller(stage: Stage) -> Member:
 
 
 def fill_the_registry(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It refuses transactions, as on a full disk."""
+    """The registry refuses transactions, as on a full disk."""
 
     def refuse(*_: object) -> None:
         raise NotReadOnlyCallError
@@ -70,7 +70,7 @@ def fill_the_registry(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeTransaction, "commit", refuse)
 
 
-def test_what_a_full_registry_refuses_is_told_as_that_and_the_controller_stays(
+def test_a_write_refused_by_a_full_registry_is_reported_and_the_controller_stays(
     stage: Stage, controller: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
@@ -85,7 +85,7 @@ def test_what_a_full_registry_refuses_is_told_as_that_and_the_controller_stays(
         assert controller.controller_epoch == 1
     again = create(controller, timeout_ms=0)
     stage.settle()
-    assert again.codes == [{"orders": "request_timed_out"}]  # done, and nobody waited for
+    assert again.codes == [{"orders": "request_timed_out"}]  # carried out without a waiting client
     with monkeypatch.context() as full:
         fill_the_registry(stage, full)
         controller.requests.delete_topics([("orders", None)], 0, deleted.append)
@@ -94,7 +94,7 @@ def test_what_a_full_registry_refuses_is_told_as_that_and_the_controller_stays(
     assert outcome.code is ErrorCode.kafka_storage_error
 
 
-def test_elections_that_a_full_registry_refuses_are_tried_again(
+def test_elections_refused_by_a_full_registry_are_retried(
     stage: Stage, controller: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(controller, timeout_ms=0)
@@ -122,7 +122,7 @@ def stop(member: Member, broker: int, epoch: int) -> list[ShutdownPrepared]:
 # Elections
 
 
-def test_one_of_two_candidates_becomes_controller_and_tells_everyone_everything(stage):
+def test_one_of_two_candidates_becomes_controller_and_sends_the_full_state(stage):
     first, second = stage.member(1), stage.member(2)
     first.driver.campaign()
     second.driver.campaign()
@@ -153,7 +153,7 @@ def test_when_the_controller_s_session_ends_another_becomes_controller(stage):
     assert state.partition(ORDERS_0).isr == (2,)
 
 
-def test_a_controller_whose_node_is_deleted_is_elected_anew(stage, controller):
+def test_a_controller_is_elected_again_when_its_node_is_deleted(stage, controller):
     controller.session.client.delete(paths.CONTROLLER)
     stage.settle()
     assert controller.controller_epoch == 2
@@ -161,7 +161,7 @@ def test_a_controller_whose_node_is_deleted_is_elected_anew(stage, controller):
 
 
 def test_campaigns_that_cross_each_other_end_in_one_controller(stage, controller):
-    """Two watches fire, or a retry is due while another campaign is under way."""
+    """Two watches fire, or a retry is due while another campaign is running."""
     for _ in range(3):
         with suppress(NoNodeError):
             controller.session.client.delete(paths.CONTROLLER)
@@ -193,7 +193,7 @@ def test_an_election_won_before_the_session_was_lost_does_not_count(stage):
     member.session.work(1)
     stage.loop.run_once(max_wait_ms=0)  # elected; the cluster's state is being loaded
     member.session.work(1)
-    member.driver.resign()  # the session's end is heard of before the load's result
+    member.driver.resign()  # the end of the session is noticed before the load's result
     stage.loop.run_once(max_wait_ms=0)
     assert not member.driver.is_active
     member.session.client.begin_again()
@@ -238,7 +238,7 @@ def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
 # Brokers
 
 
-def test_a_broker_that_comes_is_told_everything_and_the_others_that_it_came(stage, controller):
+def test_a_new_broker_gets_the_full_state_and_the_others_an_update(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -257,7 +257,7 @@ def test_a_broker_that_comes_is_told_everything_and_the_others_that_it_came(stag
     assert controller.link.kept_endpoints == set(told)
 
 
-def test_a_broker_that_goes_loses_its_leaderships(stage, controller):
+def test_a_lost_broker_loses_its_leaderships(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -311,7 +311,7 @@ def test_elections_of_many_partitions_take_several_turns_and_are_one_update(
     assert len(update.topics) == 12
 
 
-def test_what_is_asked_while_leaders_are_elected_is_done_after_it(stage, controller, monkeypatch):
+def test_requests_during_an_election_are_processed_after_it(stage, controller, monkeypatch):
     lose_a_broker_of_many_partitions(stage, controller, monkeypatch)
     outcomes = create(controller, "late", factor=1)
     assert not controller.session.pending
@@ -337,7 +337,7 @@ def test_brokers_that_change_while_the_state_is_loaded_are_noticed(stage):
     member.driver.campaign()
     member.session.work(1)
     stage.loop.run_once(max_wait_ms=0)
-    member.session.work(1)  # loaded, with one broker; the result is on its way
+    member.session.work(1)  # loaded, with one broker; the result is not delivered yet
     stage.member(2)
     stage.settle()
     assert set(member.driver.controller.state.brokers) == {1, 2}
@@ -368,7 +368,7 @@ def test_watches_of_an_earlier_term_do_not_add_up(stage, controller, monkeypatch
 
 
 def write_configs(stage: Stage, topic: str, **configs: str) -> None:
-    """As a tool of Kafka does: the config, then its announcement."""
+    """Like a tool of Kafka: the config, then its announcement."""
     client: Any = FakeClient(stage.tree)
     path = paths.entity_config(paths.TOPIC_CONFIGS, topic)
     client.ensure_path(path)
@@ -391,7 +391,7 @@ def with_orders(stage: Stage, controller: Member) -> Member:
     return controller
 
 
-def test_configs_changed_by_another_tool_are_told_to_every_broker(stage, with_orders):
+def test_configs_changed_by_another_tool_are_sent_to_every_broker(stage, with_orders):
     write_configs(stage, "orders", retention="5")
     stage.settle()
     assert configs_known(with_orders) == {"retention": "5"}
@@ -402,7 +402,7 @@ def test_configs_changed_by_another_tool_are_told_to_every_broker(stage, with_or
         assert (topic.configs, set(topic.partitions)) == ({"retention": "5"}, {0})
 
 
-def test_what_was_changed_and_announced_again_is_taken_over_again(stage, with_orders):
+def test_a_repeated_announcement_of_configs_is_processed_again(stage, with_orders):
     for value in ("5", "6", "7"):
         write_configs(stage, "orders", retention=value)
         write_configs(stage, "nowhere", retention=value)
@@ -415,13 +415,13 @@ def test_a_change_while_the_state_is_loaded_is_noticed(stage, with_orders):
     with_orders.driver.campaign()
     with_orders.session.work(1)
     stage.loop.run_once(max_wait_ms=0)
-    with_orders.session.work(1)  # loaded; the result is on its way
+    with_orders.session.work(1)  # loaded; the result is not delivered yet
     write_configs(stage, "orders", retention="5")
     stage.settle()
     assert configs_known(with_orders) == {"retention": "5"}
 
 
-def test_our_own_change_is_told_once_and_written_once(stage, with_orders):
+def test_the_controllers_own_change_is_written_and_sent_once(stage, with_orders):
     replies: list[Any] = []
     alteration = TopicAlteration("orders", False, {"retention": "5"})
     with_orders.requests.on_configs_altered(AlterTopicConfigs((alteration,), False), replies.append)
@@ -434,17 +434,17 @@ def test_our_own_change_is_told_once_and_written_once(stage, with_orders):
     assert len(client.get_children(paths.CONFIG_CHANGES)) == 1
 
 
-def test_a_change_in_between_two_of_our_own_is_not_put_back(stage, with_orders):
+def test_a_change_by_others_between_two_own_ones_is_not_overwritten(stage, with_orders):
     write_configs(stage, "orders", retention="5")
     stage.loop.run_once(max_wait_ms=0)
-    with_orders.session.work(1)  # the announcement is read, what it announces is not
+    with_orders.session.work(1)  # the announcement is read, the announced config is not
     write_configs(stage, "orders", retention="6")
     stage.settle()
     assert configs_known(with_orders) == {"retention": "6"}
 
 
 @pytest.mark.parametrize("document", [b"{", b"[]", b'{"config":7}'])
-def test_a_config_that_is_none_counts_as_empty(stage, with_orders, document):
+def test_a_malformed_config_document_is_treated_as_empty(stage, with_orders, document):
     write_configs(stage, "orders", retention="5")
     stage.settle()
     client: Any = FakeClient(stage.tree)
@@ -483,14 +483,14 @@ def leaderless(stage: Stage, controller: Member) -> None:
     controller.link.take()
 
 
-def test_a_topic_that_may_elect_uncleanly_now_gets_its_leader(stage, controller):
+def test_a_topic_gets_a_leader_when_it_allows_unclean_elections(stage, controller):
     leaderless(stage, controller)
     write_configs(stage, "orders", unclean="true")
     stage.settle()
     assert controller.driver.controller.state.partition(ORDERS_0).leader == 1
 
 
-def test_brokers_that_may_elect_uncleanly_now_elect_every_leader(stage, controller):
+def test_all_topics_get_leaders_when_brokers_allow_unclean_elections(stage, controller):
     leaderless(stage, controller)
     controller.driver.elect_unclean()
     stage.settle()
@@ -505,7 +505,7 @@ def test_brokers_that_may_elect_uncleanly_now_elect_every_leader(stage, controll
 # One operation at a time
 
 
-def test_operations_wait_for_each_other_and_see_what_those_before_did(stage, controller):
+def test_operations_run_in_order_and_see_earlier_changes(stage, controller):
     first = create(controller)
     second = create(controller)
     assert len(controller.session.pending) == 1
@@ -516,7 +516,7 @@ def test_operations_wait_for_each_other_and_see_what_those_before_did(stage, con
     assert first.codes == [{"orders": "none"}]
 
 
-def test_many_operations_that_change_nothing_pass_in_one_go(stage, controller):
+def test_many_empty_operations_take_one_turn(stage, controller):
     first = create(controller)
     others = [create(controller) for _ in range(3_000)]
     stage.settle()
@@ -525,7 +525,7 @@ def test_many_operations_that_change_nothing_pass_in_one_go(stage, controller):
     assert all(one.codes == [{"orders": "topic_already_exists"}] for one in others)
 
 
-def test_what_changes_nothing_is_answered_without_a_message(stage, controller):
+def test_an_empty_operation_is_answered_without_an_update(stage, controller):
     refused = create(controller, factor=9)
     checked = create(controller, validate_only=True)
     assert refused.codes == [{"orders": "invalid_replication_factor"}]
@@ -534,7 +534,7 @@ def test_what_changes_nothing_is_answered_without_a_message(stage, controller):
     assert controller.driver.controller.state.topics == {}
 
 
-def test_whoever_is_not_the_controller_says_so(stage, controller):
+def test_requests_are_refused_by_a_broker_that_is_not_the_controller(stage, controller):
     other = next(m for m in stage.members if m.id == 2)
     assert create(other).codes == [{"orders": "not_controller"}]
     deleted: list[Any] = []
@@ -559,11 +559,11 @@ def test_an_operation_in_progress_when_the_controller_resigns_fails_once(stage, 
     assert len(waiting.given) == 1
 
 
-def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, controller):
+def test_a_deposed_controller_writes_nothing_and_campaigns(stage, controller):
     client = FakeClient(stage.tree)
     client.delete(paths.CONTROLLER)
     store_of(client).election.campaign(BrokerId(9), WALL_MS)
-    outcomes = create(controller)  # before it hears of that
+    outcomes = create(controller)  # before it is notified
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
     assert not controller.driver.is_active
@@ -575,13 +575,13 @@ def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, co
     assert controller.controller_epoch == 3
 
 
-def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, controller):
+def test_a_controller_reloads_in_its_epoch_when_its_state_is_outdated(stage, controller):
     state_path = paths.partition_state(ORDERS_0)
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
     document, _ = controller.session.client.get(state_path)
-    controller.session.client.set(state_path, document)  # somebody else writes there
+    controller.session.client.set(state_path, document)  # another process writes there
     replies = propose(controller, [1])
     stage.settle()
     assert replies == [PartitionAltered(ErrorCode.not_controller)]
@@ -592,9 +592,7 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
     assert all(update.is_full for update in updates(controller).values())
 
 
-def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
-    stage, controller, monkeypatch
-):
+def test_the_state_is_reloaded_after_a_write_with_unknown_outcome(stage, controller, monkeypatch):
     commit = TopicRecords.commit
 
     def lost_answer(*arguments: Any) -> None:
@@ -613,7 +611,7 @@ def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
 # Messages to brokers
 
 
-def test_a_proposal_is_answered_when_it_is_written_and_then_told(stage, controller):
+def test_a_proposal_is_answered_when_it_is_written_and_then_announced(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -628,7 +626,7 @@ def test_a_proposal_is_answered_when_it_is_written_and_then_told(stage, controll
         assert replies == [PartitionAltered(ErrorCode.ineligible_replica)]
 
 
-def test_a_refused_proposal_is_answered_and_told_to_nobody(stage, controller):
+def test_a_refused_proposal_is_answered_and_not_announced(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -650,7 +648,7 @@ def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, c
     assert first.timeout_ms == 1000
 
 
-def test_what_is_only_validated_does_not_count_against_a_quota(stage, controller):
+def test_a_validation_does_not_count_against_a_quota(stage, controller):
     counted, codes = [], []
 
     def admit(topic, partition_count):
@@ -675,7 +673,7 @@ def test_what_is_only_validated_does_not_count_against_a_quota(stage, controller
 
 
 @pytest.mark.parametrize("requester", [QuotaClient("alice", "app"), None])
-def test_topics_that_a_client_missed_are_created_within_its_quota(stage, controller, requester):
+def test_automatically_created_topics_count_against_the_clients_quota(stage, controller, requester):
     asked = []
 
     def admit_of(client):
@@ -710,7 +708,7 @@ def test_topics_that_a_client_missed_are_created_within_its_quota(stage, control
     ("timeout_ms", "code"),
     [(1000, "request_timed_out"), (5_000, "request_timed_out"), (5_001, "none")],
 )
-def test_a_topic_that_not_everyone_knows_in_time_is_timed_out_and_created(
+def test_a_topic_is_created_and_timed_out_when_a_broker_is_late(
     stage, controller, timeout_ms, code
 ):
     outcomes = create(controller, timeout_ms=timeout_ms)
@@ -723,7 +721,7 @@ def test_a_topic_that_not_everyone_knows_in_time_is_timed_out_and_created(
     assert controller.driver.controller.state.partition(ORDERS_0) is not None
 
 
-def test_a_broker_that_is_gone_is_not_waited_for(stage, controller):
+def test_no_answer_waits_for_a_lost_broker(stage, controller):
     outcomes = create(controller)
     stage.settle()
     first, second = controller.link.take()
@@ -735,8 +733,8 @@ def test_a_broker_that_is_gone_is_not_waited_for(stage, controller):
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_without_time_to_wait_the_answer_comes_with_the_write(stage, controller, timeout_ms):
-    """As Kafka: what succeeds is timed out, what fails says why."""
+def test_a_request_without_timeout_is_answered_when_it_is_written(stage, controller, timeout_ms):
+    """As in Kafka: successful changes time out, failures are reported."""
     created = create(controller, timeout_ms=timeout_ms)
     stage.settle()
     assert created.codes == [{"orders": "request_timed_out"}]
@@ -770,7 +768,7 @@ def test_without_time_to_wait_the_answer_comes_with_the_write(stage, controller,
     assert controller.session.client.exists(paths.topic("orders")) is None
 
 
-def test_partitions_and_deletions_that_not_everyone_knows_are_timed_out(stage, controller):
+def test_new_partitions_and_deletions_time_out_when_a_broker_is_late(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -806,7 +804,7 @@ def test_a_broker_that_does_not_answer_is_sent_the_full_state_until_it_does(stag
     assert controller.link.asked == []
 
 
-def test_however_many_updates_a_broker_misses_it_is_resent_one(stage, controller):
+def test_a_broker_that_misses_updates_is_resent_one(stage, controller):
     for number in range(20):
         create(controller, f"t{number}")
         stage.settle()
@@ -818,7 +816,7 @@ def test_however_many_updates_a_broker_misses_it_is_resent_one(stage, controller
     assert newest == {f"t{number}" for number in range(20)}
 
 
-def test_a_broker_that_is_gone_is_not_resent_anything(stage, controller):
+def test_nothing_is_resent_to_a_lost_broker(stage, controller):
     create(controller)
     stage.settle()
     missed = [asked for asked in controller.link.take() if asked.endpoint == "control-2-100"]
@@ -868,7 +866,7 @@ def test_a_broker_that_leads_nothing_may_stop_at_once(stage, controller):
 
 
 @pytest.mark.parametrize(("broker", "life"), [(1, -1), (1, 1), (7, 0)])
-def test_only_a_live_broker_in_its_present_life_is_taken_to_stop(stage, controller, broker, life):
+def test_controlled_shutdown_needs_the_current_broker_epoch(stage, controller, broker, life):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -887,7 +885,7 @@ def test_a_broker_that_refuses_an_update_is_sent_the_full_state_after_a_pause(st
     assert [asked.request.is_full for asked in controller.link.asked] == [True, True]
 
 
-def test_deleted_topics_are_told_by_name(stage, controller):
+def test_deleted_topics_are_announced_by_name(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -899,7 +897,7 @@ def test_deleted_topics_are_told_by_name(stage, controller):
     assert [outcome.code for _, _, outcome in deleted] == [ErrorCode.none]
 
 
-def test_a_plan_may_be_told_after_a_resignation(stage, controller):
+def test_a_plan_may_be_announced_after_a_resignation(stage, controller):
     controller.driver.resign()
     done: list[bool] = []
     tell: Callable[..., None] = controller.driver.updates.tell_everyone
@@ -907,9 +905,7 @@ def test_a_plan_may_be_told_after_a_resignation(stage, controller):
     assert done == [True]
 
 
-def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
-    stage: Stage, controller: Member
-) -> None:
+def test_isr_proposals_during_a_write_share_one_operation(stage: Stage, controller: Member) -> None:
     enlarged = create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
@@ -935,7 +931,7 @@ def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
     assert sorted(sizes) == [1, 1, 49, 49] + 10 * [50]
 
 
-def test_isr_proposals_that_wait_are_refused_when_the_controller_resigns(
+def test_waiting_isr_proposals_are_refused_when_the_controller_resigns(
     stage: Stage, controller: Member
 ) -> None:
     create(controller)
@@ -967,7 +963,7 @@ def told(member: Member) -> list[tuple[str, str, int]]:
     return [(event.kind.value, event.subject, event.count) for event in member.events.take()]
 
 
-def test_a_controller_tells_that_it_is_one_and_which_brokers_came_and_went(stage, controller):
+def test_a_controller_reports_its_election_and_changes_of_brokers(stage, controller):
     assert told(controller) == [
         ("controller", "1", 1),
         ("broker-up", "1", 1),
@@ -989,7 +985,7 @@ def test_a_controller_tells_that_it_is_one_and_which_brokers_came_and_went(stage
     assert told(controller) == [("broker-up", "2", 1)]
 
 
-def test_a_new_controller_tells_what_has_happened_to_brokers_that_it_knew(stage, controller):
+def test_a_new_controller_reports_changes_of_brokers_that_it_knew(stage, controller):
     other = stage.members[1]
     other.known_brokers = dict(controller.driver.controller.state.brokers)
     other.driver.campaign()
@@ -1001,7 +997,7 @@ def test_a_new_controller_tells_what_has_happened_to_brokers_that_it_knew(stage,
     assert told(other) == [("controller", "2", 1), ("broker-down", "1", 1)]
 
 
-def test_a_state_that_is_loaded_again_is_not_told_again(stage, controller, monkeypatch):
+def test_a_reloaded_state_is_not_reported_again(stage, controller, monkeypatch):
     told(controller)
     controller.known_brokers = dict(controller.driver.controller.state.brokers)
     with monkeypatch.context() as full:

@@ -1,4 +1,4 @@
-"""Who leads when brokers come and go: every case, and what always holds."""
+"""Elections when brokers fail and return: every case, and the invariants."""
 
 from collections import deque
 
@@ -29,15 +29,15 @@ def live(*numbers: int) -> set[BrokerId]:
 @pytest.mark.parametrize(
     ("replicas", "isr", "leader", "alive", "unclean", "expected_leader", "expected_isr"),
     [
-        # the leader is gone: the next in-sync replica in assignment order
+        # the leader is lost: the next in-sync replica in assignment order
         ([1, 2, 3], [1, 2, 3], 1, [2, 3], False, 2, (2, 3)),
         ([1, 2, 3], [1, 3, 2], 1, [2, 3], False, 2, (3, 2)),
         ([1, 2, 3], [1, 3], 1, [2, 3], False, 3, (3,)),
-        # a follower is gone: it leaves the ISR
+        # a follower is lost: it leaves the ISR
         ([1, 2, 3], [1, 2, 3], 1, [1, 3], False, 1, (1, 3)),
-        # a live leader that is not the preferred one goes on
+        # a live leader that is not the preferred one stays
         ([1, 2, 3], [3, 2], 2, [1, 2], False, 2, (2,)),
-        # nobody in sync is alive: no leader, and the ISR says who may lead again
+        # no in-sync replica is alive: no leader, and the ISR records which may lead again
         ([1, 2, 3], [1, 2], 1, [3], False, -1, (1, 2)),
         ([1, 2, 3], [1], 1, [], False, -1, (1,)),
         # unless unclean elections are allowed
@@ -51,7 +51,9 @@ def live(*numbers: int) -> set[BrokerId]:
         ([1, 2, 3], [1], -1, [1, 2, 3], False, 1, (1,)),
     ],
 )
-def test_an_election(replicas, isr, leader, alive, unclean, expected_leader, expected_isr):
+def test_elect_chooses_the_leader(
+    replicas, isr, leader, alive, unclean, expected_leader, expected_isr
+):
     before = a_partition(replicas, isr, leader, leader_epoch=7, partition_epoch=20)
     after = elect(before, live(*alive), unclean=unclean)
     assert after is not None
@@ -68,7 +70,7 @@ def test_an_election(replicas, isr, leader, alive, unclean, expected_leader, exp
     ("isr", "leader", "alive"),
     [([1, 2], 1, [1, 2, 3]), ([1, 2], 1, [1, 2]), ([1, 2], -1, [3]), ([2], 2, [2, 3])],
 )
-def test_nothing_changes_where_nothing_must(isr, leader, alive):
+def test_elect_changes_nothing_without_need(isr, leader, alive):
     assert elect(a_partition([1, 2, 3], isr, leader), live(*alive), unclean=False) is None
 
 
@@ -79,11 +81,11 @@ def test_nothing_changes_where_nothing_must(isr, leader, alive):
         ([1, 3, 2], 1, 1, [2, 3], 2, (3, 2)),
         ([1, 2, 3], 1, 2, [1, 3], 1, (1, 3)),
         ([1, 2, 3], 1, 1, [3], 3, (3,)),
-        # a leader that is about to stop as well, and could not be replaced before
+        # a leader that is also about to stop, and could not be replaced before
         ([1, 2, 3], 1, 2, [3], 3, (3,)),
     ],
 )
-def test_a_broker_that_stops_gives_away_what_others_can_take(
+def test_move_away_gives_leaderships_to_others(
     isr, leader, leaving, others, expected_leader, expected_isr
 ):
     before = a_partition([1, 2, 3], isr, leader, leader_epoch=4, partition_epoch=9)
@@ -98,7 +100,7 @@ def test_a_broker_that_stops_gives_away_what_others_can_take(
     ("isr", "leader", "leaving", "others"),
     [([1], 1, 1, [2, 3]), ([1, 2], 1, 1, [3]), ([1, 2], 1, 3, [1, 2])],
 )
-def test_it_keeps_what_nobody_can_take(isr, leader, leaving, others):
+def test_move_away_keeps_partitions_without_another_candidate(isr, leader, leaving, others):
     before = a_partition([1, 2, 3], isr, leader)
     assert move_away(before, BrokerId(leaving), live(*others)) is None
 
@@ -106,11 +108,11 @@ def test_it_keeps_what_nobody_can_take(isr, leader, leaving, others):
 @pytest.mark.parametrize(
     ("isr", "leader", "stayed", "alive", "unclean", "expected_leader", "expected_isr"),
     [
-        # back before anybody noticed: the others are in sync for certain
+        # back before its absence was noticed: the others are certainly in sync
         ([1, 2, 3], 1, [2, 3], [1, 2, 3], False, 2, (2, 3)),
         # a follower that was away has to catch up first
         ([1, 2, 3], 1, [1, 3], [1, 2, 3], False, 1, (1, 3)),
-        # nobody else is in sync: it leads again
+        # no other replica is in sync: it leads again
         ([1], 1, [2, 3], [1, 2, 3], False, 1, (1,)),
         ([1, 2], 1, [3], [1, 2, 3], False, 1, (1, 2)),
         # and is a better choice than one that is out of sync
@@ -121,7 +123,7 @@ def test_it_keeps_what_nobody_can_take(isr, leader, leaving, others):
         ([2, 3], 2, [], [1, 3], False, 3, (3,)),
     ],
 )
-def test_brokers_that_were_away_come_after_those_who_stayed(
+def test_brokers_that_stayed_are_preferred_to_returned_ones(
     isr, leader, stayed, alive, unclean, expected_leader, expected_isr
 ):
     before = a_partition([1, 2, 3], isr, leader, leader_epoch=4, partition_epoch=9)
@@ -135,12 +137,12 @@ def test_brokers_that_were_away_come_after_those_who_stayed(
     assert after.partition_epoch == 10
 
 
-def test_when_all_stayed_nothing_changes():
+def test_nothing_changes_when_all_brokers_stayed():
     before = a_partition([1, 2, 3])
     assert elect_after_absence(before, live(1, 2, 3), live(1, 2, 3), unclean=False) is None
 
 
-def test_all_partitions_of_all_topics_are_looked_at():
+def test_elect_all_checks_all_partitions():
     cluster = a_cluster(
         [2],
         a_topic("clean", a_partition([1, 2], [1]), a_partition([2, 1])),
@@ -157,7 +159,7 @@ def test_all_partitions_of_all_topics_are_looked_at():
     }
 
 
-def test_a_step_of_an_election_looks_at_a_bounded_number_of_partitions():
+def test_a_step_of_elect_all_is_bounded():
     count = 5 * PARTITIONS_PER_STEP + 1
     cluster = a_cluster([2], a_topic("many", *[a_partition([1, 2])] * count))
     looked_at: list[TopicPartition] = []
@@ -174,7 +176,7 @@ def test_a_step_of_an_election_looks_at_a_bounded_number_of_partitions():
     assert len(changed) == count
 
 
-def test_a_step_of_moving_away_looks_at_a_bounded_number_of_partitions():
+def test_a_step_of_move_all_away_is_bounded():
     count = 3 * PARTITIONS_PER_STEP
     cluster = a_cluster([1, 2], a_topic("many", *[a_partition([1, 2])] * count))
     changed: dict[TopicPartition, PartitionState] = {}
@@ -193,7 +195,7 @@ def states(draw: st.DrawFn) -> PartitionState:
 
 
 @given(states(), st.sets(st.integers(0, 6).map(BrokerId)), st.booleans())
-def test_what_every_election_keeps_to(before, alive, unclean):
+def test_every_election_keeps_the_invariants(before, alive, unclean):
     after = elect(before, alive, unclean=unclean)
     if after is None:
         assert before.leader in alive or before.leader == NO_BROKER
@@ -215,7 +217,7 @@ def test_what_every_election_keeps_to(before, alive, unclean):
 
 
 @given(states(), st.sets(st.integers(0, 6).map(BrokerId)), st.data(), st.booleans())
-def test_what_every_election_after_an_absence_keeps_to(before, alive, data, unclean):
+def test_every_election_after_an_absence_keeps_the_invariants(before, alive, data, unclean):
     stayed = data.draw(st.sets(st.sampled_from(sorted(alive)))) if alive else set()
     after = elect_after_absence(before, stayed, alive, unclean=unclean)
     if after is None:
@@ -234,7 +236,7 @@ def test_what_every_election_after_an_absence_keeps_to(before, alive, data, uncl
 
 
 @given(states(), st.sets(st.integers(0, 6).map(BrokerId)))
-def test_what_every_controlled_shutdown_keeps_to(before, alive):
+def test_every_controlled_shutdown_keeps_the_invariants(before, alive):
     leaving = before.replicas[0]
     after = move_away(before, leaving, alive - {leaving})
     if after is not None:

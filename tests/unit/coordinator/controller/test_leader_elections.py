@@ -1,4 +1,4 @@
-"""Preferred and unclean elections that are asked for, and returns to preferred replicas."""
+"""Requested preferred and unclean elections, and returns to preferred replicas."""
 
 from dataclasses import replace
 
@@ -76,8 +76,8 @@ def a_mixed_cluster() -> ClusterState:
         a_partition([1, 2], [1, 2], 2),  # 1 may lead again
         a_partition([1, 2], [1, 2], 1),  # as it should be
         a_partition([1, 2], [2], 2),  # 1 is not in sync
-        a_partition([3, 1], [3], -1),  # nobody leads; the one in sync is dead
-        a_partition([3], [3], -1),  # and nobody else is there
+        a_partition([3, 1], [3], -1),  # there is no leader; the in-sync replica is dead
+        a_partition([3], [3], -1),  # and no other broker is live
     )
     return a_cluster([1, 2], topic)
 
@@ -131,7 +131,7 @@ def test_after_an_unclean_election_below_min_insync_replicas_others_stay_eligibl
     assert (after.leader, after.isr, after.eligible) == (2, (2,), (3,))
 
 
-def test_of_all_partitions_those_that_need_no_election_are_left_out() -> None:
+def test_partitions_without_need_are_left_out_when_all_are_asked_for() -> None:
     changed, outcomes = elected(a_mixed_cluster(), PREFERRED, None, live(1, 2))
     unavailable = ErrorCode.preferred_leader_not_available
     assert outcomes == [
@@ -197,7 +197,7 @@ def test_leadership_returns_to_every_preferred_replica_that_is_in_sync() -> None
 
 
 def an_uneven_cluster() -> ClusterState:
-    """Of ten partitions that broker 1 prefers it does not lead two, of broker 2's one."""
+    """Of ten partitions each, brokers 1 and 2 do not lead two and one of those that prefer them."""
     return a_cluster(
         [1, 2],
         a_topic(
@@ -213,7 +213,7 @@ def an_uneven_cluster() -> ClusterState:
 @pytest.mark.parametrize(
     ("percentage", "brokers"), [(0, {1, 2}), (9, {1, 2}), (10, {1}), (19, {1}), (20, set())]
 )
-def test_a_broker_counts_that_leads_too_few_of_its_partitions(
+def test_leaderships_return_to_a_broker_that_leads_too_few(
     percentage: int, brokers: set[int]
 ) -> None:
     of: set[BrokerId] = set()
@@ -238,7 +238,7 @@ def test_a_part_of_them_returns_in_each_step() -> None:
         )
 
 
-def test_thousands_of_partitions_are_looked_at_in_steps() -> None:
+def test_thousands_of_partitions_are_checked_in_steps() -> None:
     count = PARTITIONS_PER_STEP * 5
     cluster = a_cluster([1, 2], a_topic("orders", *[a_partition([1, 2])] * count))
     changed: dict[TopicPartition, PartitionState] = {}

@@ -1,4 +1,4 @@
-"""Elections that are asked for, through the driver: the registry, messages to brokers, answers."""
+"""Requested elections through the driver: the registry, messages to brokers, answers."""
 
 from collections.abc import Iterator
 
@@ -63,7 +63,7 @@ def state_of(member: Member) -> PartitionState:
 
 
 class Answers:
-    """What a request was answered."""
+    """The answers to a request."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Outcome, Elected]] = []
@@ -113,9 +113,7 @@ def test_an_election_that_is_not_needed_is_answered_at_once(
     assert updates(controller) == {}
 
 
-def test_an_election_that_not_every_broker_hears_of_in_time_has_timed_out(
-    stage: Stage, controller: Member
-) -> None:
+def test_an_election_times_out_when_a_broker_is_late(stage: Stage, controller: Member) -> None:
     answers = elect(controller, ORDERS_0, timeout_ms=100)
     stage.settle()
     (to_new_leader,) = controller.link.take()
@@ -129,7 +127,9 @@ def test_an_election_that_not_every_broker_hears_of_in_time_has_timed_out(
     assert state_of(controller).leader == 2
 
 
-def test_who_is_not_the_controller_elects_nobody(stage: Stage, controller: Member) -> None:
+def test_elections_are_refused_by_a_broker_that_is_not_the_controller(
+    stage: Stage, controller: Member
+) -> None:
     other = next(member for member in stage.members if member.id == 2)
     assert elect(other, ORDERS_0).codes == [("none", [("orders-0", "not_controller")])]
     assert elect(other, of_all=True).codes == [("not_controller", [])]

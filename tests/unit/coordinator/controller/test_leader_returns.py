@@ -31,7 +31,7 @@ Start = Callable[..., Member]
 
 @pytest.fixture
 def start(stage: Stage) -> Start:
-    """Begins with broker 1 as the controller, and partitions that all prefer broker 2."""
+    """Start with broker 1 as the controller, and partitions that all prefer broker 2."""
 
     def begin(options: ReturnOptions, partitions: int = 1) -> Member:
         stage.returns = options
@@ -72,7 +72,7 @@ def lose(stage: Stage, controller: Member, broker: int) -> None:
 
 
 def come_back(stage: Stage, controller: Member, broker: int, isr: list[int]) -> None:
-    """Registered anew, and in sync again."""
+    """The broker registers again, and is in sync again."""
     back = next(member for member in stage.members if member.id == broker)
     back.session.client.begin_again()
     back.register()
@@ -108,7 +108,7 @@ def test_a_preferred_replica_leads_again_soon_after_it_is_in_sync(
     assert leaders(controller) == [2, 2, 2]
 
 
-def test_who_becomes_the_controller_returns_what_another_one_did_not(
+def test_a_new_controller_returns_leaderships_that_the_former_one_did_not(
     stage: Stage, start: Start
 ) -> None:
     controller = start(ReturnOptions())
@@ -124,7 +124,7 @@ def test_who_becomes_the_controller_returns_what_another_one_did_not(
     assert leaders(third) == [2]
 
 
-def test_at_kafkas_pace_it_returns_with_a_check_only(stage: Stage, start: Start) -> None:
+def test_leaderships_return_only_with_a_check_at_kafkas_pace(stage: Stage, start: Start) -> None:
     controller = start(AS_KAFKA)
     pass_time(stage, controller, FIRST_CHECK_MS)
     lose(stage, controller, 2)
@@ -135,7 +135,7 @@ def test_at_kafkas_pace_it_returns_with_a_check_only(stage: Stage, start: Start)
     assert leaders(controller) == [2]
 
 
-def test_the_first_check_is_soon_after_a_controllers_beginning(stage: Stage, start: Start) -> None:
+def test_the_first_check_is_soon_after_a_controller_starts(stage: Stage, start: Start) -> None:
     controller = start(AS_KAFKA)
     lose(stage, controller, 2)
     come_back(stage, controller, 2, [1, 2])
@@ -163,7 +163,7 @@ def test_a_check_leaves_brokers_alone_that_lead_enough_of_their_partitions(
 
 
 @pytest.mark.parametrize("delay_ms", [NEVER, 1_000])
-def test_where_it_is_disabled_nothing_returns(stage: Stage, start: Start, delay_ms: int) -> None:
+def test_nothing_returns_when_it_is_disabled(stage: Stage, start: Start, delay_ms: int) -> None:
     controller = start(ReturnOptions(is_enabled=False, delay_ms=delay_ms))
     lose(stage, controller, 2)
     come_back(stage, controller, 2, [1, 2])
@@ -184,7 +184,7 @@ def test_many_partitions_return_in_parts_each_known_before_the_next(
     controller.link.answer_all(Acknowledged(ErrorCode.none))  # the new leader leads
     stage.settle()
     assert leaders(controller) == [2, 2, 1, 1, 1]
-    controller.link.answer_all(Acknowledged(ErrorCode.none))  # everybody knows
+    controller.link.answer_all(Acknowledged(ErrorCode.none))  # every broker knows
     stage.settle()
     assert leaders(controller) == [2, 2, 2, 2, 1]
     settle(stage, controller)
@@ -274,7 +274,7 @@ def test_the_new_leader_leads_before_the_old_one_is_told(stage: Stage, start: St
 
 
 @pytest.mark.parametrize("is_silent", [True, False])
-def test_a_new_leader_that_says_nothing_holds_the_others_up_for_a_while_only(
+def test_a_silent_new_leader_delays_the_others_for_a_limited_time(
     stage: Stage, start: Start, is_silent: bool
 ) -> None:
     controller = start(SOON)
@@ -295,7 +295,7 @@ def test_a_new_leader_that_says_nothing_holds_the_others_up_for_a_while_only(
     }
 
 
-def test_what_is_told_afterwards_waits_too(stage: Stage, start: Start) -> None:
+def test_later_updates_wait_too(stage: Stage, start: Start) -> None:
     controller = start(SOON)
     lose(stage, controller, 2)
     come_back(stage, controller, 2, [1, 2])
@@ -315,7 +315,7 @@ def test_what_is_told_afterwards_waits_too(stage: Stage, start: Start) -> None:
     ]
 
 
-def test_where_very_many_move_at_once_everybody_is_told_at_once(
+def test_all_brokers_are_updated_at_once_when_very_many_leaderships_move(
     stage: Stage, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_updates, "_NEW_LEADERS_FIRST_MAX", 2)
@@ -329,7 +329,7 @@ def test_where_very_many_move_at_once_everybody_is_told_at_once(
     }
 
 
-def test_a_leader_that_is_gone_is_not_waited_for(stage: Stage, start: Start) -> None:
+def test_no_update_waits_for_a_lost_leader(stage: Stage, start: Start) -> None:
     controller = start(SOON)
     third = stage.member(3)
     settle(stage, controller)

@@ -1,4 +1,4 @@
-"""What the controller decides, as events for the metrics topic."""
+"""The controller's decisions as events for the metrics topic."""
 
 from cluster.coordinator.controller.plan_events import (
     note_changed_brokers,
@@ -11,7 +11,7 @@ from tests.support.cluster_states import a_broker, a_partition, a_topic
 
 
 def changes(before: ClusterState, **after: object) -> list[Event]:
-    """`orders_0=state`: the partition has that state now."""
+    """`orders_0=state` means that the partition has this state now."""
     events = EventLog()
     changed = {}
     for name, state in after.items():
@@ -28,7 +28,7 @@ def a_state(*topics: object) -> ClusterState:
     return state
 
 
-def test_elections_and_in_sync_replicas_are_told_by_topic():
+def test_elections_and_isr_changes_are_reported_by_topic():
     before = a_state(
         a_topic("orders", a_partition([0, 1, 2]), a_partition([1, 2, 0])),
         a_topic("audit", a_partition([0, 1], isr=[0])),
@@ -46,7 +46,7 @@ def test_elections_and_in_sync_replicas_are_told_by_topic():
     ]
 
 
-def test_of_thousands_of_topics_some_are_named_and_all_are_counted():
+def test_some_of_thousands_of_topics_are_named_and_all_are_counted():
     names = [f"topic-{number}" for number in range(250)]
     before = a_state(*(a_topic(name, a_partition([0, 1]), a_partition([0, 1])) for name in names))
     after = a_partition([0, 1], leader=1)
@@ -56,13 +56,13 @@ def test_of_thousands_of_topics_some_are_named_and_all_are_counted():
     assert sum(each.count for each in found) == 500
 
 
-def test_a_partition_without_a_leader_is_told():
+def test_a_partition_without_a_leader_is_reported():
     before = a_state(a_topic("orders", a_partition([0], isr=[0])))
     found = changes(before, orders_0=a_partition([0], isr=[0], leader=-1))
     assert found == [Event(EventKind.ELECTION, "orders", "0: 0->none", 1)]
 
 
-def test_what_nobody_sees_is_no_event():
+def test_invisible_changes_are_no_events():
     before = a_state(a_topic("orders", a_partition([0, 1])))
     assert changes(before, orders_0=a_partition([0, 1], partition_epoch=1)) == []
     assert changes(before, gone_0=a_partition([0, 1])) == []
@@ -78,7 +78,7 @@ def test_many_partitions_are_one_event_with_a_short_detail():
     assert len(event.detail) <= 500
 
 
-def test_brokers_that_go_come_or_come_back():
+def test_lost_new_and_returned_brokers_are_reported():
     events = EventLog()
     now = [a_broker(BrokerId(2), epoch=9), a_broker(BrokerId(3), epoch=8)]
     before = {BrokerId(1): BrokerEpoch(4), BrokerId(2): BrokerEpoch(5)}

@@ -1,4 +1,4 @@
-"""Which replicas may lead after disks were lost, and whom a partition without leader waits for."""
+"""The replicas that may lead after disks were lost, and what partitions without leader wait for."""
 
 import uuid
 from collections.abc import Mapping
@@ -27,7 +27,8 @@ def ids(*numbers: int) -> tuple[BrokerId, ...]:
 def a_state(
     isr: tuple[int, ...], eligible: tuple[int, ...] = (), leader: int = -1, **doubtful: int
 ) -> PartitionState:
-    """Of replicas 0, 1 and 2; `b1=7` is a doubtful replica of broker 1 that ends at 7."""
+    """A state of replicas 0, 1 and 2; `b1=7` is a doubtful replica of broker 1 whose log ends at
+    7."""
     logs = tuple(
         DoubtfulLog(BrokerId(int(name[1:])), LeaderEpoch(3), Offset(end))
         for name, end in doubtful.items()
@@ -52,7 +53,7 @@ def judged(state: PartitionState, **conditions: LogCondition) -> PartitionState:
 @pytest.mark.parametrize(
     ("isr", "new_isr", "min_insync", "eligible"),
     [
-        # what leaves a large enough ISR may lack what is committed afterwards
+        # a replica that leaves a large enough ISR may lack later commits
         ((0, 1, 2), (0, 1), 2, ()),
         ((0, 1, 2), (0,), 1, ()),
         # below min.insync.replicas nothing is committed
@@ -69,18 +70,18 @@ def test_replicas_that_leave_a_small_isr_stay_eligible(isr, new_isr, min_insync,
     assert state.eligible == eligible
 
 
-def test_eligible_replicas_are_given_up_when_the_isr_is_large_enough_again():
+def test_eligible_replicas_are_cleared_when_the_isr_is_large_enough_again():
     state = with_isr(a_state((0,), (1, 2), leader=0), ids(0, 1), 2)
     assert state.eligible == ()
 
 
-def test_an_eligible_replica_leads_where_no_in_sync_one_is_alive():
+def test_an_eligible_replica_leads_when_no_in_sync_one_is_alive():
     state = elect(a_state((2,), (0, 1), leader=2), ids(1), unclean=False, min_insync=2)
     assert state is not None
     assert (state.leader, state.isr, state.eligible) == (1, (1,), (0, 2))
 
 
-def test_a_lost_log_takes_the_right_to_lead():
+def test_a_lost_log_removes_the_right_to_lead():
     state = judged(a_state((2,), (0, 1)), b2=missing(T0, T1))
     assert (state.isr, state.eligible) == ((), (0, 1))
     state = judged(a_state((2,), (0, 1)), b0=missing(T0))
@@ -105,7 +106,7 @@ def test_a_lost_log_is_remembered_until_its_disk_is_back():
     assert (elected.leader, elected.isr, elected.doubtful) == (2, (2,), ())
 
 
-def test_a_log_of_an_earlier_topic_of_the_name_counts_as_empty():
+def test_a_log_of_an_earlier_topic_with_the_name_is_treated_as_empty():
     earlier = LogCondition(doubtful={T0: LogEnd(LeaderEpoch(9), Offset(50), uuid.UUID(int=8))})
     state = judged(a_state((0, 1)), b0=earlier, b1=doubtful(2))
     elected = elect(state, ids(0, 1), unclean=False)
@@ -115,26 +116,26 @@ def test_a_log_of_an_earlier_topic_of_the_name_counts_as_empty():
     assert judged(gone, b0=earlier) is gone
 
 
-def test_a_lost_log_is_not_waited_for_where_another_may_lead():
+def test_no_election_waits_for_a_lost_log_when_another_replica_may_lead():
     state = judged(a_state((0, 1, 2), leader=0), b0=missing(T0), b1=doubtful(4), b2=doubtful(3))
     elected = elect(state, ids(0, 1, 2), unclean=False)
     assert elected is not None
     assert elected.leader == 1
 
 
-def test_a_lost_directory_takes_every_log_that_is_not_listed():
+def test_a_lost_directory_loses_every_log_that_is_not_listed():
     lost = LogCondition(frozenset([T1]), is_directory_lost=True)
     assert judged(a_state((0, 1)), b1=lost).isr == (0,)
     assert judged(a_state((0, 1)), b1=replace(lost, held=frozenset([T0]))).isr == (0, 1)
 
 
-def test_an_unlisted_log_of_whole_directories_counts_as_empty():
+def test_an_unlisted_log_of_intact_directories_is_treated_as_empty():
     state = judged(a_state((0, 1)), b1=LogCondition(frozenset([T1])))
     assert state.isr == (0,)
     assert state.doubtful == (DoubtfulLog(BrokerId(1), NO_EPOCH, Offset(0)),)
 
 
-def test_others_lost_logs_change_nothing():
+def test_lost_logs_of_other_partitions_change_nothing():
     state = a_state((0, 1), (2,))
     assert judged(state, b0=missing(T1), b1=LogCondition(), b2=missing(T1)) is state
     outside = a_state((0, 1), leader=0)
@@ -144,7 +145,7 @@ def test_others_lost_logs_change_nothing():
 def test_the_best_doubtful_replica_leads_when_all_are_back():
     state = a_state((0, 1, 2), leader=0)
     state = judged(state, b0=doubtful(5))
-    assert elect(state, ids(0), unclean=False) is not None  # its leadership is over
+    assert elect(state, ids(0), unclean=False) is not None  # its leadership has ended
     state = judged(state, b1=doubtful(9))
     waiting = elect(state, ids(0, 1), unclean=False)
     assert waiting is not None
@@ -156,7 +157,7 @@ def test_the_best_doubtful_replica_leads_when_all_are_back():
     assert elect(state, ids(0, 2), unclean=False) is None  # broker 1 has more
 
 
-def test_a_higher_epoch_counts_more_than_a_longer_log():
+def test_a_higher_epoch_takes_precedence_over_a_longer_log():
     logs = (
         DoubtfulLog(BrokerId(0), LeaderEpoch(2), Offset(90)),
         DoubtfulLog(BrokerId(1), LeaderEpoch(3), Offset(10)),
@@ -166,7 +167,7 @@ def test_a_higher_epoch_counts_more_than_a_longer_log():
     assert state.leader == 1
 
 
-def test_an_unclean_election_takes_the_best_doubtful_replica_that_is_there():
+def test_an_unclean_election_takes_the_best_live_doubtful_replica():
     state = elect(a_state((), b0=4, b1=6), ids(0, 2), unclean=True)
     assert state is not None
     assert (state.leader, state.isr) == (0, (0,))
@@ -182,7 +183,7 @@ def test_an_unclean_election_takes_others_before_a_replica_without_records(end):
     assert elect(state, ids(0), unclean=True).leader == 0
 
 
-def test_nobody_leads_where_every_disk_is_gone():
+def test_no_replica_leads_when_every_disk_is_lost():
     state = judged(a_state((0, 1), leader=0), b0=missing(T0), b1=missing(T0))
     without = elect_after_absence(state, (), ids(0, 1, 2), unclean=False)
     assert without is not None

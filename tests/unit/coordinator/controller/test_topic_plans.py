@@ -1,4 +1,4 @@
-"""Topics to create and to enlarge: every refusal with its code, and what is planned."""
+"""Creating and enlarging topics: every refusal with its code, and the plans."""
 
 import uuid
 from random import Random
@@ -46,14 +46,14 @@ def state() -> ClusterState:
 
 
 @pytest.mark.parametrize("name", ["a", "A-Za.z_0-9", "...", "x" * 249])
-def test_legal_names(name):
+def test_legal_names_are_accepted(name):
     check_topic_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "x" * 250, "a b", "a/b", "a\0", "ä", "a\n", "a:b", "a,b"]
 )
-def test_illegal_names(name):
+def test_illegal_names_are_refused(name):
     with pytest.raises(Refused) as refused:
         check_topic_name(name)
     assert refused.value.code is ErrorCode.invalid_topic_exception
@@ -83,7 +83,7 @@ def test_illegal_names(name):
         (NewTopic("t", assignment=assignment([1, 9])), ErrorCode.invalid_replica_assignment),
     ],
 )
-def test_a_topic_that_cannot_be_created(state, new, code):
+def test_impossible_topics_are_refused(state, new, code):
     made, outcomes, planned = plan(state, new, NewTopic("good"))
     assert outcomes[new.name].code is code
     assert outcomes[new.name].detail
@@ -91,7 +91,7 @@ def test_a_topic_that_cannot_be_created(state, new, code):
     assert [topic.name for topic in made.created] == ["good"] == list(planned)
 
 
-def test_defaults_stand_for_minus_one(state):
+def test_minus_one_means_the_default(state):
     made, _, planned = plan(state, NewTopic("t", configs={"retention.ms": "5"}))
     (topic,) = made.created
     assert planned == {"t": topic}
@@ -104,7 +104,7 @@ def test_defaults_stand_for_minus_one(state):
         assert (partition.leader_epoch, partition.partition_epoch) == (0, 0)
 
 
-def test_an_assignment_of_the_client_is_taken_as_it_is(state):
+def test_an_assignment_of_the_client_is_used_unchanged(state):
     made, _, _ = plan(state, NewTopic("t", assignment=assignment([3, 1], [2, 3])))
     assert [p.replicas for p in made.created[0].partitions.values()] == [(3, 1), (2, 3)]
 
@@ -149,7 +149,7 @@ def test_each_topic_has_its_own_id(state):
         ("existing", 2, [[1, 9]], ErrorCode.invalid_replica_assignment),
     ],
 )
-def test_partitions_that_cannot_be_added(state, name, count, assignments, code):
+def test_impossible_partitions_are_refused(state, name, count, assignments, code):
     given = None if assignments is None else [tuple(map(BrokerId, one)) for one in assignments]
     with pytest.raises(Refused) as refused:
         plan_more_partitions(state, name, count, given, Random(1))
@@ -157,7 +157,7 @@ def test_partitions_that_cannot_be_added(state, name, count, assignments, code):
     assert refused.value.detail
 
 
-def test_added_partitions_have_the_replication_factor_and_go_on_round(state):
+def test_added_partitions_keep_the_replication_factor_and_the_rotation(state):
     added = plan_more_partitions(state, "existing", 4, None, Random(1))
     assert list(added) == [TopicPartition("existing", number) for number in (1, 2, 3)]
     assert [one.leader for one in added.values()] == [2, 3, 1]
@@ -178,7 +178,7 @@ def test_added_partitions_may_be_placed_by_the_client(state):
 
 @pytest.mark.parametrize("numbers", [[], [1], [0, 2]])
 def test_a_topic_with_gaps_is_not_enlarged(state, numbers):
-    """Another tool has made it so."""
+    """Another tool has created it like that."""
     topic = a_topic("odd")
     topic.partitions.update({number: a_partition([1]) for number in numbers})
     state.put_topic(topic)

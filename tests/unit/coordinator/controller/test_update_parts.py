@@ -1,4 +1,4 @@
-"""Large updates in parts: every partition once, in order, and whole again at the other end."""
+"""Large updates in parts: every partition once, in order, and complete at the other end."""
 
 import uuid
 from dataclasses import replace
@@ -28,7 +28,7 @@ def an_update(*counts: int) -> ClusterUpdate:
 
 
 @given(st.lists(st.integers(0, 12), max_size=6), st.integers(1, 10))
-def test_parts_are_small_and_make_the_update_again(counts: list[int], size: int) -> None:
+def test_parts_are_small_and_add_up_to_the_update(counts: list[int], size: int) -> None:
     update = an_update(*counts)
     parts = [over_the_wire(part) for part in parts_of(update, size)]
 
@@ -48,7 +48,7 @@ def test_a_small_update_is_its_only_part() -> None:
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
-def test_an_update_that_has_lost_a_part_is_none(lost: int) -> None:
+def test_an_update_with_a_lost_part_is_ignored(lost: int) -> None:
     parts = list(parts_of(an_update(10), 3))
     received = UpdateParts()
     assert [received.add(part) for part in parts if part.part != lost] == [None] * (len(parts) - 1)
@@ -63,7 +63,7 @@ def test_parts_of_another_controller_do_not_complete_an_update() -> None:
     assert not received.is_incomplete
 
 
-def test_a_new_update_takes_the_place_of_an_incomplete_one() -> None:
+def test_a_new_update_replaces_an_incomplete_one() -> None:
     received = UpdateParts()
     received.add(next(iter(parts_of(an_update(4), 2))))
     assert received.is_incomplete

@@ -1,4 +1,4 @@
-"""The records of a partition become the groups again, whatever is among them."""
+"""Replay of the partition's records, including malformed ones."""
 
 from cluster.coordinator.groups.shared.records import (
     CommittedOffset,
@@ -30,7 +30,7 @@ def a_member(number: int, instance: str | None = None) -> StoredMember:
     return StoredMember(f"m-{number}", instance, "cl", "/h", 60_000, 10_000, b"", b"part")
 
 
-def test_the_newest_record_of_a_key_counts():
+def test_the_newest_record_of_a_key_takes_effect():
     stage = GroupStage().loaded(
         [
             an_offset_record(1),
@@ -78,7 +78,7 @@ def test_a_group_without_members_is_loaded_as_empty():
     assert stage.joined(token).generation_id == 10
 
 
-def test_what_cannot_be_read_is_counted_and_named_and_stops_nothing():
+def test_unreadable_records_are_counted_and_reported():
     offset, group = an_offset_record(5), a_group_record(a_member(1))
     stage = GroupStage().loaded(
         [
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_is_counted_and_named_and_stops_nothing():
     assert report.records == 9
 
 
-def test_complaints_are_bounded():
+def test_the_load_report_is_bounded():
     stage = GroupStage()
     for size in range(300):
         stage.shard.replay(offset_key(GROUP, *ORDERS), b"\0\0" + bytes(size))
@@ -116,7 +116,7 @@ def test_complaints_are_bounded():
     )
 
 
-def test_members_that_contradict_each_other_stop_nothing():
+def test_contradictory_members_do_not_stop_the_loading():
     """One instance id twice, one member id twice: no broker writes this."""
     members = [a_member(1, "s-1"), a_member(2, "s-1"), a_member(2, "s-1")]
     stage = GroupStage().loaded([a_group_record(*members)])
@@ -125,7 +125,7 @@ def test_members_that_contradict_each_other_stop_nothing():
     assert stage.state() == "Empty"
 
 
-def test_offsets_without_a_group_are_of_one_that_only_commits():
+def test_offsets_without_a_group_record_belong_to_a_group_that_only_commits():
     stage = GroupStage().loaded([an_offset_record(5, "a"), an_offset_record(6, "b")])
     listed = [(each.group_id, each.protocol_type) for each in stage.listed()]
     assert listed == [("a", ""), ("b", "")]

@@ -1,5 +1,5 @@
-"""What is over leaves memory at once, without a garbage collection: those leave long-lived objects
-out (`runtime/collector.py`), so that members and groups must not keep each other."""
+"""Removed objects are freed without a garbage collection. Collections leave out long-lived objects
+(`runtime/collector.py`), so members and groups must not form reference cycles."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS,
 
 @contextmanager
 def nothing_is_left_to_collect() -> Iterator[None]:
-    """No object of the coordinator that nobody can reach is left by what is done meanwhile."""
+    """Check that the block leaves no unreachable object of the coordinator."""
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
@@ -33,7 +33,7 @@ def nothing_is_left_to_collect() -> Iterator[None]:
 
 
 def settled(stage: GroupStage, count: int = 3) -> list[str]:
-    """So many members, each with the assignment `x`; in generation 1."""
+    """A number of members, each with the assignment `x`; in generation 1."""
     joining = [stage.join_new() for _ in range(count)]
     stage.pass_time(REBALANCE_MS)
     members = [member for member, _ in joining]
@@ -66,16 +66,18 @@ def commit_alone(stage: GroupStage) -> None:
 
 
 @pytest.mark.parametrize("live", [leave_one_by_one, time_out, use_no_member_id, commit_alone])
-def test_a_group_that_is_over_is_freed(live: Callable[[GroupStage], None]) -> None:
+def test_a_removed_group_is_freed_without_garbage_collection(
+    live: Callable[[GroupStage], None],
+) -> None:
     stage = GroupStage().loaded()
     with nothing_is_left_to_collect():
         live(stage)
-        stage.pass_time(REBALANCE_MS)  # alarms that nobody waits for
+        stage.pass_time(REBALANCE_MS)  # alarms that are not needed any more
         assert stage.state() == "Dead"
 
 
 @pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.not_enough_replicas])
-def test_a_group_that_changes_its_protocol_is_freed(error: ErrorCode) -> None:
+def test_a_converted_group_is_freed_without_garbage_collection(error: ErrorCode) -> None:
     stage = ConsumerStage().loaded()
     with nothing_is_left_to_collect():
         old = [ClassicClient(stage) for _ in range(2)]
@@ -116,7 +118,7 @@ def test_an_unloaded_shard_is_freed_in_steps() -> None:
         stage.answers.clear()
 
 
-def test_an_unloaded_shard_has_no_groups_before_they_are_freed() -> None:
+def test_an_unloaded_shard_lists_no_groups() -> None:
     stage = GroupStage().loaded()
     settled(stage)
     stage.unload()

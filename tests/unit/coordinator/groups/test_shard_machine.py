@@ -55,27 +55,27 @@ class GroupMachine(RuleBasedStateMachine):
         self.stage = GroupStage(OPTIONS).loaded()
         self.stage.holds_appends = True
         self.instance_of: dict[str, str | None] = {}
-        """Every member id that was ever given out."""
+        """Every member id that was ever assigned."""
         self.generation_of: dict[str, int] = {}
         self.joining: dict[int, str | None] = {}
         """Instance ids of requests, by token."""
         self.commits: dict[int, tuple[tuple[str, int], int]] = {}
-        """By token: what a commit was about that is not answered yet."""
+        """The partition and offset of unanswered commits, by token."""
         self.acknowledged: dict[tuple[str, int], int] = {}
-        """The largest offset that was acknowledged, of partitions that nobody deleted since."""
+        """The largest acknowledged offset of each partition that was not deleted since."""
         self.next_offset = 1
         self.seen: set[int] = set()
         self.leaders: dict[int, str] = {}
         self.chosen: dict[int, str] = {}
         self.is_faithful = True
-        """Every record of a group that was to be written is in the log."""
+        """All records of the group are in the log."""
 
     def a_member(self, pick: int) -> str:
         ids = list(self.instance_of)
         return ids[-1 - pick % len(ids)]
 
     def look(self) -> None:
-        """Take note of the answers that are new."""
+        """Process the new answers."""
         for token, reply in self.stage.answers.items():
             if token in self.seen:
                 continue
@@ -211,7 +211,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.stage.pass_time(1)
 
     def forget(self, is_meant) -> None:
-        """Nothing is promised about what was committed before a deletion was asked for."""
+        """Expect nothing of offsets that were committed before a deletion was requested."""
         self.look()
         for key in list(self.acknowledged):
             if is_meant(key):
@@ -219,7 +219,7 @@ class GroupMachine(RuleBasedStateMachine):
         for token, (key, _) in list(self.commits.items()):
             if is_meant(key):
                 del self.commits[token]
-                # its answer is of no interest, but it has to come
+                # the content of its answer does not matter, but it must be answered
                 assert token not in self.seen
 
     # ------------------------------------------------------------------ time, appends, failover
@@ -252,7 +252,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(survivors=st.integers(0, 5))
     def another_coordinator(self, survivors):
-        """The first appends on their way are in the log that the next coordinator finds."""
+        """The log of the next coordinator has some of the pending appends."""
         stage = self.stage
         on_its_way = stage.in_flight
         stage.in_flight = []
@@ -285,10 +285,10 @@ class GroupMachine(RuleBasedStateMachine):
         instances = Counter(each.group_instance_id for each in described.members)
         del instances[None]
         assert all(number == 1 for number in instances.values())
-        # while it rebalances it may have none for a moment, if an id was given out
+        # during a rebalance it may have none for a moment, if an id was assigned
         if described.state != "PreparingRebalance":
             assert bool(described.members) == (described.state != "Empty")
-            # before, those who have not joined again take no room: they may be gone
+            # before, members that have not rejoined do not count: they may be gone
             assert len(described.members) <= OPTIONS.max_size
         if described.members:
             assert self.stage.shard.next_deadline_ms() < self.stage.now_ms + 10 * 60_000
@@ -331,5 +331,5 @@ def is_about_offsets(records: tuple[CoordinatorRecord, ...]) -> bool:
     return all(isinstance(read_key(each.key), OffsetKey) for each in records)
 
 
-def test_any_sequence_of_events():
+def test_any_sequence_of_events_keeps_the_invariants():
     run_state_machine_as_test(GroupMachine, settings=examples(60, stateful_step_count=60))

@@ -1,4 +1,4 @@
-"""What both assignors promise, and what each promises of its own."""
+"""The guarantees of both assignors, and those of each."""
 
 import uuid
 from collections import Counter
@@ -43,7 +43,7 @@ def having(members: Members, assigned: Assigned) -> Members:
 
 
 def moved(members: Members, assigned: Assigned) -> int:
-    """Partitions that somebody had and somebody else gets."""
+    """Partitions that moved from one member to another."""
     had = set(chain.from_iterable(pairs(each.assigned) for each in members.values()))
     return sum(
         len((pairs(assigned[member_id]) & had) - pairs(member.assigned))
@@ -52,7 +52,7 @@ def moved(members: Members, assigned: Assigned) -> int:
 
 
 def check(members: Members, topics: Mapping[uuid.UUID, int], assigned: Assigned) -> None:
-    """Each partition that somebody subscribes to has one owner, who subscribes to it."""
+    """Each partition of a subscribed topic has one owner, which subscribes to it."""
     assert assigned.keys() == members.keys()
     owners = Counter(pair for each in assigned.values() for pair in pairs(each))
     wanted = {topic for member in members.values() for topic in member.topics}
@@ -72,7 +72,7 @@ subscriptions = st.frozensets(st.sampled_from([*TOPICS, MISSING]))
 
 @st.composite
 def groups(draw: st.DrawFn, *, alike: bool = False) -> tuple[Members, dict[uuid.UUID, int]]:
-    """Members with any subscriptions, and with whatever they may have had before."""
+    """Members with any subscriptions and any former partitions."""
     topics = draw(counts)
     ids = draw(st.lists(st.sampled_from("abcdefghij"), min_size=1, unique=True))
     had: dict[str, dict[uuid.UUID, set[int]]] = {member_id: {} for member_id in ids}
@@ -106,7 +106,7 @@ def test_each_partition_has_one_owner_who_subscribes_to_it(name, group, order):
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_a_group_without_members_or_topics(name):
+def test_no_partitions_are_assigned_without_members_or_topics(name):
     assign = ASSIGNORS[name]
     assert assign({}, {A: 3}) == {}
     assert assign({"a": subscriber(), "b": subscriber()}, {A: 3}) == {"a": {}, "b": {}}
@@ -117,7 +117,7 @@ def test_a_group_without_members_or_topics(name):
 
 
 @given(group=groups(alike=True))
-def test_members_alike_get_equally_many_and_nothing_moves_that_need_not(group):
+def test_equal_members_get_equal_shares_with_the_fewest_moves(group):
     members, topics = group
     assigned = assign_uniform(members, topics)
     check(members, topics, assigned)
@@ -137,7 +137,7 @@ def test_members_alike_get_equally_many_and_nothing_moves_that_need_not(group):
 
 
 @given(group=groups())
-def test_the_same_again_changes_nothing(group):
+def test_a_repeated_assignment_changes_nothing(group):
     members, topics = group
     first = assign_uniform(members, topics)
     second = assign_uniform(having(members, first), topics)
@@ -160,7 +160,7 @@ def test_a_member_that_joins_takes_its_share_only():
     }
 
 
-def test_whoever_has_one_more_keeps_it():
+def test_a_member_keeps_its_extra_partition():
     members = {
         "a": subscriber(A, assigned={A: parts(0, 1)}),
         "b": subscriber(A, assigned={A: parts(2, 3)}),
@@ -170,7 +170,7 @@ def test_whoever_has_one_more_keeps_it():
     assert assign_uniform(members, {A: 7}) == before
 
 
-def test_partitions_of_a_topic_that_is_left_go_and_new_ones_are_shared():
+def test_a_changed_subscription_releases_old_and_shares_new_partitions():
     members = {
         "a": subscriber(A, C, assigned={A: parts(0, 1), B: parts(0)}),
         "b": subscriber(A, C, assigned={A: parts(2), B: parts(1)}),
@@ -181,7 +181,7 @@ def test_partitions_of_a_topic_that_is_left_go_and_new_ones_are_shared():
     assert sizes(assigned) == {"a": 3, "b": 3}
 
 
-def test_a_partition_that_two_are_said_to_have_goes_to_one():
+def test_a_partition_with_two_former_owners_goes_to_one():
     members = {
         "a": subscriber(A, assigned={A: parts(0, 1)}),
         "b": subscriber(A, B, assigned={A: parts(0, 1)}),
@@ -207,13 +207,13 @@ def test_no_move_within_a_topic_makes_it_more_even(group):
             assert most - least <= 1, topic
 
 
-def test_members_of_one_topic_leave_the_other_to_those_who_read_both():
+def test_subscribers_of_two_topics_get_what_others_cannot_have():
     members = {"a": subscriber(A), "b": subscriber(A, B), "c": subscriber(B)}
     assigned = assign_uniform(members, {A: 6, B: 6})
     assert sizes(assigned) == {"a": 4, "b": 4, "c": 4}
 
 
-def test_a_new_subscription_moves_as_few_as_it_must():
+def test_a_new_subscription_moves_as_few_partitions_as_possible():
     members = {
         "a": subscriber(A, B, assigned={A: parts(0, 1, 2, 3)}),
         "b": subscriber(A, assigned={A: parts(4, 5)}),

@@ -1,8 +1,9 @@
-"""Members of both protocols come, go and crash; appends are slow and fail; coordinators change.
+"""Members of both protocols join, leave and crash; appends are slow and fail; coordinators change.
 
-Always: no two clients read one partition; epochs and generations never fall; a request is answered
-once. Whenever nothing is on its way, another coordinator that loads the log knows the same. In the
-end: whoever is left reads everything, each partition once, and no acknowledged offset is lost.
+Invariants: no two clients consume one partition; epochs and generations never decrease; a request
+is answered once. While no append is pending, another coordinator that loads the log has the same
+state. In the end the remaining members consume every partition once, and no acknowledged offset is
+lost.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ INSTANCES = st.sampled_from([None, None, None, "s-1", "s-2"])
 
 @dataclass
 class NewerClient:
-    """A consumer of the newer protocol, whose replies may take their time."""
+    """A consumer of the newer protocol whose replies may be late."""
 
     consumer: Consumer
     waits_for: int | None = None
@@ -77,14 +78,14 @@ class MigrationMachine(RuleBasedStateMachine):
         self.is_cooperative = False
         self.names = 0
         self.newest = 0
-        """The largest epoch or generation that was seen."""
+        """The largest epoch or generation so far."""
         self.commits: dict[int, tuple[tuple[str, int], int]] = {}
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.next_offset = 1
 
     @initialize(cooperative=st.booleans())
     def choose_protocol(self, cooperative):
-        # members of both kinds in one classic group would read partitions twice with any broker
+        # mixed subscriptions in one classic group would share partitions with any broker
         self.is_cooperative = cooperative
 
     # ------------------------------------------------------------------ clients
@@ -93,7 +94,7 @@ class MigrationMachine(RuleBasedStateMachine):
         return self.clients[pick % len(self.clients)]
 
     def replaced(self, instance: str | None) -> Client | None:
-        """The process with this instance id ended, if there is one: another will take its place."""
+        """End the process with this instance id, if there is one: another takes its place."""
         for each in self.clients:
             theirs = each.instance if isinstance(each, ClassicClient) else each.consumer.instance
             if instance is not None and theirs == instance:
@@ -178,7 +179,7 @@ class MigrationMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds):
-        """Clients that live say so all the time."""
+        """Live clients send heartbeats meanwhile."""
         for _ in range(seconds):
             self.settle_and_say_so()
             self.stage.pass_time(1_000)
@@ -188,7 +189,7 @@ class MigrationMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.is_idle())
     @rule(order=st.randoms(use_true_random=False))
     def another_coordinator_takes_over(self, order):
-        """It loads what compaction leaves of the log; a driver may bring that in any order."""
+        """The next coordinator loads the compacted log, whose records may come in any order."""
         shown = self.shown(self.stage)
         newest = list(dict(self.stage.log).items())
         order.shuffle(newest)
@@ -250,19 +251,19 @@ class MigrationMachine(RuleBasedStateMachine):
         described = self.stage.described_consumers()
         is_known = described is not None and described.members and self.is_idle()
         if described is not None and is_known and described.group_epoch < self.newest:
-            # only if everybody had gone meanwhile, and it began anew with the first epoch
+            # only if all members had left, and it started again with the first epoch
             for rebalance in self.stage.rebalances():
                 assert (rebalance.generation_id or 0) <= described.group_epoch
             self.newest = 0
         if self.stage.state() in ("Empty", "Dead") and (described is None or not described.members):
-            self.newest = 0  # a group that begins anew begins with the first epoch
+            self.newest = 0  # a group that starts again has the first epoch
             return
         for each in self.clients:
             newest = each.generation if isinstance(each, ClassicClient) else each.consumer.epoch
             self.newest = max(self.newest, newest)
 
     def teardown(self):
-        for _ in range(70):  # longer than anybody's timeout
+        for _ in range(70):  # longer than any timeout
             self.settle_and_say_so()
             self.stage.pass_time(2_000)
             for each in self.clients:
@@ -297,10 +298,10 @@ class MigrationMachine(RuleBasedStateMachine):
             (listed,) = self.stage.listed()
             assert (listed.group_type, listed.state) == (kind, "Stable")
         committed = self.stage.committed()
-        # more where an append failed for its caller but is in the log
+        # more if an append failed for its caller but is in the log
         assert all(committed[key] >= offset for key, offset in self.acknowledged.items())
         assert self.stage.asked.keys() == self.stage.answers.keys()
 
 
-def test_members_of_both_protocols_share_a_group_whatever_happens():
+def test_any_sequence_of_events_keeps_the_invariants_with_both_protocols():
     run_state_machine_as_test(MigrationMachine, settings=examples(60, stateful_step_count=40))

@@ -1,4 +1,4 @@
-"""Groups that change between the classic and the newer protocol, and members of both in one."""
+"""Groups that change between the classic and the newer protocol, and mixed groups."""
 
 import logging
 from collections import Counter
@@ -30,7 +30,7 @@ def stage_with(**options) -> ConsumerStage:
 
 
 def turns(*members: ClassicClient | Consumer, rounds: int = 8) -> None:
-    """Everybody does what comes next, again and again."""
+    """All clients repeatedly take their next step."""
     for _ in range(rounds):
         for member in members:
             if isinstance(member, Consumer):
@@ -50,7 +50,7 @@ def settled_classic(stage: ConsumerStage, count: int = 2, **others) -> list[Clas
 
 
 def reads(*members: ClassicClient | Consumer) -> Counter:
-    """How many of them read each partition."""
+    """The number of these clients that consume each partition."""
     return Counter(
         (topic, number)
         for member in members
@@ -79,7 +79,7 @@ def protocol_of(stage: ConsumerStage) -> str:
 
 
 @pytest.mark.parametrize("cooperative", [False, True])
-def test_a_member_of_the_newer_protocol_takes_its_part_of_a_running_group(cooperative):
+def test_a_newer_member_gets_its_share_of_a_classic_group(cooperative):
     stage = stage_with()
     old = settled_classic(stage, cooperative=cooperative)
     new = stage.consumer("new")
@@ -96,7 +96,7 @@ def test_a_member_of_the_newer_protocol_takes_its_part_of_a_running_group(cooper
     assert not described["new"].is_classic
 
 
-def test_cooperative_members_never_stop_reading_what_they_keep():
+def test_cooperative_members_keep_consuming_during_an_upgrade():
     stage = stage_with()
     old = settled_classic(stage, cooperative=True)
     before = [each.numbers["orders"] for each in old]
@@ -109,7 +109,7 @@ def test_cooperative_members_never_stop_reading_what_they_keep():
     assert sorted(len(numbers) for numbers in seen) == [1, 2]  # one of four moved
 
 
-def test_a_rolling_upgrade_and_back():
+def test_a_group_is_upgraded_and_downgraded_member_by_member():
     stage = stage_with()
     members: list[ClassicClient | Consumer] = list(settled_classic(stage, 3, cooperative=True))
     for place in range(3):
@@ -155,7 +155,7 @@ def test_the_records_of_an_upgrade_are_kafkas_in_one_append():
     assert stage.reloaded().described() == shown
 
 
-def test_offsets_and_history_stay():
+def test_offsets_and_history_survive_a_conversion():
     stage = stage_with()
     (old,) = settled_classic(stage, 1)
     stage.commit({("orders", 1): 7}, old.member_id, old.generation)
@@ -166,7 +166,7 @@ def test_offsets_and_history_stay():
     assert causes == ["MEMBER_JOINED", "MEMBER_JOINED"]
 
 
-def test_whoever_waits_in_a_rebalance_is_told_to_join_again():
+def test_waiting_joins_are_refused_by_an_upgrade():
     stage = stage_with()
     first, second = settled_classic(stage, 2)
     third = ClassicClient(stage)
@@ -184,18 +184,18 @@ def test_whoever_waits_in_a_rebalance_is_told_to_join_again():
     assert reads(first, second, third, new) == everything(orders=4)
 
 
-def test_whoever_waits_for_the_assignment_is_told_to_join_again():
+def test_waiting_syncs_are_refused_by_an_upgrade():
     stage = stage_with()
     (member_id, other_id) = stage.completing(2)
     waiting = stage.sync(other_id, 1)
     new = stage.consumer("new")
     assert stage.synced(waiting).error is ErrorCode.rebalance_in_progress
     assert stage.heartbeat(member_id, 1) is ErrorCode.rebalance_in_progress
-    assert len(new.numbers["orders"]) == 2  # nobody had got anything yet
+    assert len(new.numbers["orders"]) == 2  # no member had an assignment yet
     assert stage.join(member_id) in stage.answers
 
 
-def test_what_a_member_may_still_be_reading_is_nobody_elses_after_an_upgrade():
+def test_partitions_that_a_member_may_still_consume_stay_its_own_after_an_upgrade():
     stage = stage_with()
     first_id, first_token = stage.join_new()
     second = subscription(("orders",), {"orders": frozenset({2, 3})})
@@ -209,13 +209,13 @@ def test_what_a_member_may_still_be_reading_is_nobody_elses_after_an_upgrade():
         generation,
         {each: assignment_bytes({"orders": parts[each]}, 1) for each in parts},
     )
-    new = stage.consumer("new")  # the second has not heard yet that it is to give up one
+    new = stage.consumer("new")  # the second does not know yet that it must revoke one
     assert 2 not in new.numbers.get("orders", set())
     described = {each.member_id: each for each in stage.described().members}
     assert [each.partitions for each in described[second_id].assignment] == [(2, 3)]
 
 
-def test_an_outcome_that_comes_after_an_upgrade_changes_nothing():
+def test_a_late_append_outcome_changes_nothing_after_an_upgrade():
     stage = stage_with()
     (member_id,) = stage.completing(1)
     stage.holds_appends = True
@@ -246,7 +246,7 @@ def test_an_outcome_that_comes_after_an_upgrade_changes_nothing():
         ),
     ],
 )
-def test_a_group_that_may_not_change_stays_as_it_is(options, client, reason):
+def test_a_group_is_not_upgraded_when_the_policy_forbids_it(options, client, reason):
     stage = stage_with(**options)
     old = settled_classic(stage, **client)
     written = len(stage.log)
@@ -260,7 +260,7 @@ def test_a_group_that_may_not_change_stays_as_it_is(options, client, reason):
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
 
-def test_a_group_of_connect_stays_as_it_is():
+def test_a_group_of_connect_is_not_upgraded():
     stage = stage_with()
     stage.stable(1, protocol_type="connect")
     reply = stage.stranger("new").beat()
@@ -268,7 +268,7 @@ def test_a_group_of_connect_stays_as_it_is():
     assert "does not use the consumer embedded protocol" in reply.error_message
 
 
-def test_malformed_metadata_are_named_and_the_group_stays():
+def test_malformed_metadata_prevents_an_upgrade():
     stage = stage_with()
     stage.stable(1, offers=(GroupProtocol("range", b"\0"),))
     reply = stage.stranger("new").beat()
@@ -277,7 +277,7 @@ def test_malformed_metadata_are_named_and_the_group_stays():
     assert stage.state() == "Stable"
 
 
-def test_a_partition_that_several_members_read_would_be_lost():
+def test_a_shared_partition_prevents_an_upgrade():
     stage = stage_with()
     joins = [stage.join_new() for _ in range(2)]
     stage.pass_time(1)
@@ -292,7 +292,7 @@ def test_a_partition_that_several_members_read_would_be_lost():
     assert "an unsupported custom assignor is in use" in reply.error_message
 
 
-def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
+def test_a_refused_heartbeat_leaves_the_group_classic():
     stage = stage_with(consumer_max_size=2)
     old = settled_classic(stage)
     written = len(stage.log)
@@ -309,7 +309,7 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
 
-def test_a_member_id_that_was_given_out_is_good_after_a_heartbeat_that_is_refused():
+def test_an_assigned_member_id_is_valid_after_a_refused_heartbeat():
     stage = stage_with()
     member_id = stage.joined(stage.join()).member_id
     refused = stage.beaten(
@@ -321,13 +321,13 @@ def test_a_member_id_that_was_given_out_is_good_after_a_heartbeat_that_is_refuse
     assert stage.joined(token).error is NONE
 
 
-def test_an_upgrade_that_cannot_be_stored_is_taken_back():
+def test_an_upgrade_that_is_not_stored_is_rolled_back():
     stage = stage_with()
     old = settled_classic(stage, cooperative=True)
     stage.holds_appends = True
     new = stage.stranger("new")
     token = new.ask()
-    # meanwhile the group is of the newer protocol, and who joins again waits
+    # meanwhile the group uses the newer protocol, and a rejoining member waits
     assert stage.heartbeat(old[0].member_id, old[0].generation) is ErrorCode.rebalance_in_progress
     old[0].step()
     old[0].step()
@@ -345,7 +345,7 @@ def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     assert stage.reloaded().state() == "Stable"
 
 
-def test_members_that_say_nothing_after_an_upgrade_was_taken_back_time_out():
+def test_silent_members_time_out_after_an_upgrade_was_rolled_back():
     stage = stage_with()
     settled_classic(stage)
     stage.holds_appends = True
@@ -367,7 +367,7 @@ def mixed(stage: ConsumerStage, **others) -> tuple[list[ClassicClient], Consumer
 
 
 @pytest.mark.parametrize("cooperative", [False, True])
-def test_when_the_last_of_the_newer_protocol_leaves_the_group_is_classic(cooperative):
+def test_a_group_is_downgraded_when_its_last_newer_member_leaves(cooperative):
     stage = stage_with()
     old, new = mixed(stage, cooperative=cooperative)
     epoch = stage.described().group_epoch
@@ -387,7 +387,7 @@ def test_when_the_last_of_the_newer_protocol_leaves_the_group_is_classic(coopera
     assert protocol_of(stage) == "classic Stable"
 
 
-def test_or_when_its_session_is_over():
+def test_a_group_is_downgraded_when_the_session_of_its_last_newer_member_expires():
     stage = stage_with()
     old, _ = mixed(stage)
     for _ in range(10):
@@ -397,7 +397,7 @@ def test_or_when_its_session_is_over():
     assert reads(*old) == everything(orders=4)
 
 
-def test_what_a_downgrade_wrote_is_a_classic_group_after_a_restart():
+def test_a_downgraded_group_is_loaded_as_a_classic_one():
     stage = stage_with()
     old, new = mixed(stage)
     stage.commit({("orders", 0): 3}, "new", new.epoch)
@@ -409,7 +409,7 @@ def test_what_a_downgrade_wrote_is_a_classic_group_after_a_restart():
     assert again.committed() == {("orders", 0): 3}
 
 
-def test_a_coordinator_that_fails_right_after_a_downgrade_leaves_no_partition_unread():
+def test_all_partitions_are_assigned_when_the_coordinator_fails_after_a_downgrade():
     stage = stage_with()
     old, new = mixed(stage)
     new.leave()
@@ -421,7 +421,7 @@ def test_a_coordinator_that_fails_right_after_a_downgrade_leaves_no_partition_un
     assert protocol_of(again) == "classic Stable"
 
 
-def test_a_static_member_that_goes_back_to_the_classic_protocol_moves_nothing():
+def test_a_static_member_that_returns_as_classic_moves_no_partition():
     stage = stage_with()
     old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
     turns(*old)
@@ -437,7 +437,7 @@ def test_a_static_member_that_goes_back_to_the_classic_protocol_moves_nothing():
     assert reads(old[0], back) == everything(orders=4)
 
 
-def test_a_static_member_of_the_classic_protocol_that_comes_back_changes_no_groups_type():
+def test_a_returning_classic_static_member_converts_no_group():
     stage = stage_with(consumer_migration_policy="upgrade")
     old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
     turns(*old)
@@ -471,7 +471,7 @@ def test_a_static_member_of_the_classic_protocol_is_replaced_without_having_left
         {"max_size": 2},
     ],
 )
-def test_a_group_that_may_not_become_classic_stays(options):
+def test_a_group_is_not_downgraded_when_the_policy_forbids_it(options):
     stage = stage_with(**options)
     old = settled_classic(stage)
     third = ClassicClient(stage)
@@ -483,7 +483,7 @@ def test_a_group_that_may_not_become_classic_stays(options):
     assert reads(*old, third) == everything(orders=4)
 
 
-def test_malformed_metadata_of_a_protocol_keep_no_group_from_becoming_classic():
+def test_malformed_metadata_does_not_prevent_a_downgrade():
     stage = stage_with()
     new = stage.consumer("new")
     good = subscription(("orders",), {})
@@ -496,7 +496,7 @@ def test_malformed_metadata_of_a_protocol_keep_no_group_from_becoming_classic():
     assert protocol_of(stage) == "classic PreparingRebalance"
 
 
-def test_when_everybody_leaves_the_group_stays_of_its_protocol():
+def test_a_group_keeps_its_protocol_when_all_members_leave():
     stage = stage_with()
     old, _ = mixed(stage)
     token = stage.leave(*(each.member_id for each in old), "new")
@@ -504,7 +504,7 @@ def test_when_everybody_leaves_the_group_stays_of_its_protocol():
     assert protocol_of(stage) == "consumer Empty"
 
 
-def test_a_downgrade_that_cannot_be_stored_is_none():
+def test_a_downgrade_that_is_not_stored_changes_nothing():
     stage = stage_with()
     old, new = mixed(stage, cooperative=True)
     stage.holds_appends = True
@@ -521,7 +521,7 @@ def test_a_downgrade_that_cannot_be_stored_is_none():
     assert reads(*old, new) == everything(orders=4)
 
 
-def test_requests_that_wait_for_a_downgrade_find_the_classic_group():
+def test_requests_that_wait_for_a_downgrade_reach_the_classic_group():
     stage = stage_with()
     old, new = mixed(stage, cooperative=True)
     stage.holds_appends = True
@@ -542,7 +542,7 @@ def test_requests_that_wait_for_a_downgrade_find_the_classic_group():
 # ---------------------------------------------------------------------- groups without members
 
 
-def test_an_empty_group_of_the_newer_protocol_becomes_classic():
+def test_an_empty_newer_group_becomes_classic_when_a_classic_member_joins():
     stage = stage_with()
     new = stage.consumer("new")
     stage.commit({("orders", 2): 9}, "new", new.epoch)
@@ -554,7 +554,7 @@ def test_an_empty_group_of_the_newer_protocol_becomes_classic():
     assert old.losses == 0
 
 
-def test_an_empty_group_whose_end_cannot_be_stored_stays():
+def test_an_empty_newer_group_stays_when_its_removal_is_not_stored():
     stage = stage_with()
     stage.consumer("new").leave()
     stage.holds_appends = True
@@ -566,7 +566,7 @@ def test_an_empty_group_whose_end_cannot_be_stored_stays():
     assert protocol_of(stage) == "consumer Empty"
 
 
-def test_requests_of_unknown_members_make_no_group():
+def test_requests_of_unknown_members_create_no_group():
     stage = stage_with()
     stage.consumer("new").leave()
     assert stage.joined(stage.join("somebody")).error is ErrorCode.unknown_member_id
@@ -622,7 +622,7 @@ def test_a_sync_names_the_protocol_of_the_member(said, error):
     assert stage.synced(stage.sync(old.member_id, old.generation, **said)).error is error
 
 
-def test_a_member_whose_record_is_damaged_is_told_that_it_has_no_protocol():
+def test_a_member_with_a_damaged_record_gets_inconsistent_group_protocol():
     stage = stage_with()
     stage.consumer("a")
     member = MemberMetadata(client_host="/127.0.0.1", classic=ClassicMetadata(SESSION_MS))
@@ -661,7 +661,7 @@ def test_joins_are_checked(said, error):
     assert stage.joined(stage.join(**said)).error is error
 
 
-def test_there_is_room_for_so_many():
+def test_joins_beyond_the_group_size_are_refused():
     stage = stage_with(consumer_max_size=3)
     old, _ = mixed(stage)
     assert stage.joined(stage.join()).error is ErrorCode.group_max_size_reached
@@ -670,7 +670,7 @@ def test_there_is_room_for_so_many():
     assert old[0].heard[-2:] == [NONE, NONE]
 
 
-def test_a_member_that_does_not_join_again_within_its_rebalance_timeout_goes():
+def test_a_classic_member_that_does_not_rejoin_in_time_is_removed():
     stage = stage_with()
     old, new = mixed(stage)
     third = stage.stranger("third")
@@ -684,7 +684,7 @@ def test_a_member_that_does_not_join_again_within_its_rebalance_timeout_goes():
     assert causes(stage)[-1] == "did not join again within the rebalance timeout"
 
 
-def test_nor_one_that_does_not_ask_for_its_assignment():
+def test_a_classic_member_that_does_not_sync_in_time_is_removed():
     stage = stage_with()
     (old, other), new = mixed(stage)
     stage.leave(other.member_id)
@@ -705,12 +705,12 @@ def causes(stage: ConsumerStage) -> list[str]:
     return [cause.kind.value for each in found for cause in each.causes]
 
 
-def test_time_to_ask_for_the_assignment_ends_with_the_request_for_it():
+def test_a_sync_cancels_the_sync_timeout():
     stage = stage_with()
     new = stage.consumer("new")
     joined = stage.joined(stage.join(knows_ids=False, rebalance_ms=5_000))
     stage.holds_appends = True
-    new.ask()  # it gives up what the other is to have
+    new.ask()  # it revokes the other member's partitions
     waiting = stage.sync(joined.member_id, joined.generation_id)
     stage.pass_time(5_000)  # the log is slow
     stage.settle()
@@ -755,7 +755,7 @@ def test_an_administrator_removes_members_of_both_protocols():
     assert reads(old) == everything(orders=4)
 
 
-def test_members_of_both_protocols_read_new_partitions_and_topics():
+def test_members_of_both_protocols_get_new_partitions_and_topics():
     stage = stage_with()
     old, new = mixed(stage)
     old[0].topics = ("orders", "bills")
@@ -767,7 +767,7 @@ def test_members_of_both_protocols_read_new_partitions_and_topics():
     assert reads(*old, new) == everything(orders=6, bills=2)
 
 
-def test_unloading_answers_everybody():
+def test_unload_answers_all_waiting_requests():
     stage = stage_with()
     old, new = mixed(stage)
     stage.holds_appends = True
@@ -781,13 +781,13 @@ def test_unloading_answers_everybody():
     }
 
 
-def test_policies_go_by_kafkas_names(caplog):
+def test_policies_have_kafkas_names(caplog):
     caplog.set_level(logging.INFO)
     assert policy_of("Bidirectional") == (True, True)
     assert policy_of("nonsense") == POLICIES["disabled"] == (False, False)
 
 
-def test_topics_that_are_gone_are_left_out():
+def test_deleted_topics_are_left_out():
     topics = FakeTopics(orders=4, bills=2)
     stage = ConsumerStage(GroupOptions(initial_rebalance_delay_ms=0), topics).loaded()
     old = [ClassicClient(stage, topics=("orders", "bills"))]
@@ -804,7 +804,7 @@ def test_topics_that_are_gone_are_left_out():
 def test_a_newer_member_joins_when_every_classic_one_left_before_the_first_generation():
     stage = stage_with()
     stage.holds_appends = True
-    ClassicClient(stage).step()  # and is not heard of again
+    ClassicClient(stage).step()  # and sends nothing more
     leaving = ClassicClient(stage)
     for _ in range(2):
         leaving.step()

@@ -42,7 +42,7 @@ def of_kio(module, partitions):
 
 
 @given(st.frozensets(TEXTS, max_size=3), PARTITIONS, st.none() | TEXTS, st.none() | st.binary())
-def test_subscriptions_of_every_version(topics, owned, rack, user_data):
+def test_subscriptions_of_every_version_are_decoded(topics, owned, rack, user_data):
     common = {"topics": tuple(topics), "user_data": user_data}
     for version, module, extra in (
         (0, v0, {}),
@@ -58,7 +58,7 @@ def test_subscriptions_of_every_version(topics, owned, rack, user_data):
         assert read_version(content) == version
 
 
-def test_a_newer_version_is_read_as_the_newest_that_is_known():
+def test_a_newer_version_is_decoded_as_the_newest_known_one():
     message = v3.ConsumerProtocolSubscription(
         topics=("a",), owned_partitions=(), generation_id=i32(1), rack_id="r"
     )
@@ -68,7 +68,7 @@ def test_a_newer_version_is_read_as_the_newest_that_is_known():
 
 
 @given(PARTITIONS, st.integers(0, 3))
-def test_assignments_are_kafkas_bytes(partitions, version):
+def test_assignments_are_encoded_as_kafka_does(partitions, version):
     content = assignment_bytes(partitions, version)
     assert content[:2] == struct.pack(">h", version)
     module = assignment_v0 if version == 0 else assignment_v3
@@ -80,14 +80,14 @@ def test_assignments_are_kafkas_bytes(partitions, version):
     assert read_assignment(content) == (partitions, b"")
 
 
-def test_user_data_of_an_assignment_are_seen():
+def test_user_data_of_an_assignment_is_decoded():
     message = assignment_v3.ConsumerProtocolAssignment(
         assigned_partitions=of_kio(assignment_v3, {"a": frozenset({1})}), user_data=b"mine"
     )
     assert read_assignment(in_bytes(message, 3)) == ({"a": {1}}, b"mine")
 
 
-def test_a_member_that_never_got_an_assignment_has_none():
+def test_an_empty_assignment_has_no_partitions():
     assert read_assignment(b"") == ({}, b"")
 
 
@@ -112,7 +112,7 @@ def test_other_bytes_are_malformed(content):
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_may_come(content):
+def test_any_bytes_are_decoded_or_malformed(content):
     with suppress(MalformedProtocol):
         read_subscription(content)
     with suppress(MalformedProtocol):

@@ -1,4 +1,4 @@
-"""Members join: ids, the initial delay, who leads, which protocol, static members."""
+"""JoinGroup: ids, the initial delay, the leader, the protocol, static members."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.group_stage import (
 NONE = ErrorCode.none
 
 
-def test_a_new_member_is_told_its_id_and_joins_with_it():
+def test_a_new_member_joins_with_its_assigned_id():
     stage = GroupStage().loaded()
     refusal = stage.joined(stage.join(client="billing"))
     assert refusal.error is ErrorCode.member_id_required
@@ -41,7 +41,7 @@ def test_an_older_client_and_a_static_member_join_at_once():
     assert stage.joined(static).member_id == "s-1-id-2"
 
 
-def test_an_id_that_is_not_used_expires_and_the_group_with_it():
+def test_an_unused_member_id_expires_with_its_group():
     stage = GroupStage().loaded()
     member_id = stage.joined(stage.join()).member_id
     stage.pass_time(SESSION_MS - 1)
@@ -51,7 +51,7 @@ def test_an_id_that_is_not_used_expires_and_the_group_with_it():
     assert stage.joined(stage.join(member_id)).error is ErrorCode.unknown_member_id
 
 
-def test_a_member_with_an_id_only_is_waited_for():
+def test_a_rebalance_waits_for_an_unused_member_id():
     stage = GroupStage().loaded()
     (first,) = stage.stable()
     second = stage.joined(stage.join()).member_id
@@ -66,7 +66,7 @@ def test_a_member_with_an_id_only_is_waited_for():
     assert stage.joined(stage.join(second)).error is ErrorCode.unknown_member_id
 
 
-def test_a_member_with_an_id_only_leaves():
+def test_an_unused_member_id_can_leave():
     stage = GroupStage().loaded()
     (first,) = stage.stable()
     second = stage.joined(stage.join()).member_id
@@ -77,7 +77,7 @@ def test_a_member_with_an_id_only_leaves():
     assert stage.joined(third_joins).generation_id == 2
 
 
-def test_a_refused_first_member_leaves_no_group():
+def test_a_refused_first_join_creates_no_group():
     stage = GroupStage().loaded()
     reply = stage.joined(stage.join(offers=()))
     assert reply.error is ErrorCode.inconsistent_group_protocol
@@ -90,12 +90,12 @@ def test_a_refused_first_member_leaves_no_group():
 # ---------------------------------------------------------------------- the initial delay
 
 
-def test_the_initial_delay_is_extended_while_members_come():
+def test_the_initial_delay_is_extended_while_members_join():
     stage = GroupStage().loaded()
     tokens = [stage.join_new(rebalance_ms=8_000)[1]]
     stage.pass_time(2_000)
     tokens.append(stage.join_new(rebalance_ms=8_000)[1])
-    stage.pass_time(1_000)  # the delay is over, but a member came: 3 s more
+    stage.pass_time(1_000)  # the delay has passed, but a member joined: 3 s more
     assert stage.state() == "PreparingRebalance"
     stage.pass_time(2_999)
     assert stage.state() == "PreparingRebalance"
@@ -115,14 +115,14 @@ def test_the_initial_delay_is_never_longer_than_the_rebalance_timeout():
     assert stage.state() == "CompletingRebalance"
 
 
-def test_without_initial_delay_the_first_member_begins_at_once():
+def test_the_first_member_starts_at_once_without_initial_delay():
     stage = GroupStage(GroupOptions(initial_rebalance_delay_ms=0)).loaded()
     _, token = stage.join_new()
     stage.pass_time(0)
     assert stage.joined(token).generation_id == 1
 
 
-def test_a_group_that_was_emptied_has_the_delay_again():
+def test_an_emptied_group_has_the_initial_delay_again():
     stage = GroupStage().loaded()
     (first,) = stage.stable()
     stage.leave(first)
@@ -136,7 +136,7 @@ def test_a_group_that_was_emptied_has_the_delay_again():
 # ---------------------------------------------------------------------- who leads, by what
 
 
-def test_the_protocol_with_most_votes_of_those_that_all_support():
+def test_the_protocol_with_most_votes_is_selected():
     stage = GroupStage().loaded()
     offers = [("sticky", "range", "robin"), ("robin", "range"), ("range", "robin")]
     tokens = [stage.join_new(offers=protocols(*each))[1] for each in offers]
@@ -156,7 +156,7 @@ def test_a_member_without_a_protocol_in_common_is_refused():
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "sr"])
-def test_any_protocol_type_and_any_metadata(protocol_type):
+def test_any_protocol_type_and_metadata_are_accepted(protocol_type):
     stage = GroupStage().loaded()
     (member_id,) = stage.stable(protocol_type=protocol_type)
     described = stage.described_classic()
@@ -173,7 +173,7 @@ def test_only_the_leader_sees_the_members():
     assert [len(reply.members) for reply in replies] == [3, 0, 0]
 
 
-def test_when_the_leader_does_not_join_again_another_one_leads():
+def test_another_member_leads_when_the_leader_does_not_rejoin():
     stage = GroupStage().loaded()
     leader, second = stage.stable(2)
     third, _ = stage.join_new()
@@ -188,7 +188,7 @@ def test_when_the_leader_does_not_join_again_another_one_leads():
 # ---------------------------------------------------------------------- joining again
 
 
-def test_a_follower_that_joins_again_with_the_same_gets_the_generation_it_has():
+def test_a_follower_that_rejoins_unchanged_gets_the_current_generation():
     stage = GroupStage().loaded()
     leader, follower = stage.stable(2)
     reply = stage.joined(stage.join(follower))
@@ -197,7 +197,7 @@ def test_a_follower_that_joins_again_with_the_same_gets_the_generation_it_has():
     assert stage.state() == "Stable"
 
 
-def test_a_follower_with_another_subscription_begins_a_rebalance():
+def test_a_follower_with_another_subscription_starts_a_rebalance():
     stage = GroupStage().loaded()
     leader, follower = stage.stable(2)
     token = stage.join(follower, offers=protocols("range", topics=["orders", "bills"]))
@@ -208,7 +208,7 @@ def test_a_follower_with_another_subscription_begins_a_rebalance():
     assert seen[follower] == subscription("orders", "bills")
 
 
-def test_a_request_that_is_repeated_while_it_waits_ends_the_earlier_one():
+def test_a_repeated_join_replaces_the_earlier_one():
     stage = GroupStage().loaded()
     member_id, first = stage.join_new()
     second = stage.join(member_id)
@@ -226,7 +226,7 @@ def test_a_request_that_is_repeated_while_it_waits_ends_the_earlier_one():
         {"offers": (*protocols(), GroupProtocol("é" * 0x4000, b""))},
     ],
 )
-def test_a_member_that_no_record_can_hold_is_refused(change):
+def test_a_join_is_refused_when_its_record_would_be_too_large(change):
     stage = GroupStage().loaded()
     assert stage.joined(stage.join(**change)).error is ErrorCode.invalid_request
     assert stage.state() == "Dead"
@@ -235,7 +235,7 @@ def test_a_member_that_no_record_can_hold_is_refused(change):
 # ---------------------------------------------------------------------- group.max.size
 
 
-def test_a_full_group_takes_nobody():
+def test_a_full_group_refuses_new_members():
     stage = GroupStage(GroupOptions(max_size=2)).loaded()
     members = stage.stable(2)
     refused = stage.joined(stage.join())
@@ -243,7 +243,7 @@ def test_a_full_group_takes_nobody():
     assert stage.heartbeat(members[1], 1) is NONE
 
 
-def test_ids_that_were_given_out_do_not_overfill_a_group():
+def test_assigned_ids_do_not_exceed_the_group_size():
     stage = GroupStage(GroupOptions(max_size=2)).loaded()
     ids = [stage.joined(stage.join()).member_id for _ in range(3)]
     tokens = [stage.join(member_id) for member_id in ids]
@@ -252,7 +252,7 @@ def test_ids_that_were_given_out_do_not_overfill_a_group():
     assert [stage.joined(token).error for token in tokens[:2]] == [NONE, NONE]
 
 
-def test_a_loaded_group_that_is_too_large_rebalances_and_loses_who_comes_last():
+def test_a_loaded_group_that_is_too_large_loses_the_last_to_join():
     stage = GroupStage().loaded()
     members = stage.stable(3)
     smaller = GroupStage(GroupOptions(max_size=2)).loaded(stage.log)
@@ -266,7 +266,7 @@ def test_a_loaded_group_that_is_too_large_rebalances_and_loses_who_comes_last():
 
 
 def a_static_group(stage: GroupStage, *, skips: bool = True) -> tuple[str, str]:
-    """A leader with instance id s-1 and a follower s-2, assigned; their ids."""
+    """The ids of an assigned leader with instance id s-1 and follower s-2."""
     joins = [stage.join(instance=f"s-{number}", skips=skips) for number in (1, 2)]
     stage.pass_time(3 * DELAY_MS)
     leader, follower = (stage.joined(token).member_id for token in joins)
@@ -274,7 +274,7 @@ def a_static_group(stage: GroupStage, *, skips: bool = True) -> tuple[str, str]:
     return leader, follower
 
 
-def test_a_static_follower_comes_back_without_a_rebalance():
+def test_a_static_follower_returns_without_a_rebalance():
     stage = GroupStage().loaded()
     leader, follower = a_static_group(stage)
     reply = stage.joined(stage.join(instance="s-2"))
@@ -284,14 +284,14 @@ def test_a_static_follower_comes_back_without_a_rebalance():
     assert stage.state() == "Stable"
     again = stage.synced(stage.sync(reply.member_id, 1, instance="s-2"))
     assert again.assignment == follower.encode()
-    # the earlier one has to stop
+    # the earlier one is fenced
     assert stage.heartbeat(follower, 1, instance="s-2") is ErrorCode.fenced_instance_id
     assert stage.heartbeat(follower, 1) is ErrorCode.unknown_member_id
     fenced = stage.joined(stage.join(follower, instance="s-2"))
     assert fenced.error is ErrorCode.fenced_instance_id
 
 
-def test_a_static_leader_comes_back_and_need_not_assign():
+def test_a_static_leader_returns_and_skips_the_assignment():
     stage = GroupStage().loaded()
     _, follower = a_static_group(stage)
     reply = stage.joined(stage.join(instance="s-1"))
@@ -321,7 +321,7 @@ def test_the_new_id_of_a_static_member_is_answered_when_it_is_stored():
     assert successor.synced(successor.sync(new_id, 1)).assignment == follower.encode()
 
 
-def test_a_new_id_that_is_not_stored_is_taken_back():
+def test_a_new_id_that_is_not_stored_is_rolled_back():
     stage = GroupStage().loaded()
     leader, follower = a_static_group(stage)
     stage.holds_appends = True
@@ -345,7 +345,7 @@ def test_a_rebalance_while_a_new_id_is_stored_answers_it():
     assert stage.heartbeat(stage.joined(token).member_id, 2, instance="s-2") is NONE
 
 
-def test_a_static_member_with_another_protocol_begins_a_rebalance():
+def test_a_static_member_with_another_protocol_starts_a_rebalance():
     stage = GroupStage().loaded()
     tokens = [stage.join(instance=f"s-{n}", offers=protocols("range", "robin")) for n in (1, 2, 3)]
     stage.pass_time(4 * DELAY_MS)
@@ -357,7 +357,7 @@ def test_a_static_member_with_another_protocol_begins_a_rebalance():
     assert stage.state() == "PreparingRebalance"
 
 
-def test_a_static_member_that_comes_back_before_the_assignment_begins_a_rebalance():
+def test_a_static_member_that_returns_before_the_assignment_starts_a_rebalance():
     stage = GroupStage().loaded()
     tokens = [stage.join(instance=f"s-{number}") for number in (1, 2)]
     stage.pass_time(3 * DELAY_MS)
@@ -370,7 +370,7 @@ def test_a_static_member_that_comes_back_before_the_assignment_begins_a_rebalanc
     assert stage.joined(back).generation_id == 2
 
 
-def test_of_two_with_one_instance_id_the_second_wins_while_they_wait():
+def test_the_second_join_with_an_instance_id_fences_the_first():
     stage = GroupStage().loaded()
     first = stage.join(instance="s-1")
     second = stage.join(instance="s-1")
@@ -380,7 +380,7 @@ def test_of_two_with_one_instance_id_the_second_wins_while_they_wait():
     assert (reply.error, len(reply.members)) == (NONE, 1)
 
 
-def test_a_static_member_that_does_not_join_again_stays_until_its_session_is_over():
+def test_a_static_member_that_does_not_rejoin_stays_until_its_session_expires():
     stage = GroupStage().loaded()
     tokens = [
         stage.join(instance=f"s-{n}", session_ms=600_000, rebalance_ms=20_000) for n in (1, 2)
@@ -396,7 +396,7 @@ def test_a_static_member_that_does_not_join_again_stays_until_its_session_is_ove
     assert reply.leader == ids[1]
 
 
-def test_when_only_static_members_are_left_and_none_joins_their_sessions_decide():
+def test_absent_static_members_stay_until_their_sessions_expire():
     stage = GroupStage().loaded()
     token = stage.join(instance="s-1", session_ms=120_000, rebalance_ms=20_000)
     stage.pass_time(2 * DELAY_MS)
@@ -421,7 +421,7 @@ def test_an_administrator_removes_a_static_member():
     assert stage.heartbeat(leader, 1, instance="s-1") is ErrorCode.rebalance_in_progress
 
 
-def test_timeouts_of_a_rejoining_member_are_the_new_ones():
+def test_a_rejoining_member_gets_its_new_timeouts():
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     token = stage.join(member_id, session_ms=30_000, rebalance_ms=REBALANCE_MS)

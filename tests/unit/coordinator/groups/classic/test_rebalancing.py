@@ -1,4 +1,4 @@
-"""The course of a rebalance: timeouts, assignments that are stored or not, the end of a shard."""
+"""The phases of a rebalance: timeouts, stored and failed assignments, unloading."""
 
 import pytest
 
@@ -14,7 +14,7 @@ NONE = ErrorCode.none
 
 
 def keep_alive(stage: GroupStage, member_ids: list[str], generation: int, duration_ms: int) -> None:
-    """Time passes, a whole number of seconds, while these send heartbeats."""
+    """Let whole seconds pass, in which these members send heartbeats."""
     for _ in range(duration_ms // 1_000):
         stage.pass_time(1_000)
         for member_id in member_ids:
@@ -24,7 +24,7 @@ def keep_alive(stage: GroupStage, member_ids: list[str], generation: int, durati
 # ---------------------------------------------------------------------- sessions
 
 
-def test_a_member_that_sends_no_heartbeat_is_out_after_its_session_timeout():
+def test_a_member_is_removed_after_its_session_timeout():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     keep_alive(stage, [first], 1, SESSION_MS - 1_000)
@@ -43,7 +43,7 @@ def test_a_member_that_sends_no_heartbeat_is_out_after_its_session_timeout():
 
 
 @pytest.mark.parametrize("what", ["heartbeat", "commit", "sync"])
-def test_what_keeps_a_session(what):
+def test_requests_of_a_member_restart_its_session(what):
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     for _ in range(5):
@@ -58,7 +58,7 @@ def test_what_keeps_a_session(what):
     assert stage.state() == "Empty"
 
 
-def test_whoever_waits_for_an_answer_does_not_fail():
+def test_a_member_does_not_time_out_while_its_join_waits():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     stage.join_new()
@@ -69,7 +69,7 @@ def test_whoever_waits_for_an_answer_does_not_fail():
     assert stage.joined(waiting).generation_id == 2
 
 
-def test_whoever_waits_for_the_assignment_does_not_fail():
+def test_a_member_does_not_time_out_while_its_sync_waits():
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2)
     waiting = stage.sync(follower, 1)
@@ -78,7 +78,7 @@ def test_whoever_waits_for_the_assignment_does_not_fail():
     assert stage.synced(waiting).assignment == b"half"
 
 
-def test_a_join_of_a_new_member_waits_for_five_minutes_at_most():
+def test_the_join_of_a_new_member_times_out_after_five_minutes():
     stage = GroupStage().loaded()
     timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS * 2
     old = stage.stable(rebalance_ms=timeout_ms)
@@ -93,7 +93,7 @@ def test_a_join_of_a_new_member_waits_for_five_minutes_at_most():
 # ---------------------------------------------------------------------- rebalance timeout
 
 
-def test_members_that_do_not_join_again_are_out_after_the_rebalance_timeout():
+def test_members_that_do_not_rejoin_are_removed_after_the_rebalance_timeout():
     stage = GroupStage().loaded()
     first, second = stage.stable(2, rebalance_ms=20_000)
     third, token = stage.join_new(rebalance_ms=30_000)
@@ -111,7 +111,7 @@ def test_members_that_do_not_join_again_are_out_after_the_rebalance_timeout():
     ]
 
 
-def test_a_member_that_does_not_sync_is_out_after_the_rebalance_timeout():
+def test_a_member_that_does_not_sync_is_removed_after_the_rebalance_timeout():
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2, rebalance_ms=20_000)
     stage.sync(leader, 1, {leader: b"a", follower: b"b"})
@@ -123,7 +123,7 @@ def test_a_member_that_does_not_sync_is_out_after_the_rebalance_timeout():
     assert stage.heartbeat(leader, 1) is ErrorCode.rebalance_in_progress
 
 
-def test_when_the_leader_does_not_sync_the_others_join_again():
+def test_followers_rejoin_when_the_leader_does_not_sync():
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2, rebalance_ms=20_000)
     waiting = stage.sync(follower, 1)
@@ -134,7 +134,7 @@ def test_when_the_leader_does_not_sync_the_others_join_again():
     assert stage.heartbeat(leader, 1) is ErrorCode.unknown_member_id
 
 
-def test_members_that_all_have_synced_are_left_alone():
+def test_members_stay_after_the_rebalance_timeout_when_all_have_synced():
     stage = GroupStage().loaded()
     members = stage.stable(2, rebalance_ms=20_000)
     keep_alive(stage, members, 1, 60_000)
@@ -144,7 +144,7 @@ def test_members_that_all_have_synced_are_left_alone():
 # ---------------------------------------------------------------------- the assignment
 
 
-def test_assignments_are_given_when_they_are_stored():
+def test_assignments_are_sent_when_they_are_stored():
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2)
     stage.holds_appends = True
@@ -169,7 +169,7 @@ def test_assignments_are_given_when_they_are_stored():
         (ErrorCode.invalid_required_acks, ErrorCode.invalid_required_acks),
     ],
 )
-def test_an_assignment_that_is_not_stored(error, expected):
+def test_an_assignment_that_is_not_stored_starts_a_rebalance(error, expected):
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2)
     stage.holds_appends = True
@@ -183,7 +183,7 @@ def test_an_assignment_that_is_not_stored(error, expected):
     stage.assign(joins)
 
 
-def test_an_append_that_takes_too_long_is_answered_and_its_outcome_changes_nothing_more():
+def test_a_late_append_is_answered_and_its_outcome_is_ignored():
     stage = GroupStage().loaded()
     (leader,) = stage.completing()
     stage.holds_appends = True
@@ -196,7 +196,7 @@ def test_an_append_that_takes_too_long_is_answered_and_its_outcome_changes_nothi
     assert stage.state() == "PreparingRebalance"
 
 
-def test_a_member_that_comes_while_an_assignment_is_stored_makes_it_void():
+def test_a_new_member_invalidates_an_assignment_that_is_being_stored():
     stage = GroupStage().loaded()
     (leader,) = stage.completing()
     stage.holds_appends = True
@@ -216,7 +216,7 @@ def test_a_member_that_leaves_while_it_waits_for_its_assignment_is_answered():
     assert stage.heartbeat(leader, 1) is ErrorCode.rebalance_in_progress
 
 
-def test_a_sync_that_is_repeated_while_it_waits_ends_the_earlier_one():
+def test_a_repeated_sync_replaces_the_earlier_one():
     stage = GroupStage().loaded()
     leader, follower = stage.completing(2)
     earlier = stage.sync(follower, 1)
@@ -237,11 +237,11 @@ def test_the_successor_knows_the_members_and_their_assignments():
     assert [successor.heartbeat(member_id, 1) for member_id in members] == [NONE] * 3
     successor.pass_time(SESSION_MS - 1)
     assert successor.state() == "Stable"
-    successor.pass_time(1)  # nobody sent a heartbeat to the new one
+    successor.pass_time(1)  # no heartbeat reached the new one
     assert successor.state() == "Empty"
 
 
-def test_unloading_answers_everybody_who_waits():
+def test_unload_answers_all_waiting_requests():
     stage = GroupStage(GroupOptions(initial_rebalance_delay_ms=0)).loaded()
     leader, follower = stage.completing(2)
     stage.holds_appends = True
@@ -256,7 +256,7 @@ def test_unloading_answers_everybody_who_waits():
     assert stage.answers.keys() == stage.asked.keys()
 
 
-def test_nothing_is_left_to_do_for_a_shard_without_groups_but_the_check_for_expired_offsets():
+def test_an_empty_shard_has_no_deadline_but_the_expiry_check():
     stage = GroupStage().loaded()
     interval_ms = stage.options.retention_check_interval_ms
     assert stage.shard.next_deadline_ms() == stage.now_ms + interval_ms
@@ -264,7 +264,7 @@ def test_nothing_is_left_to_do_for_a_shard_without_groups_but_the_check_for_expi
     assert stage.shard.next_deadline_ms() == stage.now_ms + interval_ms
 
 
-def test_how_long_a_group_was_in_each_state():
+def test_the_time_in_each_state_is_measured():
     stage = GroupStage().loaded()
     (member_id,) = stage.completing()
     stage.pass_time(500)
@@ -281,13 +281,13 @@ def test_how_long_a_group_was_in_each_state():
     assert stage.ask(MeasureProgress("nobody")) is None
 
 
-def test_static_members_that_do_not_come_back_keep_nobody_busy(caplog):
+def test_absent_static_members_cause_few_retries(caplog):
     stage = GroupStage(GroupOptions(initial_rebalance_delay_ms=0)).loaded()
     first = stage.join(instance="s-1", rebalance_ms=1)
     stage.pass_time(0)
     static = stage.joined(first).member_id
     stage.sync(static, 1)
-    stage.join(instance="s-2", rebalance_ms=1)  # nobody has joined when this one is put out
+    stage.join(instance="s-2", rebalance_ms=1)  # none has joined when this one is removed
     stage.leave(LeavingMember("", "s-2"))
     caplog.clear()
     stage.pass_time(SESSION_MS - 1_000)

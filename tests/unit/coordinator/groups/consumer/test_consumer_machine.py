@@ -41,12 +41,12 @@ PICK = st.integers(0, 30)
 
 
 class SlowConsumer(Consumer):
-    """A client that gives up later than it is told, and whose replies may be lost."""
+    """A client that revokes late, and whose replies may be lost."""
 
     told = None
-    """What it is to have; None: what it has."""
+    """The assignment that it received; None: it has it."""
     is_unsure = False
-    """It has not heard the reply to a heartbeat, or an error: it says all in the next one."""
+    """It missed a reply or received an error: its next heartbeat is a full one."""
 
     def ask(self, *, full=False, epoch=None):
         token = super().ask(full=full or self.is_unsure, epoch=epoch)
@@ -75,12 +75,12 @@ class ConsumerMachine(RuleBasedStateMachine):
         self.stage.holds_appends = True
         self.members: list[SlowConsumer] = []
         self.asked: dict[int, SlowConsumer] = {}
-        """Heartbeats whose replies will be heard, by token."""
+        """Heartbeats whose replies will be delivered, by token."""
         self.commits: dict[int, int] = {}
-        """Offsets by token."""
+        """Committed offsets by token."""
         self.acknowledged = 0
         self.epoch = 0
-        """The largest group epoch that was in the log."""
+        """The largest group epoch in the log."""
         self.next = 1
 
     def pick(self, number: int) -> SlowConsumer:
@@ -178,7 +178,7 @@ class ConsumerMachine(RuleBasedStateMachine):
     def an_administrator_deletes_offsets(self):
         self.stage.delete_offsets(("bills", 0))
         if not self.members_of(self.stage):
-            self.epoch = 0  # the group may be gone with them
+            self.epoch = 0  # the group may be removed with them
 
     @rule()
     def the_group_is_deleted(self):
@@ -221,7 +221,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @rule(survivors=st.integers(0, 5))
     def another_coordinator(self, survivors):
-        """The first appends on their way are in the log that the next coordinator finds."""
+        """The log of the next coordinator has some of the pending appends."""
         stage = self.stage
         on_its_way, stage.in_flight = stage.in_flight, []
         stage.unload()
@@ -320,7 +320,8 @@ class ConsumerMachine(RuleBasedStateMachine):
         return {} if described is None else {each.member_id: each for each in described.members}
 
     def everybody_has_what_is_theirs(self):
-        """Those who were let in; others were too many, or had an expression that is none."""
+        """All accepted members have their targets; others were too many, or had an invalid
+        expression."""
         members = self.members_of(self.stage)
         if not members:
             return
@@ -348,5 +349,5 @@ class ConsumerMachine(RuleBasedStateMachine):
             assert having == (set(range(shape.partition_count)) if is_read else set())
 
 
-def test_any_sequence_of_events():
+def test_any_sequence_of_events_keeps_the_invariants():
     run_state_machine_as_test(ConsumerMachine, settings=examples(60, stateful_step_count=60))

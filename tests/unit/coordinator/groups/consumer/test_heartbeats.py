@@ -18,14 +18,14 @@ def stage() -> ConsumerStage:
     return ConsumerStage().loaded()
 
 
-def test_the_first_member_gets_everything_at_once(stage: ConsumerStage) -> None:
+def test_the_first_member_is_assigned_all_partitions(stage: ConsumerStage) -> None:
     reply = stage.consumer("a", "orders", "bills").heard[-1]
     assert (reply.member_id, reply.member_epoch, reply.heartbeat_interval_ms) == ("a", 1, 5_000)
     assert stage.topics.numbers(reply.assignment or {}) == {"orders": {0, 1, 2, 3}, "bills": {0, 1}}
     assert stage.described().state == "Stable"
 
 
-def test_partitions_are_given_up_before_they_are_given_away(stage: ConsumerStage) -> None:
+def test_partitions_are_revoked_before_they_are_assigned(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     b = stage.consumer("b")
     assert (b.epoch, b.numbers) == (2, {})
@@ -41,7 +41,7 @@ def test_partitions_are_given_up_before_they_are_given_away(stage: ConsumerStage
     assert stage.described().state == "Stable"
 
 
-def test_who_says_that_it_still_has_them_keeps_the_others_waiting(stage: ConsumerStage) -> None:
+def test_a_member_that_still_owns_partitions_delays_the_others(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     everything = a.owned
     b = stage.consumer("b")
@@ -56,7 +56,7 @@ def test_who_says_that_it_still_has_them_keeps_the_others_waiting(stage: Consume
     assert len(b.numbers["orders"]) == 2
 
 
-def test_who_leaves_gives_up_everything(stage: ConsumerStage) -> None:
+def test_a_leaving_member_releases_all_partitions(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     stage.settle_down(a, b)
     left = b.leave()
@@ -76,7 +76,7 @@ def test_a_group_of_hundred_members_settles(stage: ConsumerStage) -> None:
     assert stage.described().state == "Stable"
 
 
-def test_a_reply_that_was_lost_is_asked_for_again(stage: ConsumerStage) -> None:
+def test_a_lost_reply_is_repeated(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     a.beat()
     lost = stage.beaten(a.ask())
@@ -90,7 +90,7 @@ def test_a_reply_that_was_lost_is_asked_for_again(stage: ConsumerStage) -> None:
     b.beat()
 
 
-def test_an_epoch_that_was_never_given_is_fenced(stage: ConsumerStage) -> None:
+def test_an_unknown_epoch_is_fenced(stage: ConsumerStage) -> None:
     stage.consumer("a")
     told = stage.beaten(stage.beat("a", 7, owned={}))
     assert told.error is ErrorCode.fenced_member_epoch
@@ -99,14 +99,14 @@ def test_an_epoch_that_was_never_given_is_fenced(stage: ConsumerStage) -> None:
     )
 
 
-def test_a_full_heartbeat_is_told_the_assignment_again(stage: ConsumerStage) -> None:
+def test_a_full_heartbeat_gets_the_assignment_again(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     assert a.beat().assignment is None
     told = a.beat(full=True)
     assert told.assignment == a.owned
 
 
-def test_another_subscription_is_another_epoch(stage: ConsumerStage) -> None:
+def test_a_changed_subscription_begins_an_epoch(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     stage.settle_down(a, b)
     a.topics = ("bills",)
@@ -118,13 +118,13 @@ def test_another_subscription_is_another_epoch(stage: ConsumerStage) -> None:
     assert stage.described().group_epoch == epoch
 
 
-def test_a_member_without_topics_is_a_member(stage: ConsumerStage) -> None:
+def test_a_member_may_have_no_topics(stage: ConsumerStage) -> None:
     token = stage.beat("a", 0, topics=(), rebalance_ms=REBALANCE_MS, owned={})
     told = stage.beaten(token)
     assert (told.error, told.member_epoch, told.assignment) == (NONE, 1, {})
 
 
-def test_before_version_1_the_coordinator_gives_the_member_id(stage: ConsumerStage) -> None:
+def test_the_coordinator_assigns_the_member_id_before_version_1(stage: ConsumerStage) -> None:
     token = stage.beat(
         "", 0, topics=["orders"], rebalance_ms=REBALANCE_MS, owned={}, knows_its_id=False
     )
@@ -153,7 +153,7 @@ def test_before_version_1_the_coordinator_gives_the_member_id(stage: ConsumerSta
         ({"topics": ["b", "a" * 32_768]}, "A topic name has more than 32767 bytes."),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_heartbeats_are_refused(
     stage: ConsumerStage, change: dict[str, Any], message: str
 ) -> None:
     good: dict[str, Any] = {
@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_refused(
     assert stage.listed() == []
 
 
-def test_an_assignor_that_is_not_there_is_refused(stage: ConsumerStage) -> None:
+def test_an_unknown_assignor_is_refused(stage: ConsumerStage) -> None:
     told = stage.stranger("a", assignor="rack").beat()
     assert told.error is ErrorCode.unsupported_assignor
     assert told.error_message == (
@@ -186,21 +186,21 @@ def test_the_assignor_that_most_members_prefer_is_used(stage: ConsumerStage) -> 
 
 
 @pytest.mark.parametrize("epoch", [3, -1])
-def test_a_group_that_nobody_knows(stage: ConsumerStage, epoch: int) -> None:
+def test_heartbeats_of_unknown_groups_are_refused(stage: ConsumerStage, epoch: int) -> None:
     told = stage.beaten(stage.beat("a", epoch, owned={}))
     assert told.error is ErrorCode.group_id_not_found
     assert stage.log == []
 
 
 @pytest.mark.parametrize("epoch", [3, -1])
-def test_a_member_that_nobody_knows(stage: ConsumerStage, epoch: int) -> None:
+def test_heartbeats_of_unknown_members_are_refused(stage: ConsumerStage, epoch: int) -> None:
     stage.consumer("a")
     told = stage.beaten(stage.beat("b", epoch, owned={}))
     assert told.error is ErrorCode.unknown_member_id
     assert told.error_message == f"Member b is not a member of group {GROUP}."
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_refuses_new_members() -> None:
     stage = ConsumerStage(GroupOptions(consumer_max_size=1)).loaded()
     a = stage.consumer("a")
     told = stage.stranger("b").beat()
@@ -212,7 +212,7 @@ def test_a_full_group_takes_nobody_else() -> None:
 # ---------------------------------------------------------------------- time
 
 
-def test_a_member_that_says_nothing_is_out_after_its_session(stage: ConsumerStage) -> None:
+def test_a_silent_member_is_removed_after_its_session(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     stage.settle_down(a, b)
     for _ in range(5):
@@ -223,7 +223,7 @@ def test_a_member_that_says_nothing_is_out_after_its_session(stage: ConsumerStag
     assert b.beat().error is NONE
 
 
-def test_who_does_not_give_up_in_time_is_out(stage: ConsumerStage) -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     everything = a.owned
     b = stage.consumer("b")
@@ -237,7 +237,7 @@ def test_who_does_not_give_up_in_time_is_out(stage: ConsumerStage) -> None:
     assert stage.beaten(stage.beat("a", 1, owned=everything)).error is ErrorCode.unknown_member_id
 
 
-def test_time_to_give_up_ends_with_the_giving_up(stage: ConsumerStage) -> None:
+def test_revoking_cancels_the_rebalance_timeout(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     for _ in range(30):
         stage.pass_time(REBALANCE_MS // 6)
@@ -249,7 +249,7 @@ def test_time_to_give_up_ends_with_the_giving_up(stage: ConsumerStage) -> None:
 # ---------------------------------------------------------------------- static members
 
 
-def test_a_static_member_that_comes_back_has_what_it_had(stage: ConsumerStage) -> None:
+def test_a_returning_static_member_keeps_its_partitions(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a", instance="s-1"), stage.consumer("b", instance="s-2")
     stage.settle_down(a, b)
     before, epoch = a.owned, stage.described().group_epoch
@@ -265,7 +265,9 @@ def test_a_static_member_that_comes_back_has_what_it_had(stage: ConsumerStage) -
     assert new.beat().error is NONE
 
 
-def test_a_static_member_that_stays_away_loses_it(stage: ConsumerStage) -> None:
+def test_a_static_member_loses_its_partitions_when_its_session_expires(
+    stage: ConsumerStage,
+) -> None:
     a, b = stage.consumer("a", instance="s-1"), stage.consumer("b", instance="s-2")
     stage.settle_down(a, b)
     a.leave(for_a_while=True)
@@ -288,7 +290,7 @@ def test_an_instance_id_in_use_is_not_released(stage: ConsumerStage) -> None:
     assert a.beat().error is NONE
 
 
-def test_who_was_replaced_is_fenced(stage: ConsumerStage) -> None:
+def test_a_replaced_static_member_is_fenced(stage: ConsumerStage) -> None:
     a = stage.consumer("a", instance="s-1")
     epoch = a.epoch
     a.leave(for_a_while=True)
@@ -303,7 +305,7 @@ def test_who_was_replaced_is_fenced(stage: ConsumerStage) -> None:
     )
 
 
-def test_a_static_member_leaves_for_good(stage: ConsumerStage) -> None:
+def test_a_static_member_may_leave_for_good(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a", instance="s-1"), stage.consumer("b")
     stage.settle_down(a, b)
     a.leave()
@@ -315,7 +317,7 @@ def test_a_static_member_leaves_for_good(stage: ConsumerStage) -> None:
 # ---------------------------------------------------------------------- topics
 
 
-def test_a_topic_that_grows_is_assigned_with_the_next_heartbeat(stage: ConsumerStage) -> None:
+def test_new_partitions_are_assigned_with_the_next_heartbeat(stage: ConsumerStage) -> None:
     a = stage.consumer("a", "orders", "later")
     stage.change_topics(orders=6)
     a.beat()
@@ -329,14 +331,14 @@ def test_a_topic_that_grows_is_assigned_with_the_next_heartbeat(stage: ConsumerS
     assert stage.described().group_epoch == epoch
 
 
-def test_a_topic_that_is_deleted_is_taken_away(stage: ConsumerStage) -> None:
+def test_partitions_of_a_deleted_topic_are_revoked(stage: ConsumerStage) -> None:
     a = stage.consumer("a", "orders", "bills")
     stage.change_topics(bills=None)
     stage.settle_down(a)
     assert a.numbers == {"orders": {0, 1, 2, 3}}
 
 
-def test_changes_of_topics_that_a_new_coordinator_missed_are_seen(stage: ConsumerStage) -> None:
+def test_a_new_coordinator_notices_earlier_changes_of_topics(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.topics.shapes.update(FakeTopics(orders=8).shapes)
     a.stage = stage.reloaded()
@@ -344,7 +346,7 @@ def test_changes_of_topics_that_a_new_coordinator_missed_are_seen(stage: Consume
     assert a.numbers == {"orders": set(range(8))}
 
 
-def test_an_expression_stands_for_topics_that_match_as_a_whole(stage: ConsumerStage) -> None:
+def test_an_expression_subscribes_to_topics_that_match_as_a_whole(stage: ConsumerStage) -> None:
     stage.change_topics(orders2=1)
     token = stage.beat("a", 0, regex="orders|b.*", topics=None, rebalance_ms=REBALANCE_MS, owned={})
     told = stage.beaten(token)
@@ -368,7 +370,9 @@ def test_a_topic_that_an_expression_matches_is_assigned(stage: ConsumerStage) ->
 
 
 @pytest.mark.parametrize("regex", ["nothing.*", ""])
-def test_who_gives_up_an_expression_gives_up_its_topics(stage: ConsumerStage, regex: str) -> None:
+def test_a_member_that_drops_its_expression_loses_its_topics(
+    stage: ConsumerStage, regex: str
+) -> None:
     a = stage.stranger("a", regex="bi.*")
     a.beat()
     assert a.numbers == {"orders": {0, 1, 2, 3}, "bills": {0, 1}}
@@ -379,7 +383,7 @@ def test_who_gives_up_an_expression_gives_up_its_topics(stage: ConsumerStage, re
     assert stage.described().state == "Stable"
 
 
-def test_topics_that_are_made_one_after_the_other_are_taken_together(stage: ConsumerStage) -> None:
+def test_topics_created_in_sequence_share_one_epoch(stage: ConsumerStage) -> None:
     a = stage.stranger("a", regex="orders.*")
     a.topics = None
     a.beat()
@@ -393,7 +397,7 @@ def test_topics_that_are_made_one_after_the_other_are_taken_together(stage: Cons
     assert len(a.numbers) == 6
 
 
-def test_expressions_are_matched_again_after_a_time() -> None:
+def test_expressions_are_matched_again_after_the_refresh_interval() -> None:
     stage = ConsumerStage(GroupOptions(consumer_regex_refresh_interval_ms=20_000)).loaded()
     a = stage.stranger("a", regex="orders.*")
     a.topics = None
@@ -407,7 +411,7 @@ def test_expressions_are_matched_again_after_a_time() -> None:
     assert set(a.numbers) == {"orders", "orders5"}
 
 
-def test_the_last_member_takes_its_expression_away(stage: ConsumerStage) -> None:
+def test_an_expression_is_removed_with_its_last_member(stage: ConsumerStage) -> None:
     a, b = (stage.stranger(each, regex="b.*") for each in "ab")
     for each in (a, b):
         each.topics = None
@@ -422,7 +426,7 @@ def test_the_last_member_takes_its_expression_away(stage: ConsumerStage) -> None
     assert len(stage.log[-3:]) == 3
 
 
-def test_what_is_no_expression_is_refused(stage: ConsumerStage) -> None:
+def test_an_invalid_expression_is_refused(stage: ConsumerStage) -> None:
     told = stage.beaten(
         stage.beat("a", 0, regex="b(", topics=None, rebalance_ms=REBALANCE_MS, owned={})
     )
@@ -437,7 +441,7 @@ def test_what_is_no_expression_is_refused(stage: ConsumerStage) -> None:
 # ---------------------------------------------------------------------- appends
 
 
-def test_heartbeats_that_come_while_a_change_is_on_its_way_are_taken_together(
+def test_heartbeats_during_an_append_form_one_batch(
     stage: ConsumerStage,
 ) -> None:
     stage.holds_appends = True
@@ -457,7 +461,7 @@ def test_heartbeats_that_come_while_a_change_is_on_its_way_are_taken_together(
     assert sum(len(each.numbers.get("orders", ())) for each in members) == 4
 
 
-def test_what_is_taken_together_fits_into_a_message(stage: ConsumerStage) -> None:
+def test_a_batch_fits_into_a_message(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     names = [f"topic-{number}-{'x' * 200}" for number in range(300)]
     tokens = [stage.stranger(f"m{number}", *names).ask() for number in range(30)]
@@ -469,7 +473,7 @@ def test_what_is_taken_together_fits_into_a_message(stage: ConsumerStage) -> Non
     assert {stage.beaten(each).error for each in tokens} == {NONE}
 
 
-def test_few_new_expressions_are_looked_at_together(stage: ConsumerStage) -> None:
+def test_a_batch_has_few_new_expressions(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     stage.stranger("first").ask()
     tokens = [stage.stranger(f"m{number}", regex=f"bi.*{number}?").ask() for number in range(12)]
@@ -483,7 +487,7 @@ def test_few_new_expressions_are_looked_at_together(stage: ConsumerStage) -> Non
     assert {stage.beaten(each).error for each in tokens} == {NONE}
 
 
-def test_many_changed_topics_are_looked_at_by_each_group(stage: ConsumerStage) -> None:
+def test_each_group_checks_its_topics_when_many_have_changed(stage: ConsumerStage) -> None:
     a, b = stage.stranger("a", regex="or.*"), stage.stranger("b", group="others")
     a.beat()
     b.beat()
@@ -493,7 +497,7 @@ def test_many_changed_topics_are_looked_at_by_each_group(stage: ConsumerStage) -
         assert member.numbers == {"orders": {0, 1, 2, 3, 4}}
 
 
-def test_a_change_that_cannot_be_stored_has_not_happened(stage: ConsumerStage) -> None:
+def test_a_change_that_is_not_stored_is_rolled_back(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     before, records = stage.described(), list(stage.log)
     stage.holds_appends = True
@@ -508,7 +512,7 @@ def test_a_change_that_cannot_be_stored_has_not_happened(stage: ConsumerStage) -
     assert stage.described().state == "Empty"
 
 
-def test_a_group_that_cannot_be_stored_is_not_there(stage: ConsumerStage) -> None:
+def test_a_group_that_is_not_stored_does_not_exist(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     joining = stage.stranger("a").ask()
     committing = stage.commit({("bills", 1): 7})
@@ -518,7 +522,7 @@ def test_a_group_that_cannot_be_stored_is_not_there(stage: ConsumerStage) -> Non
     assert stage.listed() == []
 
 
-def test_what_stays_in_the_log_counts_whatever_its_reply(stage: ConsumerStage) -> None:
+def test_records_that_stay_in_the_log_take_effect_despite_an_error(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     a = stage.stranger("a")
     token = a.ask()
@@ -530,7 +534,7 @@ def test_what_stays_in_the_log_counts_whatever_its_reply(stage: ConsumerStage) -
     assert a.numbers == {"orders": {0, 1, 2, 3}}
 
 
-def test_nobody_waits_for_an_append_that_takes_too_long(stage: ConsumerStage) -> None:
+def test_no_request_waits_for_a_late_append(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     a = stage.stranger("a")
     token, waiting = a.ask(), stage.stranger("b").ask()
@@ -551,13 +555,13 @@ def test_nobody_waits_for_an_append_that_takes_too_long(stage: ConsumerStage) ->
     assert stage.described().state == "Empty"
 
 
-def test_a_tiny_timeout_is_put_off_by_a_second_while_the_log_is_stuck(
+def test_a_tiny_timeout_is_postponed_by_a_second_while_appends_stall(
     stage: ConsumerStage,
 ) -> None:
     a = stage.consumer("a")
     stage.consumer("b")
     a.beat()
-    stage.beat("a", 1, rebalance_ms=0)  # it has to give up partitions, and does not
+    stage.beat("a", 1, rebalance_ms=0)  # it must revoke partitions, and does not
     stage.holds_appends = True
     stage.stranger("c").ask()
     (append,) = stage.in_flight
@@ -569,7 +573,7 @@ def test_a_tiny_timeout_is_put_off_by_a_second_while_the_log_is_stuck(
     assert due > stage.now_ms
 
 
-def test_a_session_that_ends_while_a_heartbeat_waits_goes_on(stage: ConsumerStage) -> None:
+def test_a_session_continues_while_a_heartbeat_waits(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.pass_time(SESSION_MS - 1)
     stage.holds_appends = True
@@ -581,7 +585,7 @@ def test_a_session_that_ends_while_a_heartbeat_waits_goes_on(stage: ConsumerStag
     assert stage.beaten(waiting).error is NONE
 
 
-def test_a_session_that_ends_while_a_change_is_on_its_way_ends(stage: ConsumerStage) -> None:
+def test_a_session_may_expire_during_an_append(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.pass_time(SESSION_MS - 1)
     stage.holds_appends = True
@@ -593,14 +597,14 @@ def test_a_session_that_ends_while_a_change_is_on_its_way_ends(stage: ConsumerSt
     assert stage.beaten(token).error is ErrorCode.unknown_member_id
 
 
-def test_who_waits_is_told_when_the_coordinator_goes(stage: ConsumerStage) -> None:
+def test_unload_answers_waiting_heartbeats(stage: ConsumerStage) -> None:
     stage.holds_appends = True
     tokens = [stage.stranger(each).ask() for each in "abc"]
     stage.unload()
     assert [stage.beaten(each).error for each in tokens] == [ErrorCode.not_coordinator] * 3
 
 
-def test_an_assignor_that_fails_changes_nothing(
+def test_a_failing_assignor_changes_nothing(
     stage: ConsumerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = stage.consumer("a")

@@ -1,4 +1,4 @@
-"""Records of groups of the newer consumer protocol as bytes."""
+"""The bytes of records of groups of the newer consumer protocol."""
 
 import uuid
 
@@ -71,7 +71,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("write", "read", "values"), VALUES)
-def test_what_is_written_is_read(write, read, values):
+def test_records_are_decoded_as_encoded(write, read, values):
     @given(values)
     def check(value):
         raw = write(value)
@@ -84,7 +84,7 @@ def test_what_is_written_is_read(write, read, values):
 
 
 @pytest.mark.parametrize(("write", "read", "values"), VALUES)
-def test_any_bytes_are_read_or_refused(write, read, values):
+def test_any_bytes_are_decoded_or_refused(write, read, values):
     del write, values
 
     @given(st.binary(max_size=60))
@@ -100,7 +100,7 @@ def test_any_bytes_are_read_or_refused(write, read, values):
 
 
 @pytest.mark.parametrize("kind", ConsumerKey)
-def test_keys(kind: ConsumerKey) -> None:
+def test_keys_are_encoded_as_kafka_does(kind: ConsumerKey) -> None:
     name = "" if kind in WITHOUT_NAME else "mitglied-ä"
     raw = consumer_key(kind, "gruppe-ö", name)
     assert raw[:2] in CONSUMER_KEYS
@@ -110,8 +110,8 @@ def test_keys(kind: ConsumerKey) -> None:
             read_consumer_key(raw[:end])
 
 
-def test_bytes_as_kafka_writes_them() -> None:
-    """Put together by hand from the schemas of Kafka 4.1."""
+def test_values_are_encoded_as_kafka_does() -> None:
+    """The bytes were composed by hand from the schemas of Kafka 4.1."""
     assert consumer_key(ConsumerKey.MEMBER, "g", "m") == b"\0\x05\0\x01g\0\x01m"
     assert consumer_key(ConsumerKey.EPOCH, "g") == b"\0\x03\0\x01g"
     assert epoch_value(GroupEpoch(7, 0)) == b"\0\0\0\0\0\x07\0"
@@ -133,7 +133,7 @@ def test_bytes_as_kafka_writes_them() -> None:
     assert member_value(member) == begin + b"\x01\0\x01\0"
 
 
-def test_without_the_tag_a_member_is_of_the_classic_protocol() -> None:
+def test_a_member_without_the_tag_is_classic() -> None:
     """The default of Kafka's schema is an empty structure, not null."""
     value = member_value(MemberMetadata())
     assert read_member_value(value[:-4] + b"\0").classic == ClassicMetadata()
@@ -144,6 +144,6 @@ def test_a_state_of_a_newer_broker_is_unknown() -> None:
     assert read_current_value(value[:10] + b"\x63" + value[11:]).state is MemberState.UNKNOWN
 
 
-def test_tagged_fields_of_newer_brokers_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_ignored() -> None:
     value = epoch_value(GroupEpoch(7, 5))
     assert read_epoch_value(value[:6] + b"\x02\x09\x01x" + value[7:]) == GroupEpoch(7, 5)

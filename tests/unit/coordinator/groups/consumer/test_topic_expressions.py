@@ -1,4 +1,4 @@
-"""Expressions that name topics."""
+"""Expressions by which members subscribe to topics."""
 
 import re
 import time
@@ -31,7 +31,7 @@ from cluster.coordinator.groups.consumer.topic_expressions import (
         ("", [""], ["a"]),
     ],
 )
-def test_an_expression_stands_for_whole_names(text, matching, others):
+def test_an_expression_matches_whole_names(text, matching, others):
     expression = compile_expression(text)
     assert expression.text == text
     assert [each for each in matching + others if expression.matches(each)] == matching
@@ -58,7 +58,7 @@ def test_an_expression_stands_for_whole_names(text, matching, others):
         ),
     ],
 )
-def test_what_is_no_expression_is_refused_with_the_reason(text, reason):
+def test_an_invalid_expression_is_refused_with_the_reason(text, reason):
     with pytest.raises(InvalidExpression) as refused:
         compile_expression(text)
     assert str(refused.value) == reason
@@ -66,7 +66,7 @@ def test_what_is_no_expression_is_refused_with_the_reason(text, reason):
 
 @pytest.mark.parametrize("text", ["(a*)*b", "(a|aa)+b", "(.*a){100}b", "(a?){200}a{200}b"])
 def test_no_expression_takes_exponential_time(text):
-    # where one backtracks, these take longer than there is time
+    # a backtracking matcher would not finish these in time
     started = time.process_time()
     assert not compile_expression(text).matches("a" * 249)
     assert time.process_time() - started < 5
@@ -77,7 +77,7 @@ def test_no_expression_takes_exponential_time(text):
         re.compile(r"[a-c.]([a-c.]|[a-c][*+?]|\([ab]\|c\)){0,6}", re.ASCII), fullmatch=True
     )
 )
-def test_simple_expressions_mean_what_they_mean_in_python(text):
+def test_simple_expressions_match_as_in_python(text):
     ours, python = compile_expression(text), re.compile(text)
     for name in ("a", "b", "c", "ab", "abc", "aaa", "cab", "abcabc", "bcb", text):
         assert ours.matches(name) == bool(python.fullmatch(name)), name

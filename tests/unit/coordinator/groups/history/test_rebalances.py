@@ -1,4 +1,4 @@
-"""A group's rebalances as a person asks for them: why, how long, who was waited for."""
+"""The recorded rebalances of a group: causes, durations, members that the others waited for."""
 
 from cluster.coordinator.groups.history.rebalances import (
     CAUSES_KEPT,
@@ -17,7 +17,7 @@ def last(stage: GroupStage) -> Rebalance:
     return stage.rebalances()[-1]
 
 
-def test_the_first_rebalance_of_a_group():
+def test_the_first_rebalance_is_recorded():
     stage = GroupStage().loaded()
     first, first_joins = stage.join_new(client="billing", reason="started")
     stage.pass_time(1_000)
@@ -42,7 +42,7 @@ def test_the_first_rebalance_of_a_group():
     assert found.is_over
 
 
-def test_a_rebalance_that_runs_names_who_is_missing():
+def test_a_running_rebalance_names_missing_members():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     stage.join_new(client="audit")
@@ -60,7 +60,7 @@ def test_a_rebalance_that_runs_names_who_is_missing():
     assert [each.waited_ms for each in found.slowest] == [4_500, 4_000, 0]
 
 
-def test_what_begins_a_rebalance_is_named():
+def test_the_causes_of_rebalances_are_recorded():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     bills = protocols(topics=["bills"])
@@ -76,7 +76,7 @@ def test_what_begins_a_rebalance_is_named():
     assert last(stage).causes[0].kind is CauseKind.MEMBER_LEFT
 
 
-def test_an_assignment_that_could_not_be_stored_is_named():
+def test_an_assignment_that_is_not_stored_is_recorded_as_cause():
     stage = GroupStage().loaded()
     (member_id,) = stage.completing()
     stage.holds_appends = True
@@ -92,7 +92,7 @@ def test_an_assignment_that_could_not_be_stored_is_named():
     )
 
 
-def test_what_is_kept_is_bounded():
+def test_the_history_is_bounded():
     stage = GroupStage().loaded()
     for _ in range(REBALANCES_KEPT + 5):
         member_id, token = stage.join_new()

@@ -1,4 +1,4 @@
-"""Offsets of groups of the newer consumer protocol, and what becomes of whole groups."""
+"""Offsets of groups of the newer consumer protocol, and the removal of whole groups."""
 
 import random
 
@@ -37,7 +37,9 @@ def stage() -> ConsumerStage:
     ("member", "epoch", "error"),
     [("a", 2, NONE), ("a", 1, STALE), ("a", 3, STALE), ("c", 2, UNKNOWN), ("", -1, UNKNOWN)],
 )
-def test_who_may_commit(stage: ConsumerStage, member: str, epoch: int, error: ErrorCode) -> None:
+def test_members_may_commit_in_their_epoch(
+    stage: ConsumerStage, member: str, epoch: int, error: ErrorCode
+) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     stage.settle_down(a, b)
     token = stage.commit({("orders", 1): 7}, member, epoch)
@@ -45,14 +47,14 @@ def test_who_may_commit(stage: ConsumerStage, member: str, epoch: int, error: Er
     assert stage.committed() == ({("orders", 1): 7} if error is NONE else {})
 
 
-def test_who_is_in_no_group_may_commit_while_it_is_empty(stage: ConsumerStage) -> None:
+def test_clients_without_group_may_commit_while_it_is_empty(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     a.leave()
     assert stage.commit_errors(stage.commit({("orders", 1): 7})) == [NONE]
     assert stage.reloaded().committed() == {("orders", 1): 7}
 
 
-def test_versions_that_know_no_member_epochs_are_not_enough(stage: ConsumerStage) -> None:
+def test_commits_of_versions_without_member_epochs_are_refused(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     request = CommitOffsets(
         GROUP, (OffsetToCommit("orders", 0, 5),), a.epoch, "a", knows_member_epochs=False
@@ -69,7 +71,7 @@ def test_versions_that_know_no_member_epochs_are_not_enough(stage: ConsumerStage
         ("c", 1, UNKNOWN),
     ],
 )
-def test_who_may_commit_in_a_transaction(
+def test_transactional_commits_are_checked(
     stage: ConsumerStage, member: str, epoch: int, error: ErrorCode
 ) -> None:
     stage.consumer("a")
@@ -83,7 +85,7 @@ def test_who_may_commit_in_a_transaction(
     ("member", "epoch", "error"),
     [(None, -1, NONE), ("a", 1, NONE), ("a", 0, STALE), ("c", 1, UNKNOWN), (None, 1, UNKNOWN)],
 )
-def test_who_may_fetch(
+def test_fetches_are_checked(
     stage: ConsumerStage, member: str | None, epoch: int, error: ErrorCode
 ) -> None:
     a = stage.consumer("a")
@@ -93,7 +95,7 @@ def test_who_may_fetch(
     assert [each.offset for each in found.offsets] == ([7] if error is NONE else [])
 
 
-def test_offsets_of_topics_that_are_read_stay(stage: ConsumerStage) -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted(stage: ConsumerStage) -> None:
     a = stage.stranger("a", regex="bi.*")
     a.beat()
     for topic in ("orders", "bills", "others"):
@@ -105,7 +107,7 @@ def test_offsets_of_topics_that_are_read_stay(stage: ConsumerStage) -> None:
     assert set(stage.committed()) == {("orders", 0), ("bills", 0)}
 
 
-def test_offsets_expire_when_their_topic_is_read_no_more() -> None:
+def test_offsets_expire_when_no_member_subscribes_to_their_topic() -> None:
     stage = ConsumerStage(GroupOptions(offsets_retention_ms=DAY_MS)).loaded()
     a = stage.consumer("a")
     stage.commit({("orders", 0): 7, ("bills", 0): 8}, "a", a.epoch)
@@ -128,7 +130,7 @@ def test_an_empty_group_is_kept_for_its_offsets() -> None:
     assert [each.state for each in stage.listed()] == ["Empty"]
 
 
-def test_a_commit_that_comes_after_the_last_offsets_were_removed_stays(
+def test_a_commit_after_the_last_offsets_were_removed_stays(
     stage: ConsumerStage,
 ) -> None:
     a = stage.consumer("a")
@@ -145,7 +147,7 @@ def test_a_commit_that_comes_after_the_last_offsets_were_removed_stays(
         assert each.committed() == {("orders", 0): 9}
 
 
-def test_offsets_of_deleted_topics_go(stage: ConsumerStage) -> None:
+def test_offsets_of_deleted_topics_are_removed(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.commit({("orders", 0): 7, ("bills", 0): 8}, "a", a.epoch)
     stage.submit(TopicsDeleted(["bills"]))
@@ -213,7 +215,7 @@ def test_an_empty_group_is_deleted_with_all_its_records(stage: ConsumerStage) ->
     assert stage.consumer("a").epoch == 1
 
 
-def test_a_group_that_could_not_be_deleted_is_there(stage: ConsumerStage) -> None:
+def test_a_group_stays_when_its_deletion_is_not_stored(stage: ConsumerStage) -> None:
     stage.consumer("a").leave()
     before = stage.described()
     stage.holds_appends = True
@@ -229,7 +231,7 @@ def test_a_group_that_could_not_be_deleted_is_there(stage: ConsumerStage) -> Non
     assert stage.described().group_epoch == before.group_epoch + 1
 
 
-def test_who_joins_while_the_group_is_being_deleted_joins_a_new_one(stage: ConsumerStage) -> None:
+def test_a_member_that_joins_during_the_deletion_joins_a_new_group(stage: ConsumerStage) -> None:
     stage.consumer("a").leave()
     stage.holds_appends = True
     stage.delete_groups(GROUP)
@@ -241,7 +243,7 @@ def test_who_joins_while_the_group_is_being_deleted_joins_a_new_one(stage: Consu
     assert stage.committed() == stage.reloaded().committed() == {("orders", 0): 5}
 
 
-def test_a_commit_that_comes_while_the_group_is_being_deleted_stays(stage: ConsumerStage) -> None:
+def test_a_commit_during_the_deletion_stays(stage: ConsumerStage) -> None:
     stage.consumer("a").leave()
     stage.holds_appends = True
     stage.delete_groups(GROUP)
@@ -251,7 +253,7 @@ def test_a_commit_that_comes_while_the_group_is_being_deleted_stays(stage: Consu
     assert stage.committed() == stage.reloaded().committed() == {("orders", 0): 5}
 
 
-def test_deleting_waits_for_the_last_member_to_be_gone(stage: ConsumerStage) -> None:
+def test_deletion_waits_for_the_pending_removal_of_the_last_member(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.holds_appends = True
     a.ask(epoch=-1)
@@ -276,7 +278,9 @@ def test_an_empty_classic_group_becomes_one_of_the_newer_protocol(stage: Consume
         assert each.committed() == {("orders", 0): 7}
 
 
-def test_if_that_is_not_stored_it_stays_what_it_was(stage: ConsumerStage) -> None:
+def test_an_empty_classic_group_stays_when_its_conversion_is_not_stored(
+    stage: ConsumerStage,
+) -> None:
     stage.leave(*stage.stable())
     stage.holds_appends = True
     joining = stage.stranger("a").ask()
@@ -314,14 +318,14 @@ def test_the_newest_record_of_each_key_is_enough_in_any_order() -> None:
         assert other.committed() == stage.committed()
 
 
-def test_members_have_to_show_that_they_are_alive_after_loading() -> None:
+def test_sessions_start_after_loading() -> None:
     stage = busy_log().reloaded()
     stage.pass_time(45_000)
     assert stage.described().state == "Empty"
     assert stage.committed() == {("orders", 0): 7}
 
 
-def test_a_damaged_record_stops_nothing() -> None:
+def test_a_damaged_record_does_not_stop_the_loading() -> None:
     stage = busy_log()
     log = list(stage.log)
     key = consumer_key(ConsumerKey.MEMBER, GROUP, "b")
@@ -332,7 +336,7 @@ def test_a_damaged_record_stops_nothing() -> None:
     assert len(other.described().members) == 3
 
 
-def test_what_kafka_4_0_wrote_about_topics_is_removed() -> None:
+def test_the_partition_metadata_of_kafka_4_0_is_removed() -> None:
     key = consumer_key(ConsumerKey.PARTITION_METADATA, GROUP)
     stage = busy_log()
     other = ConsumerStage().loaded([*stage.log, (key, b"\0\0\1\0")])
@@ -354,7 +358,7 @@ def test_records_are_in_the_order_that_kafkas_replay_needs(stage: ConsumerStage)
 # ---------------------------------------------------------------------- history
 
 
-def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
+def test_rebalances_are_recorded_with_their_causes(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.pass_time(1_000)
     b = stage.consumer("b")
@@ -385,7 +389,7 @@ def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
     }
 
 
-def test_timeouts_are_told_with_their_values(stage: ConsumerStage) -> None:
+def test_timeouts_are_recorded_with_their_values(stage: ConsumerStage) -> None:
     a, b = stage.consumer("a"), stage.consumer("b")
     stage.settle_down(a, b)
     stage.pass_time(40_000)

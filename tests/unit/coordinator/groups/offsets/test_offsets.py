@@ -1,4 +1,4 @@
-"""Offsets: committed, fetched, deleted, expired; transactions; what becomes of failed appends."""
+"""Offsets: commits, fetches, deletion, expiry, transactions, failed appends."""
 
 import pytest
 
@@ -24,7 +24,7 @@ PRODUCER = 77
 # ---------------------------------------------------------------------- committing, fetching
 
 
-def test_an_offset_is_fetched_when_it_is_stored():
+def test_an_offset_is_visible_when_it_is_stored():
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1})
     stage.holds_appends = True
@@ -53,7 +53,7 @@ def test_an_offset_is_fetched_when_it_is_stored():
         (ErrorCode.invalid_required_acks, ErrorCode.invalid_required_acks),
     ],
 )
-def test_an_offset_that_is_not_stored_is_as_it_was(error, expected):
+def test_an_offset_that_is_not_stored_is_unchanged(error, expected):
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1})
     stage.holds_appends = True
@@ -64,7 +64,7 @@ def test_an_offset_that_is_not_stored_is_as_it_was(error, expected):
     assert stage.fetch(ORDERS, stable=True)[0].offset == 1
 
 
-def test_an_offset_that_is_in_the_log_with_an_error_counts():
+def test_an_offset_that_stays_in_the_log_is_committed_despite_an_error():
     stage = GroupStage().loaded()
     stage.holds_appends = True
     token = stage.commit({ORDERS: 5})
@@ -73,7 +73,7 @@ def test_an_offset_that_is_in_the_log_with_an_error_counts():
     assert stage.committed() == {ORDERS: 5} == stage.reloaded().committed()
 
 
-def test_a_commit_that_takes_too_long_is_answered_and_counts_when_it_is_stored():
+def test_a_late_commit_is_answered_and_visible_when_it_is_stored():
     stage = GroupStage().loaded()
     stage.holds_appends = True
     token = stage.commit({ORDERS: 5})
@@ -103,7 +103,7 @@ def test_the_first_commit_of_a_group_that_fails_leaves_no_group():
         ("😀" * 2_049, ErrorCode.offset_metadata_too_large),
     ],
 )
-def test_the_limit_of_metadata(metadata, expected):
+def test_metadata_above_the_limit_is_refused(metadata, expected):
     stage = GroupStage().loaded()
     assert stage.commit_errors(stage.commit({ORDERS: 5}, metadata=metadata)) == [expected]
     assert stage.committed() == ({ORDERS: 5} if expected is NONE else {})
@@ -117,7 +117,7 @@ def test_metadata_that_no_record_can_hold_is_too_large_whatever_the_setting_says
         assert stage.commit_errors(token) == [expected]
 
 
-def test_a_group_that_nobody_knows_has_committed_nothing():
+def test_an_unknown_group_has_no_offsets():
     stage = GroupStage().loaded()
     assert stage.committed("nobody") == {}
     assert stage.fetch(ORDERS) == [FetchedOffset("orders", 0, -1)]
@@ -125,7 +125,7 @@ def test_a_group_that_nobody_knows_has_committed_nothing():
 
 
 @pytest.mark.parametrize("offset", [-1, -5, 2**63 - 1])
-def test_any_number_is_taken_for_an_offset_as_kafka_does(offset):
+def test_any_number_is_accepted_as_offset_as_in_kafka(offset):
     stage = GroupStage().loaded()
     assert stage.commit_errors(stage.commit({ORDERS: offset})) == [NONE]
     assert stage.committed() == {ORDERS: offset} == stage.reloaded().committed()
@@ -150,7 +150,7 @@ def commit_in_transaction(
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_an_offset_of_a_transaction_counts_when_that_ends(is_commit):
+def test_a_transactional_offset_is_visible_when_the_transaction_ends(is_commit):
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1})
     stage.holds_appends = True
@@ -167,7 +167,7 @@ def test_an_offset_of_a_transaction_counts_when_that_ends(is_commit):
     assert stage.fetch(ORDERS, stable=True)[0].error is NONE
 
 
-def test_a_later_commit_counts_more_than_a_transaction_that_ends_after_it():
+def test_a_later_commit_takes_precedence_over_an_earlier_transaction():
     stage = GroupStage().loaded()
     commit_in_transaction(stage, 5)
     stage.commit({ORDERS: 9})
@@ -176,7 +176,7 @@ def test_a_later_commit_counts_more_than_a_transaction_that_ends_after_it():
 
 
 @pytest.mark.parametrize("newer_commits", [True, False])
-def test_of_two_transactions_the_one_that_committed_later_counts(newer_commits):
+def test_the_later_of_two_transactional_commits_takes_precedence(newer_commits):
     stage = GroupStage().loaded()
     commit_in_transaction(stage, 5, producer=1)
     commit_in_transaction(stage, 9, producer=2)
@@ -185,7 +185,7 @@ def test_of_two_transactions_the_one_that_committed_later_counts(newer_commits):
     assert stage.committed() == {ORDERS: 9 if newer_commits else 5}
 
 
-def test_a_transaction_of_a_member_is_checked_as_its_commits_are():
+def test_transactional_commits_of_members_are_checked():
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     good = commit_in_transaction(stage, 5, member_id=member_id, generation=1)
@@ -233,7 +233,7 @@ def test_offsets_of_a_group_without_members_are_deleted_and_the_last_takes_the_g
     assert stage.state() == "Dead" == stage.reloaded().state()
 
 
-def test_offsets_that_a_member_reads_are_not_deleted():
+def test_offsets_of_subscribed_topics_are_not_deleted():
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     stage.commit({ORDERS: 1, BILLS: 2}, member_id, 1)
@@ -250,7 +250,7 @@ def test_offsets_of_a_group_of_another_type_are_not_deleted_while_it_has_members
     assert stage.answers[stage.delete_offsets(BILLS)].error is ErrorCode.non_empty_group
 
 
-def test_a_subscription_that_cannot_be_read_may_be_of_any_topic():
+def test_no_offset_is_deleted_while_a_subscription_cannot_be_decoded():
     stage = GroupStage().loaded()
     broken = (protocols()[0]._replace(metadata=b"\x00"),)
     (member_id,) = stage.stable(offers=broken)
@@ -259,7 +259,7 @@ def test_a_subscription_that_cannot_be_read_may_be_of_any_topic():
     assert [each.error for each in reply.partitions] == [ErrorCode.group_subscribed_to_topic]
 
 
-def test_a_deletion_that_is_not_stored():
+def test_a_deletion_that_is_not_stored_changes_nothing():
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1})
     stage.holds_appends = True
@@ -305,7 +305,7 @@ def test_a_group_with_many_offsets_is_deleted_in_several_appends():
     assert stage.state() == "Dead" == stage.reloaded().state()
 
 
-def test_a_commit_on_its_way_is_deleted_with_its_group():
+def test_a_pending_commit_is_deleted_with_its_group():
     stage = GroupStage().loaded()
     stage.holds_appends = True
     stage.commit({ORDERS: 1})
@@ -314,7 +314,7 @@ def test_a_commit_on_its_way_is_deleted_with_its_group():
     assert stage.state() == "Dead" == stage.reloaded().state()
 
 
-def test_a_commit_that_comes_while_a_group_is_deleted_stays():
+def test_a_commit_during_the_deletion_of_its_group_stays():
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     stage.leave(member_id)
@@ -326,7 +326,7 @@ def test_a_commit_that_comes_while_a_group_is_deleted_stays():
     assert stage.listed() == stage.reloaded().listed()
 
 
-def test_a_member_that_comes_while_a_group_is_deleted_has_its_group():
+def test_a_member_that_joins_during_the_deletion_keeps_its_group():
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1})
     stage.holds_appends = True
@@ -338,7 +338,7 @@ def test_a_member_that_comes_while_a_group_is_deleted_has_its_group():
     assert stage.committed() == {}
 
 
-def test_offsets_of_deleted_topics_go():
+def test_offsets_of_deleted_topics_are_removed():
     stage = GroupStage().loaded()
     (member_id,) = stage.stable()
     stage.commit({ORDERS: 1, BILLS: 2}, member_id, 1)
@@ -349,7 +349,7 @@ def test_offsets_of_deleted_topics_go():
     assert stage.state("other") == "Dead" == stage.reloaded().state("other")
 
 
-def test_what_is_committed_for_a_topic_that_is_there_again_stays():
+def test_offsets_of_a_recreated_topic_stay():
     stage = GroupStage().loaded()
     stage.commit({ORDERS: 1}, group="before")
     stage.submit(TopicsDeleted(["orders"]))
@@ -399,7 +399,7 @@ def test_offsets_of_a_group_that_had_members_expire_after_the_last_one_left():
     stage.commit({ORDERS: 1}, member_id, 1)
     stage.leave(member_id)
     stage.pass_time(2 * DAY_MS - DAY_MS // 2)
-    successor = stage.reloaded()  # it knows since when the group is empty
+    successor = stage.reloaded()  # the time at which the group became empty is known
     successor.pass_time(DAY_MS // 4)
     assert successor.committed() == {ORDERS: 1}
     successor.pass_time(DAY_MS // 2)
@@ -407,7 +407,7 @@ def test_offsets_of_a_group_that_had_members_expire_after_the_last_one_left():
     assert successor.reloaded().state() == "Dead"
 
 
-def test_what_the_members_of_a_group_read_does_not_expire():
+def test_offsets_of_subscribed_topics_do_not_expire():
     stage = GroupStage(GroupOptions(offsets_retention_ms=60_000, retention_check_interval_ms=1_000))
     stage.loaded()
     (member_id,) = stage.stable()
@@ -429,7 +429,7 @@ def test_offsets_of_members_of_another_type_do_not_expire():
     assert stage.committed() == {BILLS: 2}
 
 
-def test_an_expiry_that_the_client_named_counts_and_is_stored():
+def test_an_expiry_set_by_the_client_is_used_and_stored():
     stage = GroupStage(retention(7)).loaded()
     stage.commit({ORDERS: 1}, retention_ms=DAY_MS)
     successor = stage.reloaded()
@@ -439,7 +439,7 @@ def test_an_expiry_that_the_client_named_counts_and_is_stored():
     assert successor.committed() == {}
 
 
-def test_an_offset_whose_commit_is_on_its_way_does_not_expire():
+def test_an_offset_with_a_pending_commit_does_not_expire():
     stage = GroupStage(retention(1)).loaded()
     stage.commit({ORDERS: 1})
     stage.pass_time(DAY_MS - 10)

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`: Kafka's bytes, both ways, and bytes that are nobody's.
+"""Records of `__consumer_offsets`: Kafka's bytes in both directions, and malformed bytes.
 
 The hexadecimal texts were written by the generated classes of Apache Kafka 3.9.1.
 """
@@ -79,21 +79,21 @@ def a_group(form: int) -> StoredGroup:
 
 
 @pytest.mark.parametrize("form", [0, 1])
-def test_keys_of_offsets(form):
+def test_offset_key_encodes_as_kafka(form):
     raw = bytes.fromhex(f"000{form}{KEY_HEX}")
     assert read_key(raw) == OffsetKey("группа", "orders", 7)
     if form == 1:
         assert offset_key("группа", "orders", 7) == raw
 
 
-def test_the_key_of_a_group():
+def test_group_key_encodes_as_kafka():
     raw = bytes.fromhex(f"0002{GROUP_HEX}")
     assert read_key(raw) == "группа"
     assert group_key("группа") == raw
 
 
 @pytest.mark.parametrize("form", OFFSETS)
-def test_offsets_in_every_form(form):
+def test_offset_values_of_every_version_are_decoded(form):
     raw = bytes.fromhex(OFFSETS[form])
     assert read_offset_value(raw) == an_offset(form)
     if form in (1, 3):
@@ -101,7 +101,7 @@ def test_offsets_in_every_form(form):
 
 
 @pytest.mark.parametrize("form", GROUPS)
-def test_groups_in_every_form(form):
+def test_group_values_of_every_version_are_decoded(form):
     raw = bytes.fromhex(GROUPS[form])
     assert read_group_value(raw) == a_group(form)
     if form == 3:
@@ -118,8 +118,9 @@ def test_groups_without_members(form):
 
 
 @pytest.mark.parametrize("form", [3, 8, 14, 15, 0x7FFF])
-def test_keys_of_newer_kinds_are_not_known(form):
-    """Forms 3 to 8 are of the newer consumer protocol, later ones of share and streams groups."""
+def test_keys_of_newer_kinds_are_unknown(form):
+    """Versions 3 to 8 belong to the newer consumer protocol, later ones to share and streams
+    groups."""
     for rest in ("000167", "", "ffff"):
         with pytest.raises(UnknownRecord, match=f"key of form {form}"):
             read_key(bytes.fromhex(f"{form:04x}{rest}"))
@@ -127,7 +128,7 @@ def test_keys_of_newer_kinds_are_not_known(form):
 
 @pytest.mark.parametrize("read", [read_offset_value, read_group_value])
 @pytest.mark.parametrize("form", ["0005", "7fff", "ffff"])
-def test_values_of_newer_forms_are_not_known(read, form):
+def test_values_of_newer_versions_are_unknown(read, form):
     with pytest.raises(UnknownRecord):
         read(bytes.fromhex(f"{form}0000"))
 
@@ -141,14 +142,14 @@ def test_values_of_newer_forms_are_not_known(read, form):
         *((read_group_value, bytes.fromhex(raw)) for raw in GROUPS.values()),
     ],
 )
-def test_what_is_cut_off_is_corrupt(read, raw):
+def test_truncated_records_are_corrupt(read, raw):
     for size in range(len(raw)):
         with pytest.raises(CorruptRecord):
             read(raw[:size])
 
 
-def test_fields_that_newer_brokers_add_are_left_out():
-    """Kafka 4.1 adds the topic's id to an offset in the flexible form."""
+def test_unknown_tagged_fields_are_ignored():
+    """Kafka 4.1 adds the topic id to an offset in the flexible version."""
     raw = bytes.fromhex(OFFSETS[4][:-2] + "01" + "00" + "10") + bytes(16)
     assert read_offset_value(raw) == an_offset(4)
 
@@ -165,7 +166,7 @@ def test_fields_that_newer_brokers_add_are_left_out():
         (read_group_value, "0004ffffffffffffffffffff"),
     ],
 )
-def test_what_is_impossible_is_corrupt(read, raw):
+def test_impossible_sizes_are_corrupt(read, raw):
     with pytest.raises(CorruptRecord):
         read(bytes.fromhex(raw))
 

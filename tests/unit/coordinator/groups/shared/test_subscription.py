@@ -1,4 +1,4 @@
-"""Topics out of a consumer's metadata, in any version."""
+"""The topics in a consumer's metadata, in any version."""
 
 import io
 import struct
@@ -18,7 +18,7 @@ TOPICS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @given(TOPICS)
-def test_the_topics_of_the_first_version(topics):
+def test_subscribed_topics_reads_version_0(topics):
     written = io.BytesIO()
     message = v0.ConsumerProtocolSubscription(topics=tuple(topics), user_data=b"of the assignor")
     entity_writer(v0.ConsumerProtocolSubscription)(written, message)
@@ -27,7 +27,7 @@ def test_the_topics_of_the_first_version(topics):
 
 
 @given(TOPICS)
-def test_later_versions_begin_as_the_first(topics):
+def test_subscribed_topics_reads_later_versions(topics):
     written = io.BytesIO()
     message = v3.ConsumerProtocolSubscription(
         topics=tuple(topics),
@@ -43,7 +43,7 @@ def test_later_versions_begin_as_the_first(topics):
     assert subscribed_topics(metadata) == frozenset(topics)
 
 
-def test_the_tests_own_metadata_is_a_subscription():
+def test_subscribed_topics_reads_the_metadata_of_these_tests():
     assert subscribed_topics(subscription("orders", "bills")) == {"orders", "bills"}
 
 
@@ -61,11 +61,11 @@ def test_the_tests_own_metadata_is_a_subscription():
         b"\xff\xff\0\0\0\0",
     ],
 )
-def test_other_bytes_are_no_subscription(metadata):
+def test_subscribed_topics_is_none_for_other_bytes(metadata):
     assert subscribed_topics(metadata) is None
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_may_come(metadata):
+def test_subscribed_topics_accepts_any_bytes(metadata):
     found = subscribed_topics(metadata)
     assert found is None or isinstance(found, frozenset)

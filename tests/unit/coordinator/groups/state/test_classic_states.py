@@ -1,4 +1,4 @@
-"""Every event in every state of a group: the table, read against what Kafka does."""
+"""Every event in every state of a group: the table, compared with Kafka's behavior."""
 
 import pytest
 
@@ -12,7 +12,7 @@ STATES = ["Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 
 
 def a_group(state: str) -> tuple[GroupStage, str, int]:
-    """A group in this state with a static member and leader `s-1`; its id, its generation.
+    """The id and generation of the static member and leader `s-1` of a group in this state.
 
     In the states without members, it was a member before.
     """
@@ -34,7 +34,7 @@ def a_group(state: str) -> tuple[GroupStage, str, int]:
     return stage, member_id, generation
 
 
-def test_the_table_has_every_state_and_every_way_in():
+def test_the_table_has_every_state_and_transition():
     assert set(RULES) == set(GroupState)
     assert {state.value for state in GroupState} == set(STATES)
     ways = {
@@ -65,14 +65,14 @@ def test_the_table_has_every_state_and_every_way_in():
         ("Stable", ERROR.none),
     ],
 )
-def test_a_heartbeat(state, expected):
+def test_heartbeat_is_answered_by_state(state, expected):
     stage, member_id, generation = a_group(state)
     assert stage.heartbeat(member_id, generation) is expected
     assert stage.heartbeat(member_id, generation, instance="s-1") is expected
 
 
 @pytest.mark.parametrize("state", STATES[2:])
-def test_a_heartbeat_of_somebody_else(state):
+def test_heartbeat_of_another_client_is_refused(state):
     stage, member_id, generation = a_group(state)
     assert stage.heartbeat("nobody", generation) is ERROR.unknown_member_id
     assert stage.heartbeat("", generation) is ERROR.unknown_member_id
@@ -93,7 +93,7 @@ def test_a_heartbeat_of_somebody_else(state):
         ("Stable", ERROR.none),
     ],
 )
-def test_a_sync(state, expected):
+def test_sync_is_answered_by_state(state, expected):
     stage, member_id, generation = a_group(state)
     reply = stage.synced(stage.sync(member_id, generation, {member_id: b"all"}))
     assert reply.error is expected
@@ -115,7 +115,7 @@ def test_a_sync(state, expected):
         ({"protocol_name": "sticky"}, ERROR.inconsistent_group_protocol),
     ],
 )
-def test_a_sync_that_is_wrong(state, change, expected):
+def test_invalid_sync_is_refused(state, change, expected):
     stage, member_id, generation = a_group(state)
     request = {"member_id": member_id, "generation": generation} | change
     assert stage.synced(stage.sync(**request)).error is expected
@@ -131,7 +131,7 @@ def test_a_sync_that_is_wrong(state, change, expected):
         ("Stable", ERROR.none, ERROR.unknown_member_id),
     ],
 )
-def test_a_commit(state, by_member, anonymously):
+def test_commit_is_answered_by_state(state, by_member, anonymously):
     stage, member_id, generation = a_group(state)
     token = stage.commit({("orders", 0): 7}, member_id, generation)
     assert stage.commit_errors(token) == [by_member]
@@ -152,7 +152,7 @@ def test_a_commit(state, by_member, anonymously):
         ({"member_id": "", "generation": -1, "instance": "s-9"}, ERROR.unknown_member_id),
     ],
 )
-def test_a_commit_that_is_wrong(state, change, expected):
+def test_invalid_commit_is_refused(state, change, expected):
     stage, member_id, generation = a_group(state)
     request = {"member_id": member_id, "generation": generation} | change
     assert stage.commit_errors(stage.commit(**request)) == [expected]
@@ -170,19 +170,19 @@ def test_a_commit_that_is_wrong(state, change, expected):
     ],
 )
 @pytest.mark.parametrize("by_instance", [False, True])
-def test_a_member_leaves(state, expected, by_instance):
+def test_leave_is_answered_by_state(state, expected, by_instance):
     stage, member_id, _ = a_group(state)
     leaving = LeavingMember("", "s-1") if by_instance else LeavingMember(member_id)
     reply = stage.answers[stage.leave(leaving)]
     assert reply.error is ERROR.none
     assert [each.error for each in reply.members] == [expected]
-    # with its only member gone the group is empty; the other one of the rebalancing group remains
+    # without its only member the group is empty; the rebalancing group has another one
     after = {"Dead": "Dead", "PreparingRebalance": "CompletingRebalance"}.get(state, "Empty")
     assert stage.state() == after
 
 
 @pytest.mark.parametrize("state", STATES[2:])
-def test_somebody_else_leaves(state):
+def test_leave_of_another_client_is_refused(state):
     stage, member_id, _ = a_group(state)
     leaving = [
         LeavingMember("nobody"),
@@ -208,7 +208,7 @@ def test_somebody_else_leaves(state):
         ("Stable", ERROR.non_empty_group),
     ],
 )
-def test_a_group_is_deleted(state, expected):
+def test_delete_group_is_answered_by_state(state, expected):
     stage, *_ = a_group(state)
     (deleted,) = stage.answers[stage.delete_groups(GROUP)].groups
     assert deleted == (GROUP, expected)
@@ -225,7 +225,7 @@ def test_a_group_is_deleted(state, expected):
         ("Stable", [ERROR.group_subscribed_to_topic, ERROR.none]),
     ],
 )
-def test_offsets_are_deleted(state, expected):
+def test_delete_offsets_is_answered_by_state(state, expected):
     stage, *_ = a_group(state)
     reply = stage.answers[stage.delete_offsets(("orders", 0), ("bills", 0))]
     errors = [each.error for each in reply.partitions] or [reply.error]
@@ -242,7 +242,7 @@ def test_offsets_are_deleted(state, expected):
         ("Stable", None),
     ],
 )
-def test_the_leader_joins_again_with_the_same(state, expected):
+def test_unchanged_join_of_the_leader_is_answered_by_state(state, expected):
     stage, member_id, generation = a_group(state)
     token = stage.join(member_id, instance="s-1")
     if expected is None:
@@ -271,7 +271,7 @@ def test_the_leader_joins_again_with_the_same(state, expected):
         ({"session_ms": 1_800_001}, ERROR.invalid_session_timeout),
     ],
 )
-def test_a_join_that_is_wrong(state, change, expected):
+def test_invalid_join_is_refused(state, change, expected):
     stage, member_id, _ = a_group(state)
     request = {"member_id": member_id, "instance": "s-1"} | change
     reply = stage.joined(stage.join(**request))

@@ -1,4 +1,4 @@
-"""What `groups explain` is told of a group, and its way over the wire."""
+"""The contents of `groups explain`, and their encoding."""
 
 import contextlib
 import io
@@ -51,7 +51,7 @@ def explained(stage: GroupStage) -> GroupExplanation:
 
 
 def assigned(*partitions: tuple[str, list[int]]) -> bytes:
-    """A consumer's assignment, written by kio."""
+    """A consumer's assignment, encoded by kio."""
     out = io.BytesIO()
     topics = tuple(
         v0.data.TopicPartition(topic=TopicName(name), partitions=tuple(map(i32, numbers)))
@@ -63,7 +63,7 @@ def assigned(*partitions: tuple[str, list[int]]) -> bytes:
 
 
 @given(PARTITIONS)
-def test_an_assignment_is_read_as_clients_write_it(partitions):
+def test_assigned_partitions_reads_what_clients_write(partitions):
     expected = tuple(TopicPartitions(name, tuple(numbers)) for name, numbers in partitions)
     assert assigned_partitions(assigned(*partitions)) == expected
     topics = tuple(
@@ -77,12 +77,12 @@ def test_an_assignment_is_read_as_clients_write_it(partitions):
 
 
 @given(st.binary(max_size=40))
-def test_no_bytes_of_an_assignment_do_harm(assignment):
+def test_assigned_partitions_accepts_any_bytes(assignment):
     found = assigned_partitions(assignment)
     assert found is None or isinstance(found, tuple)
 
 
-def test_a_stable_group_shows_who_holds_what_and_was_heard_of_when():
+def test_a_stable_group_shows_assignments_and_last_requests():
     stage = GroupStage().loaded()
     (member_id, joins) = stage.join_new(client="billing")
     stage.pass_time(DELAY_MS)
@@ -105,7 +105,7 @@ def test_a_stable_group_shows_who_holds_what_and_was_heard_of_when():
     assert found.state_times_ms["PreparingRebalance"] == DELAY_MS
 
 
-def test_a_rebalance_that_runs_says_how_long_it_may_take():
+def test_a_running_rebalance_shows_its_remaining_time():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     token = stage.leave(second)
@@ -114,7 +114,7 @@ def test_a_rebalance_that_runs_says_how_long_it_may_take():
     assert stage.answers[token]
     assert found.waits_at_most_ms == REBALANCE_MS - 2_000
     assert [(each.who.member_id, each.has_joined) for each in found.members] == [(first, False)]
-    assert found.members[0].assigned is None  # what the stage assigns is no consumer's assignment
+    assert found.members[0].assigned is None  # the stage's assignment is not a consumer's
     stage.join(first)
     found = explained(stage)
     assert found.state == "CompletingRebalance"
@@ -124,11 +124,11 @@ def test_a_rebalance_that_runs_says_how_long_it_may_take():
     assert (running.leader, running.is_over) == (found.leader, False)
 
 
-def test_a_member_id_that_nobody_came_back_with_is_waited_for():
+def test_an_unused_member_id_is_shown_as_expected():
     stage = GroupStage().loaded()
     (first,) = stage.stable(1)
     stage.join_new(client="second")
-    stage.join(client="third")  # is told a member id, and no more
+    stage.join(client="third")  # it is only assigned a member id
     stage.join(first)
     waits = explained(stage).rebalances[-1].slowest
     assert [(each.is_expected, each.has_joined) for each in waits] == [
@@ -139,7 +139,7 @@ def test_a_member_id_that_nobody_came_back_with_is_waited_for():
     assert waits[0].member.member_id.startswith("third-")
 
 
-def test_a_cooperative_second_step_is_no_change_of_the_subscription():
+def test_a_cooperative_second_rebalance_changes_no_subscription():
     stage = GroupStage().loaded()
     first, _ = stage.stable(2)
     ((name, metadata),) = protocols()
@@ -147,7 +147,7 @@ def test_a_cooperative_second_step_is_no_change_of_the_subscription():
     assert explained(stage).rebalances[-1].causes[0].kind is CauseKind.OWNED_PARTITIONS_CHANGED
 
 
-def test_names_that_nobody_would_read_are_cut():
+def test_long_names_are_cut():
     stage = GroupStage().loaded()
     stage.join_new(client="c" * 5_000, reason="r" * 5_000)
     found = explained(stage)
@@ -160,7 +160,7 @@ def answer(group: GroupExplanation | None, *former: FormerCoordinator) -> Explai
     return ExplainAnswer(ErrorCode.none, 1, 2_000, 1_700_000_002_000, 5, group, former)
 
 
-def test_an_answer_is_read_as_it_was_written():
+def test_an_answer_is_decoded_as_encoded():
     stage = GroupStage().loaded()
     first, second = stage.stable(2)
     stage.leave(second)
@@ -175,7 +175,7 @@ def test_an_answer_is_read_as_it_was_written():
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93\x01\x02\x03", pack_question("x" * 40_001)])
-def test_what_is_no_question_or_answer_is_refused(body):
+def test_malformed_questions_and_answers_are_refused(body):
     with pytest.raises(PeerError):
         read_answer(body)
     with pytest.raises(PeerError):
@@ -183,12 +183,12 @@ def test_what_is_no_question_or_answer_is_refused(body):
 
 
 @given(st.binary(max_size=60))
-def test_foreign_bytes_are_an_answer_or_refused(body):
+def test_any_bytes_are_decoded_or_refused(body):
     with contextlib.suppress(PeerError):
         read_answer(body)
 
 
-def test_an_unloaded_group_keeps_what_it_was_about():
+def test_an_unloaded_group_keeps_its_running_rebalance():
     stage = GroupStage().loaded()
     _, second = stage.stable(2)
     stage.leave(second)

@@ -1,4 +1,4 @@
-"""What metrics are told of groups: how far they have come, and what was counted."""
+"""The figures of groups for metrics: progress and counters."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def counted(stage: GroupStage) -> tuple[int, ...]:
     return tuple(classic)
 
 
-def test_a_group_of_one_member():
+def test_progress_of_a_classic_group():
     stage = GroupStage().loaded()
     assert stage.ask(ListGroupIds()) == []
     assert stage.ask(MeasureProgress(GROUP)) is None
@@ -45,10 +45,10 @@ def test_a_group_of_one_member():
         Event(EventKind.REBALANCE, GROUP, "generation 1, 1 member", 1)
     ]
     stage.commit({("orders", 0): 6}, member, generation)
-    assert found.committed["orders"][0] == 5  # what was told stays as it was
+    assert found.committed["orders"][0] == 5  # earlier results do not change
 
 
-def test_a_group_of_the_newer_consumer_protocol():
+def test_progress_of_a_consumer_group():
     stage = ConsumerStage().loaded()
     member = Consumer(stage, "m")
     member.beat()
@@ -87,7 +87,7 @@ def test_new_epochs_of_the_newer_consumer_protocol_are_counted_when_they_are_sto
     assert stage.counts.events.take() == []
 
 
-def test_only_what_is_stored_counts():
+def test_only_stored_changes_are_counted():
     stage = GroupStage().loaded()
     stage.holds_appends = True
     stage.commit()
@@ -99,7 +99,7 @@ def test_only_what_is_stored_counts():
     assert counted(stage) == (1, 0, 0, 0)
 
 
-def test_removed_offsets_count_by_why():
+def test_removed_offsets_are_counted_by_reason():
     stage = GroupStage(GroupOptions()).loaded()
     for topic in ("a", "b", "c"):
         stage.commit({(topic, 0): 1, (topic, 1): 1})
