@@ -77,12 +77,12 @@ def switchable(pipeline: Any) -> None:
 
     def with_switch(self: Any, handlers: Any, services: Any, *others: Any) -> None:
         initialise(self, handlers, services, *others)
-        spare = [None, services.counters]
+        spare = [None, services.data.counters]
 
         def switch(*_: object) -> None:
             spare.reverse()
             self._counters = spare[1]
-            object.__setattr__(services, "counters", spare[1])
+            object.__setattr__(services.data, "counters", spare[1])
             for channel in [one for one in gc.get_objects() if isinstance(one, Channel)]:
                 channel.routes.clear()  # they remember whether to count
 

@@ -180,7 +180,7 @@ class SimulatedBroker:
         )
 
         def handle() -> None:
-            response = api.handle(request, context, self.core.clients.services)
+            response = api.handle(request, context, self.core.clients.services.data)
             if not isinstance(response, NotYet):
                 answer(response)
 

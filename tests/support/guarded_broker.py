@@ -19,7 +19,7 @@ class Guarded:
 
     def __init__(self, stage: HandlerStage) -> None:
         self.stage = stage
-        authorizer = stage.services.authorizer
+        authorizer = stage.services.security.authorizer
         assert authorizer is not None
         self.authorizer = authorizer
         self._rules: dict[ResourcePattern, set[AclEntry]] = {}

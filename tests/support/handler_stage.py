@@ -7,6 +7,7 @@ controller stay in `stage.link` until a test answers them.
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -16,6 +17,9 @@ from kio.index import load_response_schema
 
 from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
+from cluster.brokers.dispatch.pipeline import Pipeline
+from cluster.brokers.dispatch.table import HANDLERS
+from cluster.brokers.handlers.services import ServicesOfFamilies
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.replication.leader_fetches import LeaderActions
 from cluster.brokers.replication.leader_replica import IsrProposal
@@ -269,15 +273,35 @@ class HandlerStage:
         self.control = self.core.membership.asks
         self.quotas = self.core.limits.quotas
         self.liveness = self.core.control.pings.liveness
-        self.services = self.core.clients.services
-        self.pipeline = self.core.clients.pipeline
         self.controller = ScriptedController()
-        scripted: Any = self.controller
-        # What clients ask of the controller, and of the store, stays here until a test answers it.
-        self.services.controller = scripted
         self.producer_id_blocks: list[tuple[Any, Any]] = []
-        self.services.producer_ids = ProducerIds(
-            lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
+        self.services = self._scripted_services()
+        self.pipeline = Pipeline(
+            HANDLERS,
+            self.services,
+            self.quotas,
+            self.core.limits.throttle,
+            counters,
+            self.clock,
+            self.loop,
+        )
+
+    def _scripted_services(self) -> ServicesOfFamilies:
+        """Those of the core, but what clients ask of the controller, and of the store for producer
+        ids, stays here until a test answers it.
+        """
+        services = self.core.clients.services
+        controller: Any = self.controller
+        return ServicesOfFamilies(
+            replace(
+                services.data,
+                producer_ids=ProducerIds(
+                    lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
+                ),
+            ),
+            services.groups,
+            replace(services.admin, controller=controller),
+            replace(services.security, controller=controller),
         )
 
     def __enter__(self) -> Self:

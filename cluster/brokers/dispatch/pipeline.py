@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
@@ -19,6 +19,7 @@ from cluster.brokers.handlers.request import (
     RequestContext,
     Route,
 )
+from cluster.brokers.handlers.services import ServicesOfFamilies
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Connection, Outgoing, PendingLogin
 from cluster.brokers.throttling.throttle import QuotaThrottle
@@ -52,24 +53,24 @@ becomes a tuple, its numbers, and a key in the purgatory.
 _LONG_NS: Final = 1_000_000
 """A request that takes this long is charged at once."""
 
-S = TypeVar("S")
 
-
-class Pipeline(Generic[S]):
+class Pipeline:
     """Dispatches the requests of all channels of one broker."""
 
     def __init__(
         self,
-        handlers: Iterable[Handler[S]],
-        services: S,
+        handlers: Iterable[Handler[Any]],
+        services: ServicesOfFamilies,
         quotas: ClientQuotas,
         throttle: QuotaThrottle,
         counters: BrokerCounters | None,
         clock: Clock,
         loop: EventLoop,
     ) -> None:
-        self._handlers = {int(handler.api.key): handler for handler in handlers}
-        self._services = services
+        by_type = services.by_type()
+        self._handlers = {
+            int(handler.api.key): (handler, by_type[handler.takes]) for handler in handlers
+        }
         self._quotas = quotas
         self._counters = counters
         self._monotonic_ns = clock.monotonic_ns
@@ -104,7 +105,7 @@ class Pipeline(Generic[S]):
         context = RequestContext(route, correlation_id, channel, self._answer, len(frame), began_ns)
         try:
             request = handler.decode(route.version, frame, route.body_position)
-            response = handler.handle(request, context, self._services)
+            response = handler.handle(request, context, route.services)
             if response is PARKED:
                 context.handled_ns = self._monotonic_ns()
                 if len(frame) > _FREE_TO_PARK_BYTES and not handler.carries_records:
@@ -128,9 +129,10 @@ class Pipeline(Generic[S]):
     def _new_route(self, channel: Connection, frame: memoryview) -> Route:
         """The first request of its kind on this connection. Raises PeerError."""
         header = parse_request_header(frame)
-        handler = self._handlers.get(header.api_key)
-        if handler is None:
+        found = self._handlers.get(header.api_key)
+        if found is None:
             raise PeerError(f"API key {header.api_key} is not supported")
+        handler, services = found
         version = header.api_version
         is_served = handler.api.serves(version)
         if not is_served and not handler.answers_any_version:
@@ -149,6 +151,7 @@ class Pipeline(Generic[S]):
             kind = counters.kind_of(header.api_key, version if is_served else None)
         return Route(
             handler,
+            services,
             version,
             header.client_id,
             bytes(frame[_TAIL : header.body_position]),

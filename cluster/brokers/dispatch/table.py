@@ -1,8 +1,7 @@
 """The table of APIs: dispatch and ApiVersions come from `HANDLERS`, the only list of handlers."""
 
-from typing import Final
+from typing import Any, Final
 
-from cluster.brokers.dispatch.services import Services
 from cluster.brokers.handlers import (
     alter_client_quotas,
     alter_configs,
@@ -53,7 +52,7 @@ from cluster.brokers.handlers import (
 )
 from cluster.brokers.handlers.request import Handler
 
-HANDLERS: Final[tuple[Handler[Services], ...]] = (
+HANDLERS: Final[tuple[Handler[Any], ...]] = (
     produce.HANDLER,
     fetch.HANDLER,
     list_offsets.HANDLER,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from cluster.brokers.handlers.ports import HasAuthorizer
 from cluster.brokers.handlers.request import RequestContext
+from cluster.brokers.handlers.services import Services
 from cluster.model.acls import CLUSTER_NAME, AclOperation, ResourceType, Right
 from cluster.model.errors import ErrorCode, Refused
 
@@ -50,7 +50,7 @@ _WORDS: Final = {
 
 
 def may(
-    services: HasAuthorizer,
+    services: Services,
     context: RequestContext,
     right: Right,
     name: str = CLUSTER_NAME,
@@ -68,7 +68,7 @@ def may(
 
 
 def check(
-    services: HasAuthorizer, context: RequestContext, right: Right, name: str = CLUSTER_NAME
+    services: Services, context: RequestContext, right: Right, name: str = CLUSTER_NAME
 ) -> None:
     """Raise Refused unless the client has the right on the resource of that name."""
     if not may(services, context, right, name):
@@ -76,7 +76,7 @@ def check(
 
 
 def allowed_among(
-    services: HasAuthorizer,
+    services: Services,
     context: RequestContext,
     right: Right,
     names: Iterable[str],

@@ -1,8 +1,8 @@
 """What the requests about ACLs have in common: words as codes, and how they are refused."""
 
 from cluster.brokers.handlers.access import check
-from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import RequestContext
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.stored.acl_changes import AclChanges
 from cluster.model.acls import (
     AclFilter,
@@ -16,7 +16,7 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.messages import DeleteAclsFilter, DescribeAclsRequest
 
 
-def acls_for(services: HasAcls, context: RequestContext, right: Right) -> AclChanges:
+def acls_for(services: SecurityServices, context: RequestContext, right: Right) -> AclChanges:
     """Where rules are read and changed, for a client with that right.
 
     Raises Refused: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED.

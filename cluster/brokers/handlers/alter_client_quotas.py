@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER_CONFIGS, may
-from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.coordinator.cluster_store import outcome_of
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome
@@ -28,7 +28,7 @@ API: Final = Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 
 
 def handle(
-    request: AlterClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
+    request: AlterClientQuotasRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
     """Check every entry and have the good ones written."""
     may_alter = may(services, context, ALTER_CLUSTER_CONFIGS)
@@ -73,4 +73,4 @@ def _result(entry: QuotaAlteration, outcome: Outcome) -> QuotaAlterationResult:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER_CONFIGS,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(ALTER_CLUSTER_CONFIGS,))

@@ -6,8 +6,9 @@ v2 flexible.
 
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import RIGHTS, SET, AltersConfigs, alter
+from cluster.brokers.handlers.config_alterations import RIGHTS, SET, alter
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     AlterConfigsRequest,
@@ -19,7 +20,7 @@ API: Final = Api(ApiKey.ALTER_CONFIGS, 0, 2)
 
 
 def handle(
-    request: AlterConfigsRequest, context: RequestContext, services: AltersConfigs
+    request: AlterConfigsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
     """Replace the configs of each resource."""
     return alter(
@@ -39,4 +40,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=RIGHTS)
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=RIGHTS)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER, may
-from cluster.brokers.handlers.ports import HasMoves
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.protocol.api import Api, ApiKey
@@ -26,7 +26,7 @@ API: Final = Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2)
 
 
 def handle(
-    request: AlterReplicaLogDirsRequest, context: RequestContext, services: HasMoves
+    request: AlterReplicaLogDirsRequest, context: RequestContext, services: AdminServices
 ) -> AlterReplicaLogDirsResponse:
     """One result per partition; of several directories for one, the last counts, as in Kafka."""
     may_alter = may(services, context, ALTER_CLUSTER)
@@ -55,7 +55,7 @@ def handle(
     )
 
 
-def _move(partition: TopicPartition, path: str, services: HasMoves) -> ErrorCode:
+def _move(partition: TopicPartition, path: str, services: AdminServices) -> ErrorCode:
     try:
         services.moves.move(partition, Path(path))
     except Refused as refused:
@@ -63,4 +63,4 @@ def _move(partition: TopicPartition, path: str, services: HasMoves) -> ErrorCode
     return ErrorCode.none
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(ALTER_CLUSTER,))

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER, may
-from cluster.brokers.handlers.ports import HasCredentials
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome
 from cluster.model.scram import (
@@ -35,7 +35,7 @@ _MECHANISMS: Final = {code: mechanism for mechanism, code in MECHANISM_CODES.ite
 
 
 def handle(
-    request: AlterUserScramCredentialsRequest, context: RequestContext, services: HasCredentials
+    request: AlterUserScramCredentialsRequest, context: RequestContext, services: SecurityServices
 ) -> AlterUserScramCredentialsResponse | NotYet:
     """Check what is asked of each user, and have the good ones written."""
     named = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
@@ -109,4 +109,4 @@ def _response(outcomes: dict[str, Outcome]) -> AlterUserScramCredentialsResponse
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(ALTER_CLUSTER,))

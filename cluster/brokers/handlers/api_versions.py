@@ -9,8 +9,8 @@ are as KIP-511 demands), features in force (KIP-584); v4 the levels of features 
 import re
 from typing import Final, NamedTuple
 
-from cluster.brokers.handlers.ports import HasApiVersions
 from cluster.brokers.handlers.request import Handler, RequestContext, Unchecked
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.network.connection import Outgoing
 from cluster.protocol.adapter import decode_request
 from cluster.protocol.api import Api, ApiKey
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 def handle(
-    software: tuple[str, str] | None, context: RequestContext, services: HasApiVersions
+    software: tuple[str, str] | None, context: RequestContext, services: DataServices
 ) -> Answer:
     """The APIs of this broker, and its features."""
     answers, version = services.api_versions, context.version
@@ -65,6 +65,7 @@ def _encode(
 HANDLER: Final = Handler(
     API,
     handle,
+    DataServices,
     _decode,
     _encode,
     authorizes=Unchecked("clients ask for it before they authenticate"),

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
-from cluster.brokers.handlers.ports import HasAuthorizer
 from cluster.brokers.handlers.request import RequestContext
+from cluster.brokers.handlers.services import Services
 from cluster.model.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
@@ -19,7 +19,7 @@ _EVERYTHING: Final = {kind: _bits(operations) for kind, operations in SUPPORTED_
 
 
 def authorized_operations(
-    services: HasAuthorizer, context: RequestContext, resource_type: ResourceType, name: str
+    services: Services, context: RequestContext, resource_type: ResourceType, name: str
 ) -> int:
     """What the client may do with a resource; without an authorizer all that its type supports."""
     authorizer = services.authorizer
@@ -28,7 +28,7 @@ def authorized_operations(
     return _bits(authorizer.allowed_operations(context.user, context.host, resource_type, name))
 
 
-def cluster_operations(services: HasAuthorizer, context: RequestContext) -> int:
+def cluster_operations(services: Services, context: RequestContext) -> int:
     """What it may do with the cluster; nothing is said to whom may not describe it."""
     if not may(services, context, DESCRIBE_CLUSTER):
         return 0

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import (
     ALTER_CLUSTER_CONFIGS,
@@ -24,16 +24,8 @@ from cluster.brokers.handlers.describe_configs import (
     check_group_name,
     is_number,
 )
-from cluster.brokers.handlers.ports import (
-    AsksController,
-    HasBrokerId,
-    HasGroupConfigs,
-    HasMetadata,
-    HasSettingChanges,
-    HasSettings,
-    HasTopicSettings,
-)
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.brokers.handlers.services import AdminServices
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
 from cluster.config.group import GROUP_SETTINGS
@@ -57,23 +49,10 @@ Operation = tuple[str, int, str | None]
 """Key, operation, value."""
 
 
-class AltersConfigs(
-    HasMetadata,
-    HasTopicSettings,
-    AsksController,
-    HasBrokerId,
-    HasSettings,
-    HasSettingChanges,
-    HasGroupConfigs,
-    Protocol,
-):
-    """What altering configs needs of the broker."""
-
-
 def alter(
     asked: Sequence[tuple[Resource, Sequence[Operation]]],
     context: RequestContext,
-    services: AltersConfigs,
+    services: AdminServices,
     response: Callable[..., object],
     resource_response: Callable[..., object],
     *,
@@ -109,7 +88,7 @@ def alter(
 def _alter(
     asked: Sequence[tuple[Resource, Sequence[Operation]]],
     context: RequestContext,
-    services: AltersConfigs,
+    services: AdminServices,
     on_done: Callable[[dict[Resource, Outcome]], None],
     *,
     is_whole: bool,
@@ -158,7 +137,7 @@ def _alter(
     if not topics and not levels and not groups:
         on_done({each: outcomes[each] for each in times})
     if topics:
-        services.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
+        services.asks.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
     for resource, level, operations in levels:
         services.setting_changes.alter(
             level,
@@ -175,7 +154,7 @@ def _alter(
         )
 
 
-def _check_access(resource: Resource, context: RequestContext, services: AltersConfigs) -> None:
+def _check_access(resource: Resource, context: RequestContext, services: AdminServices) -> None:
     resource_type, name = resource
     if resource_type in (BROKER, BROKER_LOGGER):
         check(services, context, ALTER_CLUSTER_CONFIGS)
@@ -195,14 +174,14 @@ def _topic_of(resource: Resource) -> str:
     return name
 
 
-def _level_of(name: str, services: AltersConfigs) -> Source:
+def _level_of(name: str, services: AdminServices) -> Source:
     if name == "":
         return CLUSTER_WIDE
     _check_broker(name, services)
     return OWN
 
 
-def _check_broker(name: str, services: AltersConfigs) -> None:
+def _check_broker(name: str, services: AdminServices) -> None:
     if not is_number(name):
         raise Refused(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
     if int(name) != services.broker_id:
@@ -213,7 +192,7 @@ def _check_broker(name: str, services: AltersConfigs) -> None:
 
 
 def _alter_loggers(
-    name: str, operations: Sequence[Operation], services: AltersConfigs, *, validate_only: bool
+    name: str, operations: Sequence[Operation], services: AdminServices, *, validate_only: bool
 ) -> None:
     """Change levels of this broker's loggers at once (KIP-412). Raises Refused."""
     _check_broker(name, services)
@@ -235,7 +214,7 @@ def _alter_loggers(
 
 def _after(
     level: Source,
-    services: AltersConfigs,
+    services: AdminServices,
     operations: Sequence[Operation],
     is_whole: bool,
     before: Mapping[str, str],
@@ -252,7 +231,7 @@ def _after(
 
 def _after_in_group(
     group_id: str,
-    services: AltersConfigs,
+    services: AdminServices,
     operations: Sequence[Operation],
     is_whole: bool,
     before: Mapping[str, str],
@@ -267,7 +246,7 @@ def _changed(before: Mapping[str, str], values: Mapping[str, str | None]) -> dic
     return {key: value for key, value in after.items() if value is not None}
 
 
-def _of_topic(topic: str, services: AltersConfigs, key: str) -> str:
+def _of_topic(topic: str, services: AdminServices, key: str) -> str:
     known = services.metadata.topics.get(topic)
     return _rendered(services.topic_settings({} if known is None else known.configs), key)
 

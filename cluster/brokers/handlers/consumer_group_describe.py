@@ -7,13 +7,13 @@ v1 by which protocol each member takes part (KIP-1099).
 """
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, allowed_among
 from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, authorized_operations
 from cluster.brokers.handlers.group_requests import NO_TIME, check_consumer_protocol, find_group
-from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.consumer.requests import (
     AssignedTopic,
     ConsumerGroupDescription,
@@ -38,12 +38,8 @@ _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
 
 
-class Ports(HasGroups, HasSettings, Protocol):
-    """What ConsumerGroupDescribe needs of its broker."""
-
-
 def handle(
-    request: ConsumerGroupDescribeRequest, context: RequestContext, services: Ports
+    request: ConsumerGroupDescribeRequest, context: RequestContext, services: GroupServices
 ) -> ConsumerGroupDescribeResponse:
     """State, epochs and members of each group."""
     return ConsumerGroupDescribeResponse(
@@ -56,7 +52,10 @@ def handle(
 
 
 def _describe(
-    group_id: str, request: ConsumerGroupDescribeRequest, context: RequestContext, services: Ports
+    group_id: str,
+    request: ConsumerGroupDescribeRequest,
+    context: RequestContext,
+    services: GroupServices,
 ) -> DescribedConsumerGroup:
     try:
         check_consumer_protocol(services)
@@ -85,7 +84,7 @@ def _describe(
 
 
 def _check_topics(
-    found: ConsumerGroupDescription, context: RequestContext, services: Ports
+    found: ConsumerGroupDescription, context: RequestContext, services: GroupServices
 ) -> None:
     """Raise Refused where it would show topics that the client may not know of."""
     topics = {
@@ -140,4 +139,4 @@ def _assignment(topics: Iterable[AssignedTopic]) -> ConsumerGroupDescribeAssignm
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))

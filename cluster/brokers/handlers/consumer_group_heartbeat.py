@@ -7,7 +7,7 @@ v1 expressions, and member ids that the members choose (KIP-1082).
 """
 
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_TOPIC, READ_GROUP, check, may
 from cluster.brokers.handlers.group_requests import (
@@ -17,8 +17,8 @@ from cluster.brokers.handlers.group_requests import (
     check_consumer_protocol,
     client_host,
 )
-from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.consumer.requests import (
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
@@ -40,12 +40,8 @@ _NO_TOPIC: Final = TopicId(int=0)
 """Has no topic: 16 zero bytes on the wire."""
 
 
-class Ports(HasGroups, HasSettings, Protocol):
-    """What ConsumerGroupHeartbeat needs of its broker."""
-
-
 def handle(
-    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: Ports
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: GroupServices
 ) -> ConsumerGroupHeartbeatResponse | NotYet:
     """Take in a member's news, and tell it its partitions."""
     try:
@@ -61,7 +57,7 @@ def handle(
 
 
 def _heartbeat(
-    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: Ports
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: GroupServices
 ) -> ConsumerHeartbeat:
     def may_know(topic: str) -> bool:
         return may(services, context, DESCRIBE_TOPIC, topic, is_audited=False)
@@ -113,4 +109,4 @@ def _response(reply: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP, DESCRIBE_TOPIC))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP, DESCRIBE_TOPIC))

@@ -10,8 +10,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER
 from cluster.brokers.handlers.acl_requests import acls_for
-from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.stored.acl_changes import AclOutcomes
 from cluster.coordinator.registry.documents.paths import is_node_name
 from cluster.model.acls import (
@@ -37,7 +37,7 @@ API: Final = Api(ApiKey.CREATE_ACLS, 1, 3)
 
 
 def handle(
-    request: CreateAclsRequest, context: RequestContext, services: HasAcls
+    request: CreateAclsRequest, context: RequestContext, services: SecurityServices
 ) -> CreateAclsResponse | NotYet:
     """Check every rule, and have the good ones stored."""
     try:
@@ -104,4 +104,4 @@ def _result(outcome: AclBinding | Refused, stored: AclOutcomes) -> AclCreationRe
     return AclCreationResult(error_code=made.code, error_message=made.detail)
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(ALTER_CLUSTER,))

@@ -5,14 +5,13 @@ Any broker serves it; answers when the registry has the token. v2 flexible; v3 f
 """
 
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import CREATE_TOKENS, may
-from cluster.brokers.handlers.ports import HasAuthorizer
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.handlers.token_requests import (
     PRINCIPAL_TYPE,
-    HasTokens,
     may_ask,
     milliseconds,
     principal_of,
@@ -30,12 +29,8 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3)
 
 
-class Ports(HasTokens, HasAuthorizer, Protocol):
-    """What it needs of its broker."""
-
-
 def handle(
-    request: CreateDelegationTokenRequest, context: RequestContext, services: Ports
+    request: CreateDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> CreateDelegationTokenResponse | NotYet:
     """Make a token for the client, or for another user whom it may make tokens for."""
     requester = owner = principal_of(context)
@@ -74,4 +69,4 @@ def handle(
     return PARKED
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(CREATE_TOKENS,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(CREATE_TOKENS,))

@@ -6,11 +6,11 @@ v2 flexible; v3 topics over `controller_mutation_rate` are refused (KIP-599).
 """
 
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_TOPIC, allowed_among
-from cluster.brokers.handlers.ports import HasController, HasLoop
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
@@ -25,11 +25,9 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_PARTITIONS, 0, 3)
 
 
-class Ports(HasController, HasLoop, Protocol):
-    """What CreatePartitions needs of its broker."""
-
-
-def handle(request: CreatePartitionsRequest, context: RequestContext, services: Ports) -> NotYet:
+def handle(
+    request: CreatePartitionsRequest, context: RequestContext, services: AdminServices
+) -> NotYet:
     """Hand the topics to the controller."""
 
     allowed = allowed_among(services, context, ALTER_TOPIC, (each.name for each in request.topics))
@@ -75,4 +73,4 @@ def _assignments(topic: CreatePartitionsTopic) -> list[tuple[BrokerId, ...]] | N
     return [tuple(map(BrokerId, assignment.broker_ids)) for assignment in topic.assignments]
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_TOPIC,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(ALTER_TOPIC,))

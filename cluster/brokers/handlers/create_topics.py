@@ -8,7 +8,7 @@ v4 default partition count and replication factor (-1); v5 flexible, configs; v6
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import (
     CREATE_ON_CLUSTER,
@@ -17,8 +17,8 @@ from cluster.brokers.handlers.access import (
     allowed_among,
     may,
 )
-from cluster.brokers.handlers.ports import HasController, HasLoop, HasTopicSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.config.describe import describe
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
@@ -37,11 +37,9 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_TOPICS, 2, 7)
 
 
-class Ports(HasController, HasTopicSettings, HasLoop, Protocol):
-    """What CreateTopics needs of its broker."""
-
-
-def handle(request: CreateTopicsRequest, context: RequestContext, services: Ports) -> NotYet:
+def handle(
+    request: CreateTopicsRequest, context: RequestContext, services: AdminServices
+) -> NotYet:
     """Hand the topics to the controller."""
     allowed = _creatable(request, context, services)
     null_config = {t.name for t in request.topics if any(c.value is None for c in t.configs)}
@@ -80,7 +78,9 @@ def handle(request: CreateTopicsRequest, context: RequestContext, services: Port
     return PARKED
 
 
-def _creatable(request: CreateTopicsRequest, context: RequestContext, services: Ports) -> set[str]:
+def _creatable(
+    request: CreateTopicsRequest, context: RequestContext, services: AdminServices
+) -> set[str]:
     """The names that the client may create topics of."""
     names = {topic.name for topic in request.topics}
     if may(services, context, CREATE_ON_CLUSTER, is_audited=False):
@@ -106,7 +106,7 @@ def _result(
     name: str,
     outcome: Outcome,
     topic: TopicState | None,
-    services: Ports,
+    services: AdminServices,
     described: Collection[str],
 ) -> CreatableTopicResult:
     if outcome.code is not ErrorCode.none or topic is None:
@@ -147,5 +147,5 @@ def _result(
 
 
 HANDLER: Final = adapted(
-    API, handle, authorizes=(CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS)
+    API, handle, AdminServices, authorizes=(CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS)
 )

@@ -11,8 +11,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER
 from cluster.brokers.handlers.acl_requests import acls_for, filter_of
-from cluster.brokers.handlers.ports import HasAcls
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.stored.acl_changes import AclOutcomes
 from cluster.model.acls import AclBinding
 from cluster.model.errors import ErrorCode, Refused
@@ -28,7 +28,7 @@ API: Final = Api(ApiKey.DELETE_ACLS, 1, 3)
 
 
 def handle(
-    request: DeleteAclsRequest, context: RequestContext, services: HasAcls
+    request: DeleteAclsRequest, context: RequestContext, services: SecurityServices
 ) -> DeleteAclsResponse | NotYet:
     """Have all rules removed that any of the filters selects."""
     try:
@@ -84,4 +84,4 @@ def _deleted(binding: AclBinding, stored: AclOutcomes) -> DeleteAclsMatchingAcl:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(ALTER_CLUSTER,))

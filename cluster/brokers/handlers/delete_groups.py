@@ -10,8 +10,8 @@ from typing import Final
 from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import DELETE_GROUP, check
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import DeletedGroup, DeleteGroups, DeleteGroupsReply
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.errors import ErrorCode, Refused
@@ -26,7 +26,7 @@ API: Final = Api(ApiKey.DELETE_GROUPS, 0, 2)
 
 
 def handle(
-    request: DeleteGroupsRequest, context: RequestContext, services: HasGroups
+    request: DeleteGroupsRequest, context: RequestContext, services: GroupServices
 ) -> DeleteGroupsResponse | NotYet:
     """Remove groups with all their committed offsets."""
     found: dict[LedShard[GroupShard], list[str]] = {}
@@ -65,4 +65,4 @@ def _response(results: list[DeletedGroup]) -> DeleteGroupsResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DELETE_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DELETE_GROUP,))

@@ -7,12 +7,12 @@ v2 flexible.
 
 import logging
 from datetime import timedelta
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from cluster.brokers.handlers.access import DELETE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.membership.peer_pings import LIVENESS
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
@@ -34,10 +34,6 @@ API: Final = Api(ApiKey.DELETE_RECORDS, 0, 2)
 _NO_LOW_WATERMARK: Final = -1
 
 
-class Ports(HasPartitions, HasLog, CanWait, Protocol):
-    """What DeleteRecords needs of its broker."""
-
-
 class _Waiting:
     """One partition whose followers may not have deleted the records yet."""
 
@@ -49,7 +45,7 @@ class _Waiting:
         self._leader_epoch: LeaderEpoch = partition.leader_epoch
         self._result = result
 
-    def try_answer(self, services: Ports) -> bool:
+    def try_answer(self, services: DataServices) -> bool:
         """Write the outcome into the result once it is known."""
         result, partition = self._result, self.partition
         if partition.leader is None or partition.leader_epoch != self._leader_epoch:
@@ -75,7 +71,7 @@ class _DelayedDeletion:
     def __init__(
         self,
         context: RequestContext,
-        services: Ports,
+        services: DataServices,
         response: DeleteRecordsResponse,
         waiting: list[_Waiting],
     ) -> None:
@@ -99,7 +95,7 @@ class _DelayedDeletion:
 
 
 def handle(
-    request: DeleteRecordsRequest, context: RequestContext, services: Ports
+    request: DeleteRecordsRequest, context: RequestContext, services: DataServices
 ) -> DeleteRecordsResponse | NotYet:
     """Move each partition's log start here, and answer when all replicas have.
 
@@ -139,7 +135,7 @@ def _delete(
     topic: str,
     asked: DeleteRecordsPartition,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     waiting: list[_Waiting],
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
@@ -165,4 +161,4 @@ def _delete(
     return result
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DELETE_TOPIC,))
+HANDLER: Final = adapted(API, handle, DataServices, authorizes=(DELETE_TOPIC,))

@@ -11,11 +11,11 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DELETE_TOPIC, DESCRIBE_TOPIC, may
-from cluster.brokers.handlers.ports import HasController, HasLoop, HasMetadata, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.config.broker import DELETE_TOPIC_ENABLE
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome
@@ -33,12 +33,8 @@ API: Final = Api(ApiKey.DELETE_TOPICS, 1, 6)
 _Deleted = tuple[str | None, uuid.UUID | None, Outcome]
 
 
-class Ports(HasController, HasSettings, HasMetadata, HasLoop, Protocol):
-    """What DeleteTopics needs of its broker."""
-
-
 def handle(
-    request: DeleteTopicsRequest, context: RequestContext, services: Ports
+    request: DeleteTopicsRequest, context: RequestContext, services: AdminServices
 ) -> DeleteTopicsResponse | NotYet:
     """Hand the topics to the controller."""
     wanted, refused = _usable(request.topics)
@@ -99,7 +95,7 @@ def _usable(
 
 
 def _named_by_both(
-    topics: Sequence[tuple[str | None, uuid.UUID | None]], services: Ports
+    topics: Sequence[tuple[str | None, uuid.UUID | None]], services: AdminServices
 ) -> list[_Deleted]:
     """A refusal of each topic that one item names by its name and another one by its id."""
     names = {name for name, _ in topics}
@@ -112,7 +108,9 @@ def _named_by_both(
     ]
 
 
-def _denial(asked: DeleteTopicState, context: RequestContext, services: Ports) -> _Deleted | None:
+def _denial(
+    asked: DeleteTopicState, context: RequestContext, services: AdminServices
+) -> _Deleted | None:
     """None where the client may delete the topic. Whoever may not even know of a topic does not
     learn the name that an id has.
     """
@@ -145,4 +143,4 @@ def _response(outcomes: list[_Deleted]) -> DeleteTopicsResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DELETE_TOPIC, DESCRIBE_TOPIC))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(DELETE_TOPIC, DESCRIBE_TOPIC))

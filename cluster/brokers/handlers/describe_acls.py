@@ -7,12 +7,12 @@ authorizer. v1 patterns of names (KIP-290); v2 flexible; v3 resources of type US
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import count
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER
 from cluster.brokers.handlers.acl_requests import acls_for, filter_of
-from cluster.brokers.handlers.ports import HasAcls, MakesAnswersInSlices
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.coordinator.cluster_store import StoredAcls
 from cluster.model.acls import AclFilter, ResourcePattern
 from cluster.model.errors import ErrorCode, Refused
@@ -36,10 +36,6 @@ _LOOKED_AT_PER_STEP: Final = 100
 _STEPS_AT_ONCE: Final = 5
 
 _Stored = Sequence[tuple[ResourcePattern, StoredAcls]]
-
-
-class Ports(HasAcls, MakesAnswersInSlices, Protocol):
-    """What DescribeAcls needs of its broker."""
 
 
 class _Resources:
@@ -87,7 +83,7 @@ class _Resources:
 
 
 def handle(
-    request: DescribeAclsRequest, context: RequestContext, services: Ports
+    request: DescribeAclsRequest, context: RequestContext, services: SecurityServices
 ) -> DescribeAclsResponse | NotYet:
     """The rules that the filter selects, by resource pattern; where there are many, in slices."""
     try:
@@ -117,4 +113,4 @@ def _response(code: ErrorCode, detail: str | None, resources: EncodedItems) -> D
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(DESCRIBE_CLUSTER,))

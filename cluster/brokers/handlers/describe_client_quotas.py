@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, check
-from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.coordinator.cluster_store import Quotas
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import KEY_OF_KIND
@@ -27,7 +27,7 @@ API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 
 
 def handle(
-    request: DescribeClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
+    request: DescribeClientQuotasRequest, context: RequestContext, services: AdminServices
 ) -> NotYet | DescribeClientQuotasResponse:
     """Every entity that the filter selects, with its quotas."""
     components = [
@@ -76,4 +76,4 @@ def _refusal(code: ErrorCode, detail: str) -> DescribeClientQuotasResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))

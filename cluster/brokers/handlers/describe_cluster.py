@@ -8,8 +8,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER
 from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, cluster_operations
-from cluster.brokers.handlers.ports import HasMetadata
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -25,7 +25,7 @@ _CONTROLLERS: Final = 2
 
 
 def handle(
-    request: DescribeClusterRequest, context: RequestContext, services: HasMetadata
+    request: DescribeClusterRequest, context: RequestContext, services: AdminServices
 ) -> DescribeClusterResponse:
     """Cluster id, controller and the brokers of the client's listener."""
     metadata = services.metadata
@@ -66,4 +66,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(DESCRIBE_CLUSTER,))

@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import (
     DESCRIBE_CLUSTER_CONFIGS,
@@ -19,15 +19,8 @@ from cluster.brokers.handlers.access import (
     check,
 )
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, describe_loggers
-from cluster.brokers.handlers.ports import (
-    HasBrokerId,
-    HasGroupConfigs,
-    HasMetadata,
-    HasSettings,
-    HasTopicSettings,
-    MakesAnswersInSlices,
-)
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.config.describe import Entry, describe, describe_group, describe_level
 from cluster.config.dynamic import CLUSTER_WIDE
 from cluster.model.errors import ErrorCode, Refused
@@ -54,20 +47,8 @@ _RESOURCES_AT_ONCE: Final = 4
 _CONFIGS_PER_STEP: Final = 20
 
 
-class Ports(
-    HasMetadata,
-    HasSettings,
-    HasTopicSettings,
-    HasBrokerId,
-    HasGroupConfigs,
-    MakesAnswersInSlices,
-    Protocol,
-):
-    """What DescribeConfigs needs of its broker."""
-
-
 def handle(
-    request: DescribeConfigsRequest, context: RequestContext, services: Ports
+    request: DescribeConfigsRequest, context: RequestContext, services: AdminServices
 ) -> DescribeConfigsResponse | NotYet:
     """One result per asked resource; of many of them the answer is made in slices.
 
@@ -107,7 +88,7 @@ def _describe_all(
     resources: Iterable[DescribeConfigsResource],
     request: DescribeConfigsRequest,
     context: RequestContext,
-    services: Ports,
+    services: AdminServices,
     results: list[DescribeConfigsResult],
 ) -> Iterator[None]:
     """Adds a result for each resource, its configs encoded: as objects they take ten times the
@@ -137,7 +118,7 @@ def _describe_all(
 
 
 def _found(
-    resource: DescribeConfigsResource, context: RequestContext, services: Ports
+    resource: DescribeConfigsResource, context: RequestContext, services: AdminServices
 ) -> tuple[ErrorCode, str | None, list[Entry]]:
     """The wanted configs of a resource, or why there are none."""
     try:
@@ -150,7 +131,7 @@ def _found(
 
 
 def _check_access(
-    resource: DescribeConfigsResource, context: RequestContext, services: Ports
+    resource: DescribeConfigsResource, context: RequestContext, services: AdminServices
 ) -> None:
     if resource.resource_type == TOPIC:
         check(services, context, DESCRIBE_TOPIC_CONFIGS, resource.resource_name)
@@ -160,7 +141,7 @@ def _check_access(
         check(services, context, DESCRIBE_GROUP_CONFIGS, resource.resource_name)
 
 
-def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
+def _entries(resource: DescribeConfigsResource, services: AdminServices) -> list[Entry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_topic_name(name)
@@ -186,7 +167,7 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
 
 
-def _check_broker(name: str, services: Ports, or_what: str) -> None:
+def _check_broker(name: str, services: AdminServices, or_what: str) -> None:
     if not is_number(name):
         raise Refused(ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}")
     if int(name) != services.broker_id:
@@ -228,5 +209,6 @@ def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsRes
 HANDLER: Final = adapted(
     API,
     handle,
+    AdminServices,
     authorizes=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
 )

@@ -4,12 +4,12 @@ Any broker serves it, from what it knows. v2 flexible; v3 who had a token made (
 """
 
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_TOKEN, DESCRIBE_TOKENS, may
-from cluster.brokers.handlers.ports import HasAuthorizer
 from cluster.brokers.handlers.request import RequestContext, adapted
-from cluster.brokers.handlers.token_requests import HasTokens, may_ask, principal_of, split
+from cluster.brokers.handlers.services import SecurityServices
+from cluster.brokers.handlers.token_requests import may_ask, principal_of, split
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
@@ -23,12 +23,8 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3)
 
 
-class Ports(HasTokens, HasAuthorizer, Protocol):
-    """What it needs of its broker."""
-
-
 def handle(
-    request: DescribeDelegationTokenRequest, context: RequestContext, services: Ports
+    request: DescribeDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> DescribeDelegationTokenResponse:
     """The tokens of these owners and renewers, or of all, that the client may see."""
     if not may_ask(services, context):
@@ -87,4 +83,6 @@ def _response(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_TOKEN, DESCRIBE_TOKENS))
+HANDLER: Final = adapted(
+    API, handle, SecurityServices, authorizes=(DESCRIBE_TOKEN, DESCRIBE_TOKENS)
+)

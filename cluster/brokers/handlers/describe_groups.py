@@ -11,8 +11,8 @@ from typing import Final
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, check
 from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, authorized_operations
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import GroupDescription
 from cluster.coordinator.groups.views.queries import DescribeConsumerGroup, DescribeGroup
 from cluster.model.acls import ResourceType
@@ -32,7 +32,7 @@ _DEAD: Final = "Dead"
 
 
 def handle(
-    request: DescribeGroupsRequest, context: RequestContext, services: HasGroups
+    request: DescribeGroupsRequest, context: RequestContext, services: GroupServices
 ) -> DescribeGroupsResponse:
     """State, protocol and members of each group."""
     return DescribeGroupsResponse(
@@ -45,7 +45,7 @@ def handle(
 
 
 def _describe(
-    group_id: str, request: DescribeGroupsRequest, context: RequestContext, services: HasGroups
+    group_id: str, request: DescribeGroupsRequest, context: RequestContext, services: GroupServices
 ) -> DescribedGroup:
     try:
         check(services, context, DESCRIBE_GROUP, group_id)
@@ -106,4 +106,4 @@ def _described(found: GroupDescription, operations: int) -> DescribedGroup:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DESCRIBE_GROUP,))

@@ -9,11 +9,11 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
-from cluster.brokers.handlers.ports import HasMoves, MakesAnswersInSlices
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.log.log_directory import LogDirectory
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import TopicPartition
@@ -38,10 +38,6 @@ _Wanted = Collection[TopicPartition] | None
 """None: all of them."""
 
 
-class Ports(HasMoves, MakesAnswersInSlices, Protocol):
-    """What DescribeLogDirs needs of its broker."""
-
-
 class _Rows:
     """The replicas of one log directory by topic, encoded."""
 
@@ -64,7 +60,7 @@ class _Rows:
 
 
 def handle(
-    request: DescribeLogDirsRequest, context: RequestContext, services: Ports
+    request: DescribeLogDirsRequest, context: RequestContext, services: AdminServices
 ) -> DescribeLogDirsResponse | NotYet:
     """One result per log directory, in the order of the settings.
 
@@ -96,13 +92,15 @@ def _answer_later(
     steps: Iterator[None],
     found: Mapping[LogDirectory, _Rows],
     context: RequestContext,
-    services: Ports,
+    services: AdminServices,
 ) -> Iterator[None]:
     yield from steps
     context.answer(_answer(found, services))
 
 
-def _answer(found: Mapping[LogDirectory, _Rows], services: Ports) -> DescribeLogDirsResponse:
+def _answer(
+    found: Mapping[LogDirectory, _Rows], services: AdminServices
+) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(
         throttle_time=timedelta(0),
         error_code=ErrorCode.none,
@@ -114,7 +112,7 @@ def _answer(found: Mapping[LogDirectory, _Rows], services: Ports) -> DescribeLog
 
 
 def _gather(
-    services: Ports, wanted: _Wanted, version: int, found: Mapping[LogDirectory, _Rows]
+    services: AdminServices, wanted: _Wanted, version: int, found: Mapping[LogDirectory, _Rows]
 ) -> Iterator[None]:
     table = services.partitions
     for count, partition in enumerate(table, 1):
@@ -175,4 +173,4 @@ def _volume(directory: LogDirectory) -> tuple[int, int]:
     return facts.f_frsize * facts.f_blocks, facts.f_frsize * facts.f_bavail
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(DESCRIBE_CLUSTER,))

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
-from cluster.brokers.handlers.ports import HasCredentials
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.coordinator.cluster_store import Credentials
 from cluster.model.errors import ErrorCode
 from cluster.model.scram import MECHANISM_CODES
@@ -26,7 +26,9 @@ API: Final = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 
 
 def handle(
-    request: DescribeUserScramCredentialsRequest, context: RequestContext, services: HasCredentials
+    request: DescribeUserScramCredentialsRequest,
+    context: RequestContext,
+    services: SecurityServices,
 ) -> DescribeUserScramCredentialsResponse | NotYet:
     """What there is of the users that are named, or of all."""
     if not may(services, context, DESCRIBE_CLUSTER):
@@ -82,4 +84,4 @@ def _response(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=(DESCRIBE_CLUSTER,))

@@ -8,11 +8,11 @@ v1 unclean elections (KIP-460; v0 preferred ones), an error of the whole request
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER, check
-from cluster.brokers.handlers.ports import HasController
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
@@ -28,12 +28,8 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.ELECT_LEADERS, 0, 2)
 
 
-class Ports(HasController, Protocol):
-    """What ElectLeaders needs of its broker."""
-
-
 def handle(
-    request: ElectLeadersRequest, context: RequestContext, services: Ports
+    request: ElectLeadersRequest, context: RequestContext, services: AdminServices
 ) -> ElectLeadersResponse | NotYet:
     """Hand the partitions to the controller."""
     partitions = _partitions(request)
@@ -91,4 +87,4 @@ def _response(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(ALTER_CLUSTER,))

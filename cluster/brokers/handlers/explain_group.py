@@ -8,11 +8,11 @@ error code too.
 """
 
 import struct
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, may
-from cluster.brokers.handlers.ports import CanWait, HasBrokerId, HasGroups
 from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.handlers.services import GroupServices
 from cluster.brokers.network.connection import Outgoing
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
@@ -29,11 +29,7 @@ _PREFIX: Final = struct.Struct(">ii")
 """The frame's size and the correlation id."""
 
 
-class Ports(HasGroups, HasBrokerId, CanWait, Protocol):
-    """What the handler needs."""
-
-
-def handle(group_id: str, context: RequestContext, services: Ports) -> ExplainAnswer:
+def handle(group_id: str, context: RequestContext, services: GroupServices) -> ExplainAnswer:
     """What this broker knows of a group."""
     groups = services.groups
     code, since_ms, found = ErrorCode.none, None, None
@@ -74,4 +70,4 @@ def _encode(
     return [_PREFIX.pack(len(body) + 4, correlation_id) + body]
 
 
-HANDLER: Final = Handler(API, handle, _decode, _encode, authorizes=(DESCRIBE_GROUP,))
+HANDLER: Final = Handler(API, handle, GroupServices, _decode, _encode, authorizes=(DESCRIBE_GROUP,))

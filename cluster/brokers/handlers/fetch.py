@@ -12,13 +12,13 @@ v18 a replica's high watermark by tag (KIP-1166), which only KRaft's quorum uses
 
 import logging
 import uuid
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from cluster.brokers.handlers.access import READ_TOPIC
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.replication.partition import Partition
@@ -51,12 +51,6 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, KnowsLiveness, Protocol):
-    """What Fetch needs of its broker."""
-
-    fetch_max_bytes: int
-
-
 class _Result:
     """What one pass over all partitions of a request has read."""
 
@@ -76,7 +70,9 @@ class _DelayedFetch:
 
     kind: ClassVar[str] = "Fetch"
 
-    def __init__(self, request: FetchRequest, context: RequestContext, services: Ports) -> None:
+    def __init__(
+        self, request: FetchRequest, context: RequestContext, services: DataServices
+    ) -> None:
         self._request = request
         self._context = context
         self._services = services
@@ -93,7 +89,9 @@ class _DelayedFetch:
         self._context.answer((result.topics, list(result.endpoints.values())))
 
 
-def handle(request: FetchRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
+def handle(
+    request: FetchRequest, context: RequestContext, services: DataServices
+) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
@@ -116,7 +114,7 @@ def handle(request: FetchRequest, context: RequestContext, services: Ports) -> A
     return PARKED
 
 
-def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -> _Result:
+def _read_all(request: FetchRequest, context: RequestContext, services: DataServices) -> _Result:
     # Never more than the quota admits at once, else the answer could never be sent.
     admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
@@ -163,7 +161,7 @@ def _read(
     budget: int,
     result: _Result,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
 ) -> tuple[FetchedPartition, int]:
     """One partition's answer, and how many bytes of its limit are unused although more records are
     there: only whole batches are read.
@@ -249,7 +247,7 @@ def _refusal(
     partition: Partition | None,
     result: _Result,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
 ) -> FetchedPartition:
     hint = None
     if topic is not None and refused.code in _HINTED:
@@ -266,7 +264,7 @@ def _refusal(
     )
 
 
-def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Ports) -> str | None:
+def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: DataServices) -> str | None:
     return name if name is not None else services.metadata.topic_name(topic_id)
 
 
@@ -308,6 +306,7 @@ def _size_bytes(version: int, answer: Answer) -> int:
 HANDLER: Final = Handler(
     API,
     handle,
+    DataServices,
     scan_fetch_request,
     _encode,
     authorizes=(READ_TOPIC,),

@@ -7,12 +7,12 @@ while the leader is not known to live. Not done: coordinators of transactions
 v1 kinds of keys, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, check
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import AsksController, HasGroups, KnowsLiveness
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
@@ -34,12 +34,8 @@ _LAST_OF_LIBRDKAFKA: Final = 2
 NO_TRANSACTIONS: Final = "Transactions are not supported by this cluster (Milena)."
 
 
-class Ports(HasGroups, KnowsLiveness, AsksController, Protocol):
-    """What FindCoordinator needs of its broker."""
-
-
 def handle(
-    request: FindCoordinatorRequest, context: RequestContext, services: Ports
+    request: FindCoordinatorRequest, context: RequestContext, services: GroupServices
 ) -> FindCoordinatorResponse:
     """Who coordinates each group."""
     several = context.version >= _FIRST_WITH_SEVERAL
@@ -59,7 +55,9 @@ def handle(
     )
 
 
-def _coordinator(key: str, key_type: int, context: RequestContext, services: Ports) -> Coordinator:
+def _coordinator(
+    key: str, key_type: int, context: RequestContext, services: GroupServices
+) -> Coordinator:
     try:
         if key_type == _TRANSACTION:
             check(services, context, DESCRIBE_TRANSACTIONAL_ID, key)
@@ -98,11 +96,13 @@ def _no_transactions(version: int) -> Refused:
     return Refused(ErrorCode.unsupported_version, NO_TRANSACTIONS)
 
 
-def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[BrokerId, Endpoint]:
+def _leader(
+    group_id: str, context: RequestContext, services: GroupServices
+) -> tuple[BrokerId, Endpoint]:
     partition = services.groups.partition_of(group_id)
     if partition is None:
         # The broker needs it, rather than the client: it counts against nobody's quota.
-        services.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
+        services.asks.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
         raise Refused(
             ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."
         )
@@ -115,4 +115,6 @@ def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[Br
     return state.leader, endpoint
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID))
+HANDLER: Final = adapted(
+    API, handle, GroupServices, authorizes=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID)
+)

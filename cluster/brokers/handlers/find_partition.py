@@ -2,14 +2,14 @@
 
 import uuid
 
-from cluster.brokers.handlers.ports import HasPartitions
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 
 
 def find_partition(
-    services: HasPartitions,
+    services: DataServices,
     topic: str | None,
     index: int,
     topic_id: uuid.UUID | None = None,

@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import check
-from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.brokers.handlers.services import GroupServices
 from cluster.config.broker import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.shards.requests import ReplyT, Request
@@ -21,7 +21,7 @@ ResponseT = TypeVar("ResponseT")
 
 
 def find_group(
-    services: HasGroups, context: RequestContext, right: Right, group_id: str
+    services: GroupServices, context: RequestContext, right: Right, group_id: str
 ) -> LedShard[GroupShard]:
     """The shard of a group, for requests that need a group id and this right.
 
@@ -34,7 +34,7 @@ def find_group(
     return services.groups.find(group_id)
 
 
-def check_consumer_protocol(services: HasSettings) -> None:
+def check_consumer_protocol(services: GroupServices) -> None:
     """Raise Refused(UNSUPPORTED_VERSION) where the newer consumer protocol is switched off."""
     if "consumer" not in services.settings[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
         raise Refused(ErrorCode.unsupported_version)

@@ -8,8 +8,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, find_group
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import Heartbeat
 from cluster.model.errors import Refused
 from cluster.protocol.api import Api, ApiKey
@@ -19,7 +19,7 @@ API: Final = Api(ApiKey.HEARTBEAT, 0, 4)
 
 
 def handle(
-    request: HeartbeatRequest, context: RequestContext, services: HasGroups
+    request: HeartbeatRequest, context: RequestContext, services: GroupServices
 ) -> HeartbeatResponse:
     """Prolong a member's session."""
     try:
@@ -34,4 +34,4 @@ def handle(
     return HeartbeatResponse(throttle_time=NO_TIME, error_code=code)
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP,))

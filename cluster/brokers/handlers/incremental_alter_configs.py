@@ -8,8 +8,9 @@ comes when the registry has the change and this broker applies it. Levels of a b
 
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import RIGHTS, AltersConfigs, alter
+from cluster.brokers.handlers.config_alterations import RIGHTS, alter
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
@@ -21,7 +22,7 @@ API: Final = Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 
 
 def handle(
-    request: IncrementalAlterConfigsRequest, context: RequestContext, services: AltersConfigs
+    request: IncrementalAlterConfigsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
     """Set, delete, append or subtract values; other values stay."""
     return alter(
@@ -41,4 +42,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=RIGHTS)
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=RIGHTS)

@@ -16,8 +16,8 @@ from cluster.brokers.handlers.access import (
     WRITE_TRANSACTIONAL_ID,
     may,
 )
-from cluster.brokers.handlers.ports import HasProducerIds
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import DataServices
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.api import Api, ApiKey
@@ -27,7 +27,7 @@ API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 5)
 
 
 def handle(
-    request: InitProducerIdRequest, context: RequestContext, services: HasProducerIds
+    request: InitProducerIdRequest, context: RequestContext, services: DataServices
 ) -> InitProducerIdResponse | NotYet:
     """A fresh producer id."""
     if not _may(request, context, services):
@@ -60,7 +60,7 @@ def handle(
     return PARKED
 
 
-def _may(request: InitProducerIdRequest, context: RequestContext, services: HasProducerIds) -> bool:
+def _may(request: InitProducerIdRequest, context: RequestContext, services: DataServices) -> bool:
     """Whoever may write to some topic may do so idempotently (KIP-679)."""
     if request.transactional_id is not None:
         return may(services, context, WRITE_TRANSACTIONAL_ID, request.transactional_id)
@@ -77,5 +77,5 @@ def _refused(code: ErrorCode) -> InitProducerIdResponse:
 
 
 HANDLER: Final = adapted(
-    API, handle, authorizes=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC)
+    API, handle, DataServices, authorizes=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC)
 )

@@ -16,8 +16,8 @@ from cluster.brokers.handlers.group_requests import (
     client_host,
     find_group,
 )
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import GroupProtocol, JoinGroup, JoinGroupReply
 from cluster.model.errors import Refused
 from cluster.protocol.api import Api, ApiKey
@@ -31,7 +31,7 @@ _FIRST_THAT_SKIPS_ASSIGNMENT: Final = 9
 
 
 def handle(
-    request: JoinGroupRequest, context: RequestContext, services: HasGroups
+    request: JoinGroupRequest, context: RequestContext, services: GroupServices
 ) -> JoinGroupResponse | NotYet:
     """Take a member into the next generation."""
     try:
@@ -82,4 +82,4 @@ def _response(reply: JoinGroupReply) -> JoinGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP,))

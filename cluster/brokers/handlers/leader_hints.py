@@ -1,12 +1,12 @@
 """Who leads now, for clients that asked the wrong broker (KIP-951)."""
 
-from cluster.brokers.handlers.ports import HasMetadata, KnowsLiveness
 from cluster.brokers.handlers.request import RequestContext
+from cluster.brokers.handlers.services import Services
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.endpoints import NodeEndpoint
 
 
-def leader_hint(partition: TopicPartition, services: KnowsLiveness) -> tuple[int, int] | None:
+def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int] | None:
     """Id and epoch of the partition's leader as far as this broker knows, or None.
 
     None also where that leader's process has ended: its successor is not known yet.
@@ -20,7 +20,7 @@ def leader_hint(partition: TopicPartition, services: KnowsLiveness) -> tuple[int
 
 
 def endpoints_of(
-    broker: int, context: RequestContext, services: HasMetadata
+    broker: int, context: RequestContext, services: Services
 ) -> dict[int, NodeEndpoint]:
     """Where that broker listens for clients of the same listener, by id; empty while it is away."""
     registration = services.metadata.brokers.get(BrokerId(broker))

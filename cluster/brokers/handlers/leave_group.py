@@ -8,8 +8,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import LeaveGroup, LeaveGroupReply, LeavingMember
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -21,7 +21,7 @@ _FIRST_WITH_SEVERAL: Final = 3
 
 
 def handle(
-    request: LeaveGroupRequest, context: RequestContext, services: HasGroups
+    request: LeaveGroupRequest, context: RequestContext, services: GroupServices
 ) -> LeaveGroupResponse | NotYet:
     """Take members out of a group."""
     try:
@@ -62,4 +62,4 @@ def _response(reply: LeaveGroupReply, version: int) -> LeaveGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP,))

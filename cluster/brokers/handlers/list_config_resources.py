@@ -7,14 +7,14 @@ v1 types of resources (KIP-1142).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER
 from cluster.brokers.handlers.describe_configs import BROKER, GROUP, TOPIC
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import HasGroupConfigs, HasMetadata
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import AdminServices
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -29,12 +29,8 @@ CLIENT_METRICS: Final = 16
 _FIRST_WITH_TYPES: Final = 1
 
 
-class Ports(HasMetadata, HasGroupConfigs, Protocol):
-    """What ListConfigResources needs of its broker."""
-
-
 def handle(
-    request: ListConfigResourcesRequest, context: RequestContext, services: Ports
+    request: ListConfigResourcesRequest, context: RequestContext, services: AdminServices
 ) -> ListConfigResourcesResponse:
     """The resources of the asked types, of all types if none is named."""
     if not may(services, context, DESCRIBE_CLUSTER_CONFIGS):
@@ -67,4 +63,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))
+HANDLER: Final = adapted(API, handle, AdminServices, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))

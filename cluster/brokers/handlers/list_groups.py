@@ -9,8 +9,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, DESCRIBE_GROUP, may
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.views.queries import ListGroups
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
@@ -20,7 +20,7 @@ API: Final = Api(ApiKey.LIST_GROUPS, 0, 5)
 
 
 def handle(
-    request: ListGroupsRequest, context: RequestContext, services: HasGroups
+    request: ListGroupsRequest, context: RequestContext, services: GroupServices
 ) -> ListGroupsResponse:
     """Names, protocol types, states and types of groups."""
     groups = services.groups
@@ -44,4 +44,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER, DESCRIBE_GROUP))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DESCRIBE_CLUSTER, DESCRIBE_GROUP))

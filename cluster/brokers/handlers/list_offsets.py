@@ -14,12 +14,12 @@ import logging
 from collections import Counter
 from collections.abc import Generator, Mapping
 from datetime import timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from cluster.brokers.handlers.access import DESCRIBE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.ports import HasLongWork, HasLoop, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.replication.partition import Partition
 from cluster.log.batch_search import BatchSearch, TimestampOffset
 from cluster.log.time_search import search_max_timestamp, search_timestamp
@@ -68,12 +68,8 @@ _TIMEOUT_MS: Final = 30_000
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-class Ports(HasPartitions, HasLongWork, HasLoop, Protocol):
-    """What ListOffsets needs of its broker."""
-
-
 def handle(
-    request: ListOffsetsRequest, context: RequestContext, services: Ports
+    request: ListOffsetsRequest, context: RequestContext, services: DataServices
 ) -> ListOffsetsResponse | NotYet:
     """One offset per asked partition; one that is asked for twice is refused, once."""
     answering = _answer(request, context, services)
@@ -108,7 +104,7 @@ def _answer_later(
     answering: "_Searching[ListOffsetsResponse]",
     wanted: BatchSearch,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     deadline_ms: int,
 ) -> Generator[BatchSearch, TimestampOffset | None, None]:
     """Open what is left on another thread, until the time for it is over."""
@@ -127,7 +123,7 @@ def _answer_later(
 
 
 def _answer(
-    request: ListOffsetsRequest, context: RequestContext, services: Ports
+    request: ListOffsetsRequest, context: RequestContext, services: DataServices
 ) -> "_Searching[ListOffsetsResponse]":
     asked_of: dict[str, dict[int, ListOffsetsPartition]] = {}
     times = Counter[tuple[str, int]]()
@@ -157,7 +153,7 @@ def _list(
     topic: str,
     asked: ListOffsetsPartition,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     *,
     is_repeated: bool,
     is_committed: bool,
@@ -229,4 +225,4 @@ def _find_offset(
     return found.timestamp_ms, found.offset, own.epochs.epoch_at(found.offset)
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_TOPIC,))
+HANDLER: Final = adapted(API, handle, DataServices, authorizes=(DESCRIBE_TOPIC,))

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from cluster.brokers.handlers.access import (
     CREATE_ON_CLUSTER,
@@ -28,13 +28,8 @@ from cluster.brokers.handlers.authorized_operations import (
     authorized_operations,
     cluster_operations,
 )
-from cluster.brokers.handlers.ports import (
-    AsksController,
-    HasSettings,
-    KnowsLiveness,
-    MakesAnswersInSlices,
-)
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.membership.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
 from cluster.brokers.membership.peer_pings import LIVENESS
 from cluster.brokers.network.connection import Outgoing
@@ -70,10 +65,6 @@ _PARTITIONS_AT_ONCE: Final = 500
 _PARTITIONS_PER_STEP: Final = 50
 
 
-class Ports(KnowsLiveness, HasSettings, AsksController, MakesAnswersInSlices, Protocol):
-    """What Metadata needs of its broker."""
-
-
 class _DelayedMetadata:
     """A request in the purgatory: the cluster is not known yet, or a leader has not answered, or is
     dead and not replaced."""
@@ -84,7 +75,7 @@ class _DelayedMetadata:
         self,
         request: MetadataRequest,
         context: RequestContext,
-        services: Ports,
+        services: DataServices,
         tickets: Tickets,
     ) -> None:
         self._request = request
@@ -117,7 +108,9 @@ class _SpacedMetadata:
 
     kind: ClassVar[str] = "Metadata"
 
-    def __init__(self, request: MetadataRequest, context: RequestContext, services: Ports) -> None:
+    def __init__(
+        self, request: MetadataRequest, context: RequestContext, services: DataServices
+    ) -> None:
         self._request = request
         self._context = context
         self._services = services
@@ -131,7 +124,9 @@ class _SpacedMetadata:
             self._context.answer(answer)
 
 
-def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
+def handle(
+    request: MetadataRequest, context: RequestContext, services: DataServices
+) -> bytes | NotYet:
     """The frame of the answer, unless a leader that it names must show first that it is alive."""
     now_ms = services.loop.now_ms
     due_ms = services.liveness.next_answer_ms(context.channel.peer, now_ms)
@@ -143,7 +138,7 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
 
 
 def _handle_now(
-    request: MetadataRequest, context: RequestContext, services: Ports
+    request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> bytes | NotYet:
     remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context, services))
     leaders = _leaders(request, context, services) if remembered is None else remembered[1]
@@ -154,7 +149,7 @@ def _handle_now(
     return _answer(request, context, services)
 
 
-def _must_wait(leaders: Collection[BrokerId], tickets: Tickets, services: Ports) -> bool:
+def _must_wait(leaders: Collection[BrokerId], tickets: Tickets, services: DataServices) -> bool:
     # An answer without brokers makes librdkafka (2.11 and later) forget every broker, for good.
     return not services.metadata.brokers or services.liveness.must_wait(
         leaders, tickets, services.loop.now_ms
@@ -162,7 +157,7 @@ def _must_wait(leaders: Collection[BrokerId], tickets: Tickets, services: Ports)
 
 
 def _park(
-    request: MetadataRequest, context: RequestContext, services: Ports, tickets: Tickets
+    request: MetadataRequest, context: RequestContext, services: DataServices, tickets: Tickets
 ) -> None:
     parked = services.purgatory.park(
         _DelayedMetadata(request, context, services, tickets),
@@ -172,7 +167,9 @@ def _park(
     context.channel.on_close = parked.drop
 
 
-def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
+def _answer(
+    request: MetadataRequest, context: RequestContext, services: DataServices
+) -> bytes | NotYet:
     """The frame of the answer that holds now; about many partitions it is made in slices."""
     if services.liveness.is_calm(services.loop.now_ms):
         found = services.metadata.encoded_answers.get(_what_is_asked(request, context, services))
@@ -190,7 +187,7 @@ def _answer(request: MetadataRequest, context: RequestContext, services: Ports) 
 def _encoded(
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     prepared: Mapping[str, EncodedItems],
     *,
     may_hold: bool = True,
@@ -212,7 +209,7 @@ def _encoded(
 def _answer_later(
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     state_number: int,
     topics: list[TopicState],
 ) -> Iterator[None]:
@@ -240,7 +237,9 @@ def _answer_later(
     context.answer(_addressed(frame, context))
 
 
-def _what_is_asked(request: MetadataRequest, context: RequestContext, services: Ports) -> object:
+def _what_is_asked(
+    request: MetadataRequest, context: RequestContext, services: DataServices
+) -> object:
     topics, authorizer = request.topics, services.authorizer
     return (
         context.version,
@@ -259,7 +258,7 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
 
 
 def _asked_topics(
-    request: MetadataRequest, context: RequestContext, services: Ports
+    request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> list[TopicState]:
     """The topics of the request that exist and of which the client may know, each once."""
     metadata = services.metadata
@@ -279,7 +278,7 @@ def _asked_topics(
 
 
 def _leaders(
-    request: MetadataRequest, context: RequestContext, services: Ports
+    request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> frozenset[BrokerId]:
     """Who leads the partitions of the asked topics."""
     return frozenset(
@@ -289,7 +288,7 @@ def _leaders(
     )
 
 
-def _live(services: Ports) -> set[BrokerId]:
+def _live(services: DataServices) -> set[BrokerId]:
     """The registered brokers that are not known to have died."""
     now_ms = services.loop.now_ms
     return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
@@ -298,7 +297,7 @@ def _live(services: Ports) -> set[BrokerId]:
 def describe_cluster_topics(
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponse:
     """Brokers of the client's listener, the controller, and the asked topics.
@@ -344,7 +343,7 @@ def describe_cluster_topics(
 
 
 def _listed_brokers(
-    request: MetadataRequest, context: RequestContext, services: Ports
+    request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> Iterable[BrokerRegistration]:
     """The live brokers; for a request that names topics, once also those that have just left."""
     live = services.metadata.brokers.values()
@@ -358,7 +357,7 @@ def _asked_topic(
     asked: MetadataRequestTopic,
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     name = asked.name
@@ -400,7 +399,7 @@ def _create_missing(
     topics: list[MetadataResponseTopic],
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
 ) -> None:
     missing = [
         topic.name
@@ -410,14 +409,14 @@ def _create_missing(
         and topic.name not in services.metadata.topics
     ]
     if missing and request.allow_auto_topic_creation:
-        services.request_topic_creation(missing, context.accounts.client)
+        services.asks.request_topic_creation(missing, context.accounts.client)
 
 
 def _known_topic(
     topic: TopicState,
     request: MetadataRequest,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     partitions: tuple[MetadataResponsePartition, ...] | EncodedItems | None
@@ -447,7 +446,7 @@ def _partition(
     state: PartitionState,
     live: Collection[BrokerId],
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
 ) -> MetadataResponsePartition:
     error = ErrorCode.none
     if not state.has_leader or state.leader not in live:
@@ -500,6 +499,7 @@ def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) 
 HANDLER: Final = Handler(
     API,
     handle,
+    DataServices,
     _decode,
     _encode,
     authorizes=(DESCRIBE_TOPIC, CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_CLUSTER),

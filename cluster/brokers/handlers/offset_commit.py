@@ -7,12 +7,12 @@ member epoch of the newer consumer protocol; v10 topic ids.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import READ_GROUP, READ_TOPIC, may
 from cluster.brokers.handlers.group_requests import MILLISECOND, NO_TIME, answered
-from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import CommitOffsets, CommitReply, OffsetToCommit
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -33,12 +33,8 @@ _Codes = Mapping[tuple[int, int], ErrorCode]
 """By the positions of topic and partition in the request."""
 
 
-class Ports(HasGroups, HasMetadata, Protocol):
-    """What OffsetCommit needs of its broker."""
-
-
 def handle(
-    request: OffsetCommitRequest, context: RequestContext, services: Ports
+    request: OffsetCommitRequest, context: RequestContext, services: GroupServices
 ) -> OffsetCommitResponse | NotYet:
     """Store how far a group has read."""
     codes: dict[tuple[int, int], ErrorCode] = {}
@@ -89,7 +85,7 @@ def handle(
 
 
 def _known_name(
-    topic: OffsetCommitRequestTopic, context: RequestContext, services: Ports
+    topic: OffsetCommitRequestTopic, context: RequestContext, services: GroupServices
 ) -> tuple[str, ErrorCode]:
     """A topic's name, empty for an unknown id and where the client may not read it; and the code
     for what does not exist of it.
@@ -127,4 +123,4 @@ def _partitions(
         )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP, READ_TOPIC))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP, READ_TOPIC))

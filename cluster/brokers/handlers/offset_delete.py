@@ -6,12 +6,12 @@ here; those of a topic to which a member of the group subscribes by the coordina
 """
 
 from collections.abc import Collection
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers.handlers.access import DELETE_GROUP, READ_TOPIC, allowed_among
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
-from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import DeleteOffsets, DeleteOffsetsReply, TopicPartitions
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
@@ -26,12 +26,8 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.OFFSET_DELETE, 0, 0)
 
 
-class Ports(HasGroups, HasMetadata, Protocol):
-    """What OffsetDelete needs of its broker."""
-
-
 def handle(
-    request: OffsetDeleteRequest, context: RequestContext, services: Ports
+    request: OffsetDeleteRequest, context: RequestContext, services: GroupServices
 ) -> OffsetDeleteResponse | NotYet:
     """Remove committed offsets of a group."""
     known: dict[str, list[int]] = {}
@@ -84,4 +80,4 @@ def _response(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DELETE_GROUP, READ_TOPIC))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DELETE_GROUP, READ_TOPIC))

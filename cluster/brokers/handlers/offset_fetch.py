@@ -10,13 +10,13 @@ newer consumer protocol; v10 topic ids.
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, allowed_among, check
 from cluster.brokers.handlers.group_requests import NO_TIME
-from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import (
     FetchedOffset,
     FetchedOffsets,
@@ -46,12 +46,8 @@ _FIRST_WITH_TOPIC_IDS: Final = 10
 K = TypeVar("K")
 
 
-class Ports(HasGroups, HasMetadata, Protocol):
-    """What OffsetFetch needs of its broker."""
-
-
 def handle(
-    request: OffsetFetchRequest, context: RequestContext, services: Ports
+    request: OffsetFetchRequest, context: RequestContext, services: GroupServices
 ) -> OffsetFetchResponse:
     """Tell how far groups have read. A group, or a partition of one, that is named again is told
     once: a few bytes name it, and what is committed may be some kilobytes.
@@ -92,7 +88,7 @@ def _merged(topics: Iterable[tuple[K, Iterable[int]]]) -> dict[K, tuple[int, ...
 
 
 def _of_one_group(
-    request: OffsetFetchRequest, context: RequestContext, services: Ports
+    request: OffsetFetchRequest, context: RequestContext, services: GroupServices
 ) -> OffsetFetchResponse:
     topics = None
     if request.topics is not None:
@@ -133,7 +129,7 @@ def _of_one_group(
 def _of_group(
     asked: OffsetFetchRequestGroup,
     context: RequestContext,
-    services: Ports,
+    services: GroupServices,
     *,
     require_stable: bool,
 ) -> OffsetFetchResponseGroup:
@@ -195,7 +191,7 @@ def _of_group(
     )
 
 
-def _fetch(asked: FetchOffsets, context: RequestContext, services: Ports) -> FetchedOffsets:
+def _fetch(asked: FetchOffsets, context: RequestContext, services: GroupServices) -> FetchedOffsets:
     """The offsets of topics that the client may know of; refusals of others that it names."""
     named = asked.topics
     if named is not None:
@@ -240,4 +236,4 @@ def _unknown_topic(topic_id: UUID | None, numbers: tuple[int, ...]) -> OffsetFet
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))

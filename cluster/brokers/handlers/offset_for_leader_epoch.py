@@ -11,8 +11,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import CLUSTER_ACTION, DESCRIBE_TOPIC, may
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.ports import HasPartitions
 from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.services import DataServices
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch
 from cluster.protocol.api import Api, ApiKey
@@ -28,7 +28,7 @@ API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4)
 
 
 def handle(
-    request: OffsetForLeaderEpochRequest, context: RequestContext, services: HasPartitions
+    request: OffsetForLeaderEpochRequest, context: RequestContext, services: DataServices
 ) -> OffsetForLeaderEpochResponse:
     """The largest epoch not above the one asked for, and its end, for each asked partition."""
     is_broker = may(services, context, CLUSTER_ACTION, is_audited=False)
@@ -50,7 +50,7 @@ def handle(
     )
 
 
-def _end(topic: str, asked: OffsetForLeaderPartition, services: HasPartitions) -> EpochEndOffset:
+def _end(topic: str, asked: OffsetForLeaderPartition, services: DataServices) -> EpochEndOffset:
     try:
         partition = find_partition(services, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
@@ -70,4 +70,4 @@ def _refusal(asked: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset
     return EpochEndOffset(error_code=code, partition=asked.partition)
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(CLUSTER_ACTION, DESCRIBE_TOPIC))
+HANDLER: Final = adapted(API, handle, DataServices, authorizes=(CLUSTER_ACTION, DESCRIBE_TOPIC))

@@ -11,18 +11,11 @@ v13 topic ids.
 
 import uuid
 from functools import partial
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple
 
 from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import (
-    HasLog,
-    HasLongWork,
-    HasPartitions,
-    HasSettings,
-    KnowsLiveness,
-)
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
@@ -30,6 +23,7 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
+from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
@@ -74,10 +68,6 @@ _UNDECIDED: Final = ProducedPartition(-1, int(ErrorCode.unknown_server_error))
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
-
-
-class Ports(HasPartitions, HasLog, HasLongWork, HasSettings, KnowsLiveness, Protocol):
-    """What Produce needs of its broker."""
 
 
 class _Waiting:
@@ -126,7 +116,7 @@ class _Waiting:
             self.counters.on_produce_refused(self.partition.id.topic, code)
 
     def name_leader(
-        self, context: RequestContext, services: KnowsLiveness, nodes: list[NodeEndpoint]
+        self, context: RequestContext, services: DataServices, nodes: list[NodeEndpoint]
     ) -> None:
         """Say in the result who leads instead of us, and in `nodes` where that broker listens."""
         result = self.results[self.position]
@@ -147,7 +137,7 @@ class _DelayedProduce:
     def __init__(
         self,
         context: RequestContext,
-        services: KnowsLiveness,
+        services: DataServices,
         answer: Answer,
         waiting: list[_Waiting],
     ) -> None:
@@ -177,7 +167,9 @@ class _DelayedProduce:
         self._context.answer(self._answer)
 
 
-def handle(request: ProduceRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
+def handle(
+    request: ProduceRequest, context: RequestContext, services: DataServices
+) -> Answer | NotYet:
     """Append every partition's batch and answer as `acks` says."""
     acks = request.acks
     wall_ms = services.clock.wall_ns() // 1_000_000
@@ -279,7 +271,7 @@ class _Rest(NamedTuple):
 
     request: ProduceRequest
     context: RequestContext
-    services: Ports
+    services: DataServices
     results: list[_TopicResult]
     later: list[_Later]
     waiting: list[_Waiting]
@@ -369,7 +361,7 @@ def _append_later(rest: _Rest) -> Job:
 
 
 def _denied(
-    request: ProduceRequest, context: RequestContext, services: Ports
+    request: ProduceRequest, context: RequestContext, services: DataServices
 ) -> dict[str | None, int]:
     """The topics that the client may not write to, with the error codes for them."""
     metadata = services.metadata
@@ -404,7 +396,7 @@ def _on_failed_disk(
     index: int,
     partition: Partition | None,
     failure: StorageFailed,
-    services: Ports,
+    services: DataServices,
 ) -> ProducedPartition:
     if partition is not None:
         services.events.on_appended(partition)  # if only its sync has failed
@@ -430,7 +422,7 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
         )
 
 
-def _check_writer(topic: str | None, client_id: str | None, services: Ports) -> None:
+def _check_writer(topic: str | None, client_id: str | None, services: DataServices) -> None:
     """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`), that of
     the metrics by brokers alone, which append to it without a request.
     """
@@ -448,7 +440,7 @@ def _refusal(
     refused: Refused,
     topic: str | None,
     context: RequestContext,
-    services: Ports,
+    services: DataServices,
     endpoints: dict[int, NodeEndpoint],
 ) -> ProducedPartition:
     if services.counters is not None:
@@ -486,6 +478,7 @@ def _encode(version: int, correlation_id: int, answer: Answer, throttle_ms: int)
 HANDLER: Final = Handler(
     API,
     handle,
+    DataServices,
     scan_produce_request,
     _encode,
     authorizes=(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC),

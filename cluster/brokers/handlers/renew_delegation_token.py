@@ -6,7 +6,8 @@ Any broker serves it, for the owner of the token and its renewers. v2 flexible.
 from typing import Final
 
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
-from cluster.brokers.handlers.token_requests import CHANGED_BY_OWNERS, HasTokens, change_end
+from cluster.brokers.handlers.services import SecurityServices
+from cluster.brokers.handlers.token_requests import CHANGED_BY_OWNERS, change_end
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
@@ -14,7 +15,7 @@ API: Final = Api(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2)
 
 
 def handle(
-    request: RenewDelegationTokenRequest, context: RequestContext, services: HasTokens
+    request: RenewDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> RenewDelegationTokenResponse | NotYet:
     """Let the token of that secret hold longer."""
     return change_end(
@@ -29,4 +30,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=CHANGED_BY_OWNERS)
+HANDLER: Final = adapted(API, handle, SecurityServices, authorizes=CHANGED_BY_OWNERS)

@@ -1,6 +1,6 @@
 """What handlers are given and give back: a request's context, answers, a row of the dispatch table.
 
-Each handler declares what it needs of its broker, as a protocol made of those in `ports`.
+Each handler names the record of services that it uses of its broker (`services`).
 """
 
 import enum
@@ -120,6 +120,8 @@ class Handler(Generic[P_contra]):
 
     api: Api
     handle: Callable[[Any, RequestContext, P_contra], Any]
+    takes: type[P_contra]
+    """The record of services that `handle` is called with."""
     decode: Callable[[int, memoryview, int], Any]
     """From version, frame and the position of the body to the request."""
     encode: "Callable[[int, int, Any, int], list[Outgoing]]"
@@ -152,6 +154,8 @@ class Route:
     """What is the same for all requests of one API, version and client id on one connection."""
 
     handler: Handler[Any]
+    services: Any
+    """The record that the handler takes."""
     version: int
     client_id: str | None
     header_tail: bytes
@@ -167,6 +171,7 @@ class Route:
 def adapted(
     api: Api,
     handle: Callable[[Any, RequestContext, P_contra], Any],
+    takes: type[P_contra],
     *,
     authorizes: "tuple[Right, ...] | Unchecked",
 ) -> Handler[P_contra]:
@@ -183,6 +188,7 @@ def adapted(
     return Handler(
         api,
         handle,
+        takes,
         lambda version, frame, position: decode_request(key, version, frame, position),
         encode,
         errors_in=errors_in,

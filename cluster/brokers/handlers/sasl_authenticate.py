@@ -1,12 +1,13 @@
-"""SaslAuthenticate (API key 36), versions 0-2, of a connection that does not log in: refused.
+"""SaslAuthenticate (API key 36), versions 0-2: refused on a connection that need not log in.
 
-That of one which does goes to `security/logins.py`.
+While a connection logs in, `security/logins.py` takes its requests.
 """
 
 from functools import partial
 from typing import Final
 
 from cluster.brokers.handlers.request import Handler, RequestContext, Unchecked
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.security.login import AUTHENTICATE
 from cluster.model.errors import ErrorCode
@@ -15,9 +16,8 @@ from cluster.protocol.messages import SaslAuthenticateRequest, SaslAuthenticateR
 
 
 def handle(
-    _request: SaslAuthenticateRequest, _context: RequestContext, _services: object
+    _request: SaslAuthenticateRequest, _context: RequestContext, _services: SecurityServices
 ) -> SaslAuthenticateResponse:
-    """ILLEGAL_SASL_STATE."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.illegal_sasl_state,
         error_message="SaslAuthenticate request received after successful authentication",
@@ -32,9 +32,10 @@ def _encode(
     return [encode_response(AUTHENTICATE.key, version, correlation_id, response)]
 
 
-HANDLER: Final[Handler[object]] = Handler(
+HANDLER: Final = Handler(
     AUTHENTICATE,
     handle,
+    SecurityServices,
     partial(decode_request, AUTHENTICATE.key),
     _encode,
     authorizes=Unchecked("it says who the client is"),

@@ -6,7 +6,6 @@ a login begins anew where the session may expire (KIP-368), else the request is 
 
 from typing import Final
 
-from cluster.brokers.handlers.ports import HasLogins
 from cluster.brokers.handlers.request import (
     PARKED,
     Handler,
@@ -14,6 +13,7 @@ from cluster.brokers.handlers.request import (
     RequestContext,
     Unchecked,
 )
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.security.login import HANDSHAKE
 from cluster.model.errors import ErrorCode
@@ -22,7 +22,7 @@ from cluster.protocol.messages import SaslHandshakeResponse
 
 
 def handle(
-    frame: memoryview, context: RequestContext, services: HasLogins
+    frame: memoryview, context: RequestContext, services: SecurityServices
 ) -> SaslHandshakeResponse | NotYet:
     """Begin to log in again; ILLEGAL_SASL_STATE where the connection need not, or may not yet."""
     if services.logins.log_in_again(context.channel, frame):
@@ -41,9 +41,10 @@ def _encode(
     return [encode_response(HANDSHAKE.key, version, correlation_id, response)]
 
 
-HANDLER: Final[Handler[HasLogins]] = Handler(
+HANDLER: Final = Handler(
     HANDSHAKE,
     handle,
+    SecurityServices,
     _decode,
     _encode,
     authorizes=Unchecked("it says who the client is"),

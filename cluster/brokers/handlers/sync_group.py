@@ -9,8 +9,8 @@ from typing import Final
 
 from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
-from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.services import GroupServices
 from cluster.coordinator.groups.requests import SyncGroup, SyncGroupReply
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -22,7 +22,7 @@ _FIRST_WITH_PROTOCOL: Final = 5
 
 
 def handle(
-    request: SyncGroupRequest, context: RequestContext, services: HasGroups
+    request: SyncGroupRequest, context: RequestContext, services: GroupServices
 ) -> SyncGroupResponse | NotYet:
     """Give a member its assignment."""
     has_protocol = request.protocol_type is not None and request.protocol_name is not None
@@ -54,4 +54,4 @@ def _response(reply: SyncGroupReply) -> SyncGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))
+HANDLER: Final = adapted(API, handle, GroupServices, authorizes=(READ_GROUP,))

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Unchecked
-from cluster.brokers.security.logins import Logins
-from cluster.brokers.stored.delegation_tokens import DelegationTokens
+from cluster.brokers.handlers.services import SecurityServices
 from cluster.model.acls import USER_PREFIX
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode
@@ -19,14 +18,7 @@ CHANGED_BY_OWNERS: Final = Unchecked("the owner and the renewers of a token may"
 Response = TypeVar("Response")
 
 
-class HasTokens(Protocol):
-    """The delegation tokens, and how clients have logged in."""
-
-    tokens: DelegationTokens
-    logins: Logins
-
-
-def may_ask(services: HasTokens, context: RequestContext) -> bool:
+def may_ask(services: SecurityServices, context: RequestContext) -> bool:
     """Whether the client has proved who it is by something other than a token."""
     return services.logins.may_have_tokens(context.channel)
 
@@ -68,7 +60,7 @@ class ChangesToken(Protocol):
 
 def change_end(
     context: RequestContext,
-    services: HasTokens,
+    services: SecurityServices,
     change: ChangesToken,
     token_secret: bytes,
     period: timedelta,

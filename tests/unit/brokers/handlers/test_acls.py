@@ -189,7 +189,7 @@ def test_without_an_authorizer_security_is_disabled(stage: HandlerStage) -> None
 
 
 def test_a_rule_is_in_force_when_its_creation_is_answered(admin: Admin) -> None:
-    authorizer = admin.stage.services.authorizer
+    authorizer = admin.stage.services.security.authorizer
     assert authorizer is not None
 
     def may_read() -> bool:

@@ -353,7 +353,7 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
         assert answer.error_code == ErrorCode.delegation_token_authorization_failed
         assert described(stage, alice) == [own.token_id]
         assert sorted(described(stage, bob)) == sorted([own.token_id, other.token_id])
-        authorizer = stage.services.authorizer
+        authorizer = stage.services.security.authorizer
         assert authorizer is not None
 
         def grant(operation: AclOperation, kind: ResourceType, name: str) -> None:

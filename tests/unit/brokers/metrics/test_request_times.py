@@ -58,7 +58,7 @@ def test_each_part_of_a_requests_time_is_recorded():
 
 def test_requests_of_real_handlers_are_counted(tmp_path: Path):
     with a_stage(tmp_path) as stage:
-        counters = stage.core.clients.services.counters
+        counters = stage.core.clients.services.data.counters
         assert counters is not None
         stage.update(a_topic("t", a_partition([BROKER]), a_partition([OTHER])))
         client = stage.connect()
@@ -96,7 +96,7 @@ def test_batches_before_a_change_of_leaders_are_counted_and_repeated_ones_are_no
         return a_topic("t", a_partition([BROKER, OTHER], leader=broker, leader_epoch=epoch))
 
     with a_stage(tmp_path) as stage:
-        counters = stage.core.clients.services.counters
+        counters = stage.core.clients.services.data.counters
         assert counters is not None
         stage.update(led_by(BROKER, 0))
         client = stage.connect()

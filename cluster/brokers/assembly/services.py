@@ -1,0 +1,96 @@
+"""Assembles what the handlers of clients' requests use of the broker."""
+
+from typing import Any
+
+from cluster.brokers.assembly import options
+from cluster.brokers.assembly.control import Control
+from cluster.brokers.assembly.foundation import Foundation
+from cluster.brokers.assembly.groups import Groups
+from cluster.brokers.assembly.membership import Membership
+from cluster.brokers.assembly.replication import Replication
+from cluster.brokers.assembly.security import Security
+from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.dispatch.table import HANDLERS
+from cluster.brokers.handlers.services import (
+    AdminServices,
+    DataServices,
+    GroupServices,
+    SecurityServices,
+    ServicesOfFamilies,
+)
+from cluster.brokers.stored.producer_ids import ProducerIds
+from cluster.brokers.stored.quota_changes import QuotaChanges
+from cluster.config import broker as keys
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.long_work import LongWork
+
+
+def assemble_services(
+    foundation: Foundation,
+    membership: Membership,
+    storage: Storage,
+    replication: Replication,
+    groups: Groups,
+    control: Control,
+    security: Security,
+    quota_changes: QuotaChanges,
+    long_work: LongWork,
+) -> ServicesOfFamilies:
+    """One record for each family of APIs."""
+    shared: dict[str, Any] = {
+        "broker_id": foundation.id,
+        "settings": foundation.live,
+        "clock": foundation.ports.clock,
+        "loop": foundation.ports.loop,
+        "slices": foundation.slices,
+        "metadata": membership.metadata,
+        "liveness": control.pings.liveness,
+        "asks": membership.asks,
+        "authorizer": security.authorizer,
+    }
+    data = DataServices(
+        **shared,
+        partitions=storage.table,
+        events=replication.events,
+        purgatory=replication.purgatory,
+        counters=foundation.ports.counters,
+        long_work=long_work,
+        fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],
+        producer_ids=_producer_ids(foundation),
+        api_versions=ApiVersionsAnswers(
+            (handler.api for handler in HANDLERS), options.features(foundation.live.now)
+        ),
+    )
+    admin = AdminServices(
+        **shared,
+        controller=control.requests,
+        partitions=storage.table,
+        moves=storage.moves,
+        group_configs=groups.configs,
+        setting_changes=foundation.setting_changes,
+        quota_changes=quota_changes,
+        topic_settings=foundation.topic_settings,
+    )
+    authentication = security.authentication
+    return ServicesOfFamilies(
+        data,
+        GroupServices(**shared, groups=groups.coordinator),
+        admin,
+        SecurityServices(
+            **shared,
+            controller=control.requests,
+            credentials=authentication.credentials,
+            tokens=authentication.tokens,
+            logins=authentication.logins,
+            acls=security.acls,
+        ),
+    )
+
+
+def _producer_ids(foundation: Foundation) -> ProducerIds:
+    store = foundation.ports.store
+    return ProducerIds(
+        lambda on_done, on_failed: store.submit(
+            lambda blocking: blocking.ids.next_producer_ids(foundation.id), on_done, on_failed
+        )
+    )

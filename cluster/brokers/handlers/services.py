@@ -1,0 +1,113 @@
+"""What handlers use of their broker: a record for each family of APIs, which a handler names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.membership.controller_asks import ControllerAsks
+from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.membership.peer_liveness import PeerLiveness
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.replication.partition_events import PartitionEvents
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.security.logins import Logins
+from cluster.brokers.storage.replica_moves import ReplicaMoves
+from cluster.brokers.stored.acl_changes import AclChanges
+from cluster.brokers.stored.delegation_tokens import DelegationTokens
+from cluster.brokers.stored.group_configs import GroupConfigs
+from cluster.brokers.stored.producer_ids import ProducerIds
+from cluster.brokers.stored.quota_changes import QuotaChanges
+from cluster.brokers.stored.setting_changes import SettingChanges
+from cluster.brokers.stored.user_credentials import UserCredentials
+from cluster.config.live_settings import LiveSettings
+from cluster.config.settings import Settings
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.model.ids import BrokerId
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.clock import Clock
+from cluster.runtime.long_work import LongWork
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers of every family may use."""
+
+    broker_id: BrokerId
+    settings: LiveSettings
+    clock: Clock
+    loop: EventLoop
+    slices: Slices
+    metadata: MetadataCache
+    liveness: PeerLiveness
+    asks: ControllerAsks
+    """Requests to the controller, whichever broker that is."""
+    authorizer: Authorizer | None
+    """None: everybody may do everything (`authorizer.class.name` is empty)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataServices(Services):
+    """For the APIs of records: produce, fetch, offsets of partitions, and the metadata for them."""
+
+    partitions: PartitionTable
+    events: PartitionEvents
+    purgatory: Purgatory
+    counters: BrokerCounters | None
+    """None where nothing is counted."""
+    long_work: LongWork
+    fetch_max_bytes: int
+    producer_ids: ProducerIds
+    api_versions: ApiVersionsAnswers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupServices(Services):
+    """For the APIs of consumer groups and their committed offsets."""
+
+    groups: GroupCoordinator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminServices(Services):
+    """For the APIs that administer topics, configs, quotas and log directories."""
+
+    controller: ControllerRequests
+    """Refuses with NOT_CONTROLLER unless this broker is the controller."""
+    partitions: PartitionTable
+    moves: ReplicaMoves
+    group_configs: GroupConfigs
+    setting_changes: SettingChanges
+    quota_changes: QuotaChanges
+    topic_settings: Callable[[Mapping[str, str]], Settings]
+    """Returns all settings of a topic that exists, from those that it has of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityServices(Services):
+    """For the APIs of logins, credentials, delegation tokens and ACLs."""
+
+    controller: ControllerRequests
+    """Refuses with NOT_CONTROLLER unless this broker is the controller."""
+    credentials: UserCredentials
+    tokens: DelegationTokens
+    logins: Logins
+    acls: AclChanges | None
+    """None without an authorizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesOfFamilies:
+    """The records that the pipeline hands to handlers, each to those that name its type."""
+
+    data: DataServices
+    groups: GroupServices
+    admin: AdminServices
+    security: SecurityServices
+
+    def by_type(self) -> Mapping[type, Services]:
+        """The records by the types that handlers name."""
+        return {type(each): each for each in (self.data, self.groups, self.admin, self.security)}
