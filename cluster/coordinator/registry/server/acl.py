@@ -1,8 +1,8 @@
-"""Access control lists: who may do what to a znode. Pure; identities come from the connection.
+"""Access control lists of znodes. Pure; identities come from the connection.
 
 Schemes: `world`, `ip` (address or address/bits), `digest` (user:base64(sha1(user:password))),
-`sasl` (a user that logged in), `x509` (the name in a certificate), and `auth` in a request, which
-stands for every identity that the caller has proved.
+`sasl` (a logged-in user), `x509` (the name in a certificate), and in requests `auth`, which stands
+for every identity that the caller has proved.
 """
 
 import base64
@@ -37,7 +37,7 @@ OPEN_ACL: Final[Acl] = (AclEntry(ALL_PERMISSIONS, "world", "anyone"),)
 READ_ACL: Final[Acl] = (AclEntry(Permission.READ, "world", "anyone"),)
 _PROVABLE_SCHEMES: Final = frozenset({"digest", "sasl", "x509"})
 SUPER: Final = Identity("super", "")
-"""Whom every list grants everything; proved by the login of a chosen user."""
+"""The identity that may do everything; a chosen user proves it by a login."""
 _SASL_ID: Final = re.compile(r"[^@]*|[^/@]*(/[^/@]*)?@[^/@]*")
 """A user, or a Kerberos principal (`KerberosName`)."""
 
@@ -50,7 +50,7 @@ def digest_identity(credentials: bytes) -> Identity:
 
 
 def resolve_acl(requested: Acl, identities: tuple[Identity, ...]) -> Acl:
-    """The list to store: `auth` entries replaced by proved identities, duplicates dropped.
+    """The list to store: `auth` entries are replaced by proved identities, duplicates are dropped.
 
     Raises OperationRefused(INVALID_ACL) for an empty list, an unknown scheme or a malformed id.
     """
@@ -113,18 +113,16 @@ def _matches(entry: AclEntry, identities: tuple[Identity, ...]) -> bool:
 
 
 def read_acl_entry(reader: RecordReader) -> AclEntry:
-    """One jute `ACL`."""
     return AclEntry(reader.read_int(), reader.read_string(), reader.read_string())
 
 
 def read_acl(reader: RecordReader) -> Acl:
-    """A vector of `ACL`; the open list is always the same object, which makes checks fast."""
+    """A vector of `ACL`. The open list is always the same object, which makes checks fast."""
     acl = reader.read_vector(read_acl_entry)
     return OPEN_ACL if acl == OPEN_ACL else acl
 
 
 def encode_acl(acl: Acl) -> bytes:
-    """A vector of jute `ACL`."""
     if acl is OPEN_ACL:
         return _ENCODED_OPEN_ACL
     return _encode_entries(acl)

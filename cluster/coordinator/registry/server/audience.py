@@ -1,7 +1,7 @@
-"""Who is notified of a committed change: the watchers that may read the znode. Pure.
+"""Selects the clients to notify of a committed change: watchers that may read the znode. Pure.
 
-A persistent watch (addWatch) is granted on any path, so permission is checked when it would notify
-(CVE-2024-23944).
+A persistent watch (addWatch) is accepted for any path, so permission is checked before each
+notification (CVE-2024-23944).
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +24,8 @@ IdentitiesOf = Callable[[ConnectionId], tuple[Identity, ...]]
 def notifications_of(
     changes: Sequence[Change], watches: WatchTable, tree: ZnodeTree, identities_of: IdentitiesOf
 ) -> list[Notification]:
-    """The notifications of a transaction; one-shot watches that it triggers are removed.
-
-    `tree` is the tree after the transaction.
+    """The notifications of a transaction; removes the one-shot watches that it triggers. `tree` is
+    the tree after the transaction.
     """
     deleted = {change.path: change.acl for change in changes if isinstance(change, NodeDeleted)}
 

@@ -1,4 +1,4 @@
-"""One client's connection, with its buffers of received and of unsent bytes. Knows no loop."""
+"""A client's connection with its buffers of received and unsent bytes. Knows no loop."""
 
 from cluster.coordinator.registry.wire.framing import FrameReader
 from cluster.model.clocks import MonotonicMs
@@ -8,9 +8,9 @@ from cluster.runtime.acceptor import Accepted
 class ClientConnection:
     """A client's transport and its buffers.
 
-    Invariant: `unsent` is what the kernel did not take; once `is_closing`, nothing more is read and
-    the transport is closed as soon as `unsent` is empty. Once `is_refused`, nothing more is read
-    either, but its last answer comes later.
+    Invariant: `unsent` has the bytes that the kernel did not accept. Once `is_closing`, nothing
+    more is read, and the transport is closed as soon as `unsent` is empty. Once `is_refused`,
+    nothing more is read either, but the last answer is sent later.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class ClientConnection:
         self.frames = FrameReader(max_record_bytes)
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms
-        """When it was accepted; once it is closing, since when."""
+        """When the connection was accepted, or since when it is closing."""
         self.last_read_ms = now_ms
         self.is_closing = False
         self.is_greeted = False
@@ -50,15 +50,17 @@ class ClientConnection:
         self.is_refused = False
         self.is_waiting_for_memory = False
         self.watched_events = 0
-        """What the loop waits for; 0 while the transport is not watched."""
+        """The events that the loop waits for; 0 while the transport is not watched."""
 
     @property
     def peer(self) -> str:
-        """Address and port, for the log."""
+        """The address and port for the log."""
         return f"{self.host}:{self.port}"
 
     def receive(self, scratch: memoryview) -> memoryview | None:
-        """What has arrived, in `scratch`, empty if nothing has; None when the connection ended."""
+        """Received bytes in `scratch`, empty if there are none; None when the connection has
+        ended.
+        """
         try:
             size_bytes = self.transport.receive_into(scratch)
         except (BlockingIOError, InterruptedError):
@@ -68,7 +70,9 @@ class ClientConnection:
         return scratch[:size_bytes] if size_bytes else None
 
     def send(self, content: bytes) -> bool:
-        """Send what the kernel takes, keep the rest in `unsent`; False: the connection is lost."""
+        """Send the bytes that the kernel accepts and keep the rest in `unsent`; False: the
+        connection is lost.
+        """
         self.unsent += content
         try:
             while self.unsent:

@@ -1,4 +1,4 @@
-"""All connections of the registry: what they hold in memory, and what the loop waits for.
+"""All connections of the registry: their memory, and the events that the loop waits for.
 
 Knows bytes and sockets; records and replies are interpreted by the driver.
 """
@@ -20,23 +20,24 @@ from cluster.runtime.unsent_ledger import UnsentLedger
 _logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 64 << 10
-"""At most this much is received from one connection in a turn."""
+"""The maximal number of bytes received from one connection in a turn."""
 PAUSE_READING_BYTES: Final = 256 << 10
-"""A client with so much unsent is not read until it has taken its replies."""
+"""A client with this many unsent bytes is not read until it has taken its replies."""
 UNCLAIMED_BYTES: Final = 16 << 10
-"""Half a record of less is not counted: every connection may hold as much."""
+"""Incomplete records below this size are not counted: every connection may hold as much."""
 MAX_UNSENT_BYTES: Final = 64 << 20
-"""A client that does not take its replies and notifications is cut off."""
+"""A client with this many unsent bytes is disconnected."""
 GREETING_TIMEOUT_MS: Final = 10_000
-"""A connection without a session is closed after this long; so is one that does not take its last
-replies."""
+"""A connection without a session is closed after this time; so is one that does not take its last
+replies.
+"""
 
 
 class Connections:
     """Owned by the loop's thread.
 
-    Invariant: a connection is in here until its transport is closed, and `on_gone` is called with
-    its id and host then.
+    Invariant: a connection is in here until its transport is closed; then `on_gone` is called with
+    its id and host.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Connections:
         on_ready: Callable[[ClientConnection, int], None],
         on_gone: Callable[[ClientConnection], None],
     ) -> None:
-        """`on_ready` is called with a connection's events, and may close the connection."""
+        """`on_ready` is called with a connection's events and may close the connection."""
         self._loop = loop
         self._max_record_bytes = options.jute_max_buffer_bytes
         self._on_ready = on_ready
@@ -60,7 +61,7 @@ class Connections:
 
     @property
     def receiving_bytes(self) -> int:
-        """Bytes of incomplete records, with the room reserved for what arrives next."""
+        """Bytes of incomplete records, including memory reserved for the bytes that arrive next."""
         return self._receiving.held_bytes
 
     @property
@@ -69,19 +70,17 @@ class Connections:
         return self._unsent.held_bytes
 
     def __len__(self) -> int:
-        """How many are open."""
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[ClientConnection]:
-        """All that are open now."""
         return iter(list(self._by_id.values()))
 
     def get(self, connection_id: int) -> ClientConnection | None:
-        """None where it is closed."""
+        """None if the connection is closed."""
         return self._by_id.get(connection_id)
 
     def adopt(self, accepted: Accepted) -> ClientConnection:
-        """Begin to read a new connection."""
+        """Start reading a new connection."""
         connection = ClientConnection(
             accepted, self._next_id, self._max_record_bytes, self._loop.now_ms
         )
@@ -91,7 +90,7 @@ class Connections:
         return connection
 
     def receive(self, connection: ClientConnection) -> bool:
-        """Receive what has arrived; False when the connection is closed after it."""
+        """Receive available bytes; False if the connection is closed afterwards."""
         received = connection.receive(self._scratch)
         if received is None:
             self.drop(connection)
@@ -101,7 +100,9 @@ class Connections:
         return True
 
     def send(self, connection: ClientConnection, content: bytes) -> bool:
-        """Send, or keep until the client takes it; False when the connection is closed after it."""
+        """Send bytes, or keep them until the client takes them; False if the connection is closed
+        afterwards.
+        """
         offered_bytes = len(connection.unsent) + len(content)
         if not connection.send(content) or (connection.is_closing and not connection.unsent):
             self.drop(connection)
@@ -120,14 +121,16 @@ class Connections:
         return connection.connection_id in self._by_id
 
     def close_after_sending(self, connection: ClientConnection, content: bytes = b"") -> None:
-        """Read no more of it, and close it once it has taken everything."""
+        """Stop reading the connection, and close it once it has taken everything."""
         self._receiving.release(connection.connection_id)
         connection.is_closing = True
         connection.awaited_since_ms = self._loop.now_ms
         self.send(connection, content)
 
     def close_later(self, connection: ClientConnection, content: bytes, delay_ms: int) -> None:
-        """Read no more of it; send `content` after the delay, and close it once that is taken."""
+        """Stop reading the connection; send `content` after the delay, and close it once that is
+        taken.
+        """
 
         def end() -> None:
             if connection.connection_id in self._by_id:
@@ -139,7 +142,7 @@ class Connections:
         self._loop.call_after(delay_ms, end)
 
     def drop(self, connection: ClientConnection) -> None:
-        """Close it now."""
+        """Close the connection now."""
         del self._by_id[connection.connection_id]
         self._receiving.release(connection.connection_id)
         self._unsent.forget(connection.connection_id)
@@ -150,7 +153,7 @@ class Connections:
         self._on_gone(connection)
 
     def claim_memory(self, connection: ClientConnection) -> None:
-        """Read on only if there is room for what the rest of its record may be."""
+        """Continue to read only if there is memory for the rest of the record."""
         pending_bytes = len(connection.frames.pending)
         if pending_bytes <= UNCLAIMED_BYTES:
             self._receiving.release(connection.connection_id)
@@ -161,14 +164,14 @@ class Connections:
             self._watch(connection)
 
     def admit(self) -> None:
-        """Read those again for whose records there is room by now."""
+        """Resume reading connections for whose records there is memory now."""
         for connection_id in self._receiving.admit(self._loop.now_ms):
             connection = self._by_id[connection_id]
             connection.is_waiting_for_memory = False
             self._watch(connection)
 
     def tick(self) -> None:
-        """Close connections that hold others up too long, and give memory back to the system."""
+        """Close connections that have been idle for too long, and return memory to the system."""
         now_ms = self._loop.now_ms
         for connection in self:
             is_overdue = now_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
@@ -182,7 +185,7 @@ class Connections:
         self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         for connection in self:
             self.drop(connection)
 
@@ -191,8 +194,8 @@ class Connections:
         self.drop(connection)
 
     def _watch(self, connection: ClientConnection) -> None:
-        """Have the loop wait for what is needed next: writable while anything is unsent; readable
-        unless it is at its end, has too much unsent or waits for memory.
+        """Update the events that the loop waits for: writable while anything is unsent; readable
+        unless the connection is ending, has too many unsent bytes or waits for memory.
         """
         unsent_bytes = len(connection.unsent)
         is_at_its_end = connection.is_closing or connection.is_refused

@@ -11,7 +11,7 @@ from cluster.coordinator.registry.wire.codes import Operation
 from cluster.model.clocks import Moment
 
 SESSIONLESS_TIMEOUT_MS: Final = 10_000
-"""How long a connection may stay without a session."""
+"""The time that a connection may stay without a session."""
 _SHORT_NAMES: Final = {
     Operation.CREATE: "CREA",
     Operation.CREATE2: "CRE2",
@@ -50,7 +50,7 @@ def list_connections(server: RegistryServer, _now: Moment) -> str:
 
 
 def brief(connection: Connection) -> str:
-    """One connection as `stat` lists it; [1] means that requests are read from it."""
+    """One connection in the format of `stat`; [1] means that requests are read from it."""
     return (
         f" /{connection.address}[{int(connection.session is not None)}]"
         f"(queued=0,recved={connection.received_count},sent={connection.sent_count})"
@@ -115,7 +115,7 @@ def _expiry_sets(kind: str, members: dict[int, list[str]], now: Moment) -> list[
 
 
 def sum_up_watches(server: RegistryServer, _now: Moment) -> str:
-    """`wchs`: how many clients watch how many paths' data or existence."""
+    """`wchs`: the number of clients and of paths that they watch for data or existence."""
     by_path = server.watches.data_watchers()
     watchers = {connection_id for ids in by_path.values() for connection_id in ids}
     total = sum(map(len, by_path.values()))

@@ -1,4 +1,4 @@
-"""Texts that answer the four-letter words, in the layout of ZooKeeper 3.8. Pure."""
+"""The answers to four-letter words, in the layout of ZooKeeper 3.8. Pure."""
 
 import os
 import platform
@@ -10,10 +10,10 @@ VERSION_TEXT = "3.8.0-milena"
 
 @dataclass(frozen=True, slots=True)
 class RegistryFigures:
-    """Everything the words report; latencies in ms from receipt of a request to its reply."""
+    """The figures that the words report; latencies in ms from receipt of a request to its reply."""
 
     clients: tuple[str, ...]
-    """One line for each connection."""
+    """One line per connection."""
     latency_min_ms: int
     latency_average_ms: float
     latency_max_ms: int
@@ -28,7 +28,7 @@ class RegistryFigures:
     session_count: int
     uptime_ms: int
     client_port: int
-    """Of `secure_client_port` and this one, the one that it does not have is -1."""
+    """The port without TLS, or -1; `secure_client_port` is then the other one."""
     secure_client_port: int
     data_dir: str
     tick_time_ms: int
@@ -37,7 +37,7 @@ class RegistryFigures:
 
 
 def answer(word: bytes, figures: RegistryFigures) -> str:
-    """The text for one of `framing.FOUR_LETTER_WORDS`."""
+    """The answer to one of `framing.FOUR_LETTER_WORDS`."""
     match word:
         case b"ruok":
             return "imok"
@@ -63,7 +63,7 @@ def answer(word: bytes, figures: RegistryFigures) -> str:
 
 
 def refusal(word: bytes) -> str:
-    """The text for a word that is not to be answered (ZooKeeper: `NopCommand`)."""
+    """The answer to a word that is not enabled (ZooKeeper: `NopCommand`)."""
     return f"{word.decode()} is not executed because it is not in the whitelist.\n"
 
 
@@ -96,7 +96,7 @@ def _stat(figures: RegistryFigures) -> str:
 
 
 def _envi() -> str:
-    """This runtime under the names that tools look for."""
+    """The runtime's properties under the names that tools look for."""
     system = os.uname()
     return _lines(
         [

@@ -41,7 +41,9 @@ class JournalFiles:
     """The data directory of one registry, open for writing.
 
     Invariant: the newest journal file ends with a whole entry whenever no call is in progress.
-    After StorageFailed the object is of no use: what was not acknowledged may or may not be there.
+
+    After StorageFailed the object must not be used any more: unacknowledged transactions may or may
+    not have been written.
     """
 
     def __init__(self, directory: Path, lock: int, journal: int, *, fsync: bool) -> None:
@@ -56,7 +58,7 @@ class JournalFiles:
     def open(
         cls, directory: Path, tick_time_ms: int, now_ms: MonotonicMs, *, fsync: bool
     ) -> tuple[Self, RegistryState]:
-        """Lock the directory, making it if need be, and recover the state.
+        """Lock the directory, creating it if needed, and recover the state.
 
         Raises StorageFailed when another process holds it, when it cannot be read or written, or
         when acknowledged transactions are missing from it.
@@ -77,8 +79,8 @@ class JournalFiles:
         return files, state
 
     def append(self, payloads: Iterable[bytes]) -> None:
-        """Write transactions, all with one fsync. Raises StorageFailed: then the registry must not
-        answer for them, nor go on.
+        """Write transactions with one fsync. Raises StorageFailed; then the registry must neither
+        answer for them nor continue.
         """
         entries = [encode_entry(payload) for payload in payloads]
         content = b"".join(entries)
@@ -98,7 +100,7 @@ class JournalFiles:
         self.unsnapshotted_count += len(entries)
 
     def free_bytes(self) -> int:
-        """Room on the disk, without the reserve. Raises StorageFailed."""
+        """Free bytes on the disk, without the reserve. Raises StorageFailed."""
         try:
             disk = os.statvfs(self._directory)
         except OSError as error:
@@ -106,7 +108,7 @@ class JournalFiles:
         return disk.f_bavail * disk.f_frsize
 
     def keep_reserve(self, size_bytes: int) -> None:
-        """Have a file of this size that can be removed; where there is no room, none."""
+        """Keep a file of this size that can be removed later, if there is space for it."""
         try:
             if self._reserve.exists() and self._reserve.stat().st_size == size_bytes:
                 return
@@ -116,7 +118,7 @@ class JournalFiles:
             self.release_reserve()
 
     def release_reserve(self) -> bool:
-        """Give the reserve's space back to the disk; whether there was any."""
+        """Remove the reserve to free its space; False if there was none."""
         try:
             self._reserve.unlink()
         except OSError:
@@ -124,12 +126,13 @@ class JournalFiles:
         return True
 
     def write_snapshot(self, state: RegistryState) -> None:
-        """Keep the state, go on in a new journal file, remove what is no longer needed.
+        """Write a snapshot of the state, continue in a new journal file and remove files that are
+        no longer needed. Every transaction of the state must have been appended.
 
-        Every transaction of the state must have been appended. Where the system refuses (no room,
-        no descriptor left), the journal goes on as it is, for it holds everything that a snapshot
-        would; the next one is due after as many transactions again.
-        Raises StorageFailed when the new journal file can be neither used nor removed.
+        If the system refuses (no space, no descriptor left), the journal goes on as it is, since it
+        contains everything that a snapshot would; the next snapshot is due after as many
+        transactions again. Raises StorageFailed when the new journal file can be neither used nor
+        removed.
         """
         self.unsnapshotted_count = 0
         path = self._directory / f"snapshot.{state.last_zxid:016x}"
@@ -153,7 +156,7 @@ class JournalFiles:
                 temporary.unlink(missing_ok=True)
 
     def _begin_journal(self, path: Path) -> None:
-        """Append to another file from here on; on an OSError, to the same as before."""
+        """Switch to another journal file; on an OSError stay with the present one."""
         is_new = not path.exists()
         try:
             following = _open_journal(path)
@@ -174,7 +177,7 @@ class JournalFiles:
         self._journal = following
 
     def size_bytes(self) -> int:
-        """What journal and snapshots take on disk; 0 where it cannot be determined."""
+        """The size of journal and snapshots on disk; 0 if it cannot be determined."""
         try:
             return sum(
                 path.stat().st_size
@@ -185,12 +188,12 @@ class JournalFiles:
             return 0
 
     def close(self) -> None:
-        """Let go of the files and the lock."""
+        """Close the files and release the lock."""
         os.close(self._journal)
         os.close(self._lock)
 
     def _purge(self) -> None:
-        """Keep the newest snapshots, and the journal from the oldest of them on."""
+        """Remove all but the newest snapshots and the journal from the oldest of them on."""
         snapshots = _numbered(self._directory, "snapshot")
         for _, path in snapshots[:-KEPT_SNAPSHOTS]:
             path.unlink(missing_ok=True)
@@ -222,7 +225,7 @@ def _take_lock(directory: Path) -> int:
 
 
 def _recover(directory: Path, tick_time_ms: int, now_ms: MonotonicMs) -> tuple[int, RegistryState]:
-    """The newest journal file, open to append, and the state that the files hold."""
+    """The newest journal file, open for appending, and the recovered state."""
     for leftover in directory.glob("*.tmp"):
         leftover.unlink()
     state, snapshot_zxid = _load_snapshot(directory, tick_time_ms, now_ms)
@@ -238,7 +241,7 @@ def _recover(directory: Path, tick_time_ms: int, now_ms: MonotonicMs) -> tuple[i
 def _load_snapshot(
     directory: Path, tick_time_ms: int, now_ms: MonotonicMs
 ) -> tuple[RegistryState, int]:
-    """The state of the newest whole snapshot, and the zxid that the newest of all stands for."""
+    """The state of the newest valid snapshot, and the zxid of the newest snapshot of all."""
     snapshots = _numbered(directory, "snapshot")
     newest_zxid = snapshots[-1][0] if snapshots else 0
     for _, path in reversed(snapshots):
@@ -250,7 +253,9 @@ def _load_snapshot(
 
 
 def _replay(directory: Path, state: RegistryState, now_ms: MonotonicMs) -> Path | None:
-    """Apply what the journal has beyond the state, cut off a torn tail; the newest journal file."""
+    """Apply the journal's transactions after the state, and cut off a torn tail; returns the newest
+    journal file.
+    """
     journals = _numbered(directory, "journal")
     for index, (_, path) in enumerate(journals):
         is_newest = index == len(journals) - 1
@@ -283,7 +288,7 @@ def _replay(directory: Path, state: RegistryState, now_ms: MonotonicMs) -> Path 
 
 
 def _open_journal(path: Path) -> int:
-    """A journal file ready to append; a new one, or one whose header was torn, gets its header."""
+    """Open a journal file for appending; a new one, or one with a torn header, gets its header."""
     journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(journal).st_size < len(FILE_HEADER):

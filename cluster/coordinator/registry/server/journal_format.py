@@ -16,7 +16,7 @@ FILE_HEADER: Final = _HEADER.pack(b"MLNJ", 1)
 
 
 class TornEntry(Exception):
-    """From this position on, a journal file does not hold whole entries."""
+    """From this position on a journal file has no valid entries."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"{reason} at byte {position}")
@@ -24,12 +24,12 @@ class TornEntry(Exception):
 
 
 def encode_entry(payload: bytes) -> bytes:
-    """A payload as it is written to the file, with its length and checksum."""
+    """An entry with a payload, its length and its checksum."""
     return _ENTRY.pack(len(payload), crc32c(payload)) + payload
 
 
 def scan_entries(journal: bytes) -> Iterator[bytes]:
-    """The payloads of a whole file in order. Raises TornEntry where they stop being whole."""
+    """The payloads of a file in order. Raises TornEntry at the first invalid entry."""
     if journal[: len(FILE_HEADER)] != FILE_HEADER:
         raise TornEntry(0, "no file header")
     position, end = len(FILE_HEADER), len(journal)

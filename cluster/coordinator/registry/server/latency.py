@@ -1,4 +1,4 @@
-"""How long requests wait for their reply, in the three figures ZooKeeper's tools show. Pure."""
+"""The latency of requests in the three figures that ZooKeeper's tools show. Pure."""
 
 
 class Latency:
@@ -12,7 +12,7 @@ class Latency:
         self._count = 0
 
     def record(self, latency_ms: int, count: int) -> None:
-        """So many replies took so long each."""
+        """Record `count` replies with the same latency."""
         if count == 0:
             return
         self.last_ms = latency_ms
@@ -23,10 +23,8 @@ class Latency:
 
     @property
     def min_ms(self) -> int:
-        """0 before the first reply."""
         return self._min_ms or 0
 
     @property
     def average_ms(self) -> float:
-        """0 before the first reply."""
         return self._sum_ms / self._count if self._count else 0.0

@@ -1,7 +1,8 @@
-"""Who may log in to the registry by SASL, and what becomes of a try. Pure.
+"""Logins to the registry by SASL. Pure.
 
-Source: `ZooKeeperServer.processSasl` and `AuthenticationHelper` of ZooKeeper 3.8. A connection is
-first given a session and logs in then; what it may do before that is to log in, by either way.
+Source: `ZooKeeperServer.processSasl` and `AuthenticationHelper` of ZooKeeper 3.8. A connection
+first gets a session and then logs in; before the login it can do nothing else, if logins are
+required.
 """
 
 from collections.abc import Callable
@@ -16,16 +17,16 @@ _BEFORE_LOGIN: Final = frozenset({Operation.AUTH, Operation.SASL})
 
 
 class LoginState(Protocol):
-    """What a connection keeps of its login."""
+    """The login state of a connection."""
 
     address: str
     identities: tuple[Identity, ...]
     exchange: DigestExchange | None
-    """A login that was begun; None before it and after it."""
+    """The login in progress, if any."""
 
 
 class Logins:
-    """The users of one registry, and the rule whether connections have to be one of them."""
+    """The users of one registry, and whether connections have to log in."""
 
     def __init__(
         self,
@@ -33,14 +34,14 @@ class Logins:
         new_nonce: Callable[[], str],
         on_refused: Callable[[str, str], None],
     ) -> None:
-        """`on_refused` is told the address and the reason of each try that fails."""
+        """`on_refused` is called with the address and the reason of each failed attempt."""
         self._options = options
         self._new_nonce = new_nonce
         self._on_refused = on_refused
 
     def require_login(self, connection: LoginState, operation: int) -> None:
-        """Raise OperationRefused where the operation needs a login that has not been made; the
-        connection is to be closed then.
+        """Raise OperationRefused if the operation requires a login that is missing; the connection
+        has to be closed then.
         """
         if not self._options.is_required or operation in _BEFORE_LOGIN:
             return
@@ -49,8 +50,8 @@ class Logins:
             raise OperationRefused(RegistryError.SESSION_CLOSED_REQUIRE_SASL_AUTH)
 
     def answer(self, connection: LoginState, token: bytes) -> bytes:
-        """The token that answers a client's. Raises OperationRefused; the connection is to be
-        closed then.
+        """The answer to a client's token. Raises OperationRefused; the connection has to be closed
+        then.
         """
         try:
             return self._answer(connection, token)

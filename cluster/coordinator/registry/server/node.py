@@ -1,4 +1,4 @@
-"""One znode and its Stat; the arithmetic of ephemeral owners (`EphemeralType`)."""
+"""A znode and its Stat; the encoding of ephemeral owners (`EphemeralType`)."""
 
 import copy
 import struct
@@ -14,7 +14,7 @@ _UNSIGNED: Final = struct.Struct(">Q")
 CONTAINER_OWNER: Final = -(2**63)
 _TTL_MASK: Final = 0xFF00_0000_0000_0000
 MAX_TTL_MS: Final = 0x00FF_FFFF_FFFF
-"""40 bits, a little under 35 years; ZooKeeper keeps the 16 bits above them reserved."""
+"""40 bits, almost 35 years; ZooKeeper reserves the 16 bits above them."""
 
 
 def ttl_owner(ttl_ms: int) -> int:
@@ -24,7 +24,7 @@ def ttl_owner(ttl_ms: int) -> int:
 
 
 def ttl_of(owner: int) -> int | None:
-    """The TTL in ms that an ephemeralOwner stands for; None if it is not a TTL node's."""
+    """The TTL in ms that an ephemeralOwner encodes; None if it is not that of a TTL node."""
     unsigned = owner & 0xFFFF_FFFF_FFFF_FFFF
     return unsigned & MAX_TTL_MS if unsigned & _TTL_MASK == _TTL_MASK else None
 
@@ -76,14 +76,13 @@ class Node:
         self.children: dict[str, None] | None = None
 
     def showing(self, data: bytes) -> "Node":
-        """A copy with other data, to be shown and not to be kept."""
+        """A copy with other data, only for an answer."""
         shown = copy.copy(self)
         shown.data = data
         return shown
 
     @property
     def child_count(self) -> int:
-        """Number of children now."""
         return len(self.children) if self.children else 0
 
     @property
@@ -111,7 +110,7 @@ class Node:
 
 
 def next_version(version: int) -> int:
-    """The version after this one; like Java's int it wraps, and skips -1, which means "any"."""
+    """The next version. Like Java's int it wraps, and it skips -1, which means "any"."""
     following = _wrap_int(version + 1)
     return 0 if following == -1 else following
 

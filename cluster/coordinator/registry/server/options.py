@@ -1,4 +1,4 @@
-"""What can be chosen about the built-in registry; names in brackets are ZooKeeper's."""
+"""Options of the built-in registry; names in brackets are ZooKeeper's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,18 +14,19 @@ MIN_FREE_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
-    """Who may log in by SASL (DIGEST-MD5), and whether everybody has to."""
+    """The users who may log in by SASL (DIGEST-MD5), and whether a login is required."""
 
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By user (the `user_NAME` entries of a JAAS section `Server`)."""
+    """Passwords by user (the `user_NAME` entries of a JAAS section `Server`)."""
     is_required: bool = False
-    """Requests of connections that have not logged in are refused (sessionRequireClientSASLAuth).
+    """Whether requests of connections without a login are refused (sessionRequireClientSASLAuth).
     """
     super_user: str | None = None
-    """The user that no ACL holds back (zookeeper.superUser)."""
+    """The user who is exempt from ACLs (zookeeper.superUser)."""
     failure_delay_ms: int = 100
-    """How long a failed login waits for its answer, after which its connection is closed; nothing
-    more is read of it meanwhile."""
+    """The delay before the answer to a failed login, after which its connection is closed; nothing
+    more is read from it meanwhile.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class RegistryOptions:
     """Fixed for the life of a registry process."""
 
     data_dir: Path
-    """Journal and snapshots (dataDir); made when missing."""
+    """The directory of journal and snapshots (dataDir); created if missing."""
     host: str = LOOPBACK
     port: int = REGISTRY_PORT
     """0 lets the kernel choose (clientPort)."""
@@ -42,30 +43,34 @@ class RegistryOptions:
     max_client_connections: int = 0
     """Connections per client address; 0 = any number (maxClientCnxns)."""
     jute_max_buffer_bytes: int = 0xF_FFFF
-    """Longest request; a longer one closes its connection (jute.maxbuffer)."""
+    """The maximal size of a request; a longer one closes its connection (jute.maxbuffer)."""
     receiving_max_bytes: int = 32 << 20
-    """Bytes of requests that have not arrived whole, over all connections; above it the connection
-    that began last is not read, the oldest is."""
+    """The limit on bytes of incomplete requests over all connections. Above it the connection that
+    started last is not read, but the oldest one is.
+    """
     unsent_max_bytes: int = 64 << 20
-    """Bytes of replies and notifications that clients do not take, over all connections; above it
-    the one that has taken nothing for longest is closed."""
+    """The limit on bytes of unsent replies and notifications over all connections. Above it the
+    connection that has taken nothing for longest is closed.
+    """
     snapshot_every_transactions: int = 20_000
-    """A snapshot is taken after so many, or after as many as there are znodes (snapCount)."""
+    """The number of transactions between snapshots, or the number of znodes if that is larger
+    (snapCount).
+    """
     min_free_bytes: int = MIN_FREE_BYTES
-    """With less room on the disk, writes that take much of it are refused, such as new znodes; with
-    a quarter of it all writes and new sessions. Half as much is kept in a file, and given back when
-    others have filled the disk. Reads go on, and sessions can end."""
+    """With less free space on the disk, writes that need much space, such as new znodes, are
+    refused; with a quarter of it all writes and new sessions. Half as much is reserved in a file,
+    which is removed when others have filled the disk. Reads go on, and sessions can end.
+    """
     tls: TlsOptions | None = None
-    """Then the port is one of TLS alone (secureClientPort)."""
+    """If set, the port accepts only TLS (secureClientPort)."""
     logins: LoginOptions = field(default_factory=LoginOptions)
     four_letter_words: frozenset[str] = frozenset({"srvr"})
-    """Those that are answered, which needs no login (4lw.commands.whitelist); `*` stands for all.
-    """
+    """The enabled words, which need no login (4lw.commands.whitelist); `*` stands for all."""
     fsync: bool = True
     """False: an acknowledged write survives kill -9, but not a power cut."""
 
     def check(self) -> None:
-        """Raise UserError for options under which anybody could change the cluster, or listen to
+        """Raise UserError for options with which anybody could change the cluster, or eavesdrop on
         those who may.
         """
         if not is_loopback(self.host) and not (self.logins.is_required and self.tls):

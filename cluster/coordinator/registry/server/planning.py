@@ -1,4 +1,5 @@
-"""From request to decided change: every check that ZooKeeper makes before a write, in its order.
+"""Turns requests into decided changes: every check that ZooKeeper makes before a write, in its
+order.
 
 Pure and without effect: the change is applied elsewhere. Source: `PrepRequestProcessor`.
 """
@@ -44,9 +45,11 @@ from cluster.coordinator.registry.wire.codes import (
 
 
 class Caller(NamedTuple):
-    """Who asks: the session, which owns what it creates as ephemeral, and the proved identities.
+    """The caller of a request: the session, which owns its ephemeral nodes, and the proved
+    identities.
 
-    Session 0 is the registry itself, which removes containers and TTL nodes without asking.
+    Session 0 is the registry itself, which removes containers and TTL nodes without permission
+    checks.
     """
 
     session_id: int
@@ -54,9 +57,8 @@ class Caller(NamedTuple):
 
 
 def plan_write(tree: ZnodeTree, request: WriteRequest, caller: Caller) -> TreeChange | None:
-    """The change that the request asks for; None for a check that holds, which changes nothing.
-
-    Raises OperationRefused with the code that ZooKeeper answers.
+    """The change that a request leads to; None for a successful check. Raises OperationRefused with
+    the code that ZooKeeper answers.
     """
     match request:
         case CreateRequest():
@@ -153,7 +155,7 @@ def _plan_delete_container(tree: ZnodeTree, path: str, caller: Caller) -> NodeDe
 
 
 def _require_parted(path: str) -> None:
-    """What delete demands of a path, and create before it looks for the parent."""
+    """Check a path as delete does, and as create does before it looks for the parent."""
     if "/" not in path or "\0" in path:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS)
 

@@ -1,7 +1,7 @@
-"""Quotas as ZooKeeper shows them: the znode `zookeeper_stats` has the usage below a path. Pure.
+"""Quotas in ZooKeeper's form: the znode `zookeeper_stats` has the usage below a path. Pure.
 
 A quota of /a is the pair /zookeeper/quota/a/zookeeper_limits and .../zookeeper_stats. Nothing is
-enforced, which is ZooKeeper's default too. Usage is counted when it is read, so that writes cost
+enforced, which is ZooKeeper's default too. Usage is counted when it is read, so writes cost
 nothing.
 """
 
@@ -15,8 +15,8 @@ _LIMITS: Final = "/zookeeper_limits"
 
 
 def usage_at(tree: ZnodeTree, path: str) -> bytes | None:
-    """The data of a `zookeeper_stats` znode, `count=3,bytes=12` with the path itself counted; None
-    for every other path.
+    """The data of a `zookeeper_stats` znode, `count=3,bytes=12`, which counts the path itself too;
+    None for any other path.
     """
     if not (path.startswith(_ABOVE) and path.endswith(_STATS)):
         return None

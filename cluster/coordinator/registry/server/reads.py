@@ -1,6 +1,5 @@
-"""Requests that change nothing: the record that answers each, and the watch that it leaves.
-
-Source: `FinalRequestProcessor`.
+"""Answers requests that change nothing, and leaves their watches. Source:
+`FinalRequestProcessor`.
 """
 
 from typing import Final
@@ -31,7 +30,7 @@ MULTI_READ_BYTES_MAX: Final = 64 << 20
 
 
 class Reader:
-    """Answers reads for one registry; a watch is left on the connection that asks."""
+    """Answers reads for one registry; watches belong to the connection that asks."""
 
     def __init__(self, tree: ZnodeTree, watches: WatchTable) -> None:
         self._tree = tree
@@ -46,7 +45,7 @@ class Reader:
     ) -> bytes:
         """exists, getData, getChildren, getChildren2. Raises OperationRefused.
 
-        Only exists leaves its watch on a path that is not there.
+        Only exists leaves a watch on a missing path.
         """
         path = request.path or "/"
         is_children = operation in (Operation.GET_CHILDREN, Operation.GET_CHILDREN2)
@@ -88,9 +87,9 @@ class Reader:
     def read_multi(
         self, request: MultiRequest, caller: Caller, connection_id: ConnectionId
     ) -> list[StepResult]:
-        """multiRead: an error is only its own step's, and no step leaves a watch.
+        """multiRead: an error affects only its own step, and no step leaves a watch.
 
-        Raises PeerError when the results are more than a connection may owe its client: a request
+        Raises PeerError when the results exceed the limit on a connection's unsent bytes: a request
         of 1 MiB can name the same large znode fifty thousand times.
         """
         results = []
@@ -111,7 +110,7 @@ class Reader:
 
 
 def _shown_acl(acl: Acl, identities: tuple[Identity, ...]) -> Acl:
-    """Who may not administer a znode sees digests with the hash masked."""
+    """Callers without the admin permission see digests with a masked hash."""
     try:
         require_permission(acl, Permission.ADMIN, identities)
     except OperationRefused:

@@ -1,7 +1,7 @@
-"""Drives the registry: connections, clock, journal. One thread, one readiness loop.
+"""Drives the registry: connections, clock and journal. One thread with one readiness loop.
 
-Each turn of the loop reads everything that has arrived, journals all its writes with one fsync, and
-only then sends: so nobody sees a state that a crash could take back, and many writers share one
+Each turn of the loop reads everything that has arrived, journals all writes with one fsync, and
+only then sends. So no client sees a state that a crash could revert, and many writers share one
 fsync.
 """
 
@@ -38,22 +38,26 @@ _logger = logging.getLogger(__name__)
 
 LISTEN_BACKLOG: Final = 128
 TURN_REPLY_BYTES: Final = 1 << 20
-"""How many bytes of replies one client's requests may cause before the others have their turn: a
-few bytes of request can ask for a megabyte.
+"""The limit on bytes of replies for one client's requests before other clients are served: a few
+bytes of request can ask for a megabyte.
 """
 ROUND_REPLY_BYTES: Final = 16 << 20
-"""How many bytes of replies all requests of a round may cause before replies are sent."""
+"""The limit on bytes of replies in a round before they are sent."""
 ROUND_JOURNAL_BYTES: Final = 8 << 20
-"""The most that one round journals; less where less than twice that is free."""
+"""The limit on journaled bytes in a round; less if less than twice that is free."""
 _NODE_BYTES: Final = 200
-"""What a znode takes in a snapshot beside path and data: 64 bytes of numbers, lengths, its ACL."""
+"""The size of a znode in a snapshot besides its path and data: 64 bytes of numbers, lengths, its
+ACL.
+"""
 
 
 class RegistryDriver:
-    """The journal, the core, and the rounds: a round is what is done in one turn of the loop.
+    """The journal, the core and the rounds; a round is the work of one turn of the loop.
 
-    Lifecycle: `start`, turns of the loop, `close`. Owned by the loop's thread. Invariant: between
-    rounds the outbox of the core is empty, so everything that was answered is in the journal.
+    Lifecycle: `start`, turns of the loop, `close`. Owned by the loop's thread.
+
+    Invariant: between rounds the outbox of the core is empty, so every answered request is in the
+    journal.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class RegistryDriver:
         state: RegistryState,
         clock: Clock,
     ) -> None:
-        """`port` is the one that clients connect to, reported by the four-letter words."""
+        """`port` is the clients' port, as reported by the four-letter words."""
         self._options = options
         self._loop = loop
         self._acceptor = acceptor
@@ -86,14 +90,14 @@ class RegistryDriver:
         self._has_reserve = False
 
     def start(self) -> None:
-        """Serve from the loop's next turn on. Turns of the loop raise StorageFailed."""
+        """Serve from the loop's next turn on. Turns of the loop may raise StorageFailed."""
         self._core.state.sessions.touch_all(self._clock.monotonic_ms())
         self._loop.call_after(0, self._on_tick_due)
         self._acceptor.start(self._on_accepted)
 
     def close(self, *, is_orderly: bool) -> None:
-        """Close every connection and the files. After an orderly stop a snapshot makes the next
-        start quick; after a failure the journal is what counts, and memory is not trusted.
+        """Close every connection and the files. After an orderly stop a snapshot speeds up the next
+        start; after a failure only the journal is trusted, not memory.
         """
         self._acceptor.close()
         self.connections.close()
@@ -105,7 +109,7 @@ class RegistryDriver:
     # -- rounds --------------------------------------------------------------------------------
 
     def _begin_round(self) -> None:
-        """The first thing that happens in a turn begins its round; it ends with the turn."""
+        """Called first in a turn to begin its round, which ends with the turn."""
         if not self._is_in_round:
             self._is_in_round = True
             self._now = Moment(self._loop.now_ms, self._clock.wall_ms())
@@ -139,7 +143,9 @@ class RegistryDriver:
         self.connections.tick()
 
     def _look_for_room(self) -> None:
-        """Check the disk before anything is executed: its transactions must fit in the journal."""
+        """Check the disk space before requests are executed: their transactions must fit in the
+        journal.
+        """
         least = self._options.min_free_bytes
         self._free_bytes = self._files.free_bytes()
         room = stage(self._free_bytes, least)
@@ -246,7 +252,7 @@ class RegistryDriver:
             self._process(connection)
 
     def _process(self, connection: ClientConnection) -> None:
-        """Hand over what has been received, as much as fits into one round; the rest is backlog."""
+        """Process received requests as far as they fit into one round; the rest is backlog."""
         self._backlog.pop(connection.connection_id, None)
         self._backlog[connection.connection_id] = connection  # behind those that had no turn yet
         end_bytes = min(self._core.ordered_bytes + TURN_REPLY_BYTES, ROUND_REPLY_BYTES)

@@ -1,4 +1,4 @@
-"""The registry as a process of its own: address, files, loop and signals put together."""
+"""Runs the registry as a process: address, files, loop and signals."""
 
 import signal
 from collections.abc import Callable
@@ -14,11 +14,10 @@ from cluster.runtime.tls_endpoint import TlsEndpoint, TlsTerminator
 
 
 def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `on_ready(port)` is called once, when clients can connect.
+    """Serve until SIGTERM or SIGINT; `on_ready(port)` is called once when clients can connect.
 
-    To be called on the main thread of a process of its own. Raises UserError when the address
-    cannot be listened on or may not be, StorageFailed when the data directory cannot be used or
-    stops working.
+    Runs on the main thread of its own process. Raises UserError when the address cannot or must not
+    be listened on, StorageFailed when the data directory cannot be used or fails.
     """
     options.check()
     clock = SystemClock()
@@ -51,7 +50,7 @@ def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> N
 
 
 def accept_options(options: RegistryOptions) -> AcceptOptions:
-    """How the registry accepts connections."""
+    """The options with which the registry accepts connections."""
     return AcceptOptions(
         max_per_host=options.max_client_connections or None,
         max_per_host_setting="maxClientCnxns",

@@ -32,7 +32,7 @@ PASSWORD_BYTES: Final = 16
 
 
 class StepResult(NamedTuple):
-    """What one step of a multi came to: its record, or an error."""
+    """The result of one step of a multi: its record or an error."""
 
     operation: Operation
     error: RegistryError
@@ -62,8 +62,8 @@ def encode_notification(event_type: EventType, path: str) -> bytes:
 
 
 def encode_identities(identities: Sequence[Identity]) -> bytes:
-    """`WhoAmIResponse`: a vector of ClientInfo {ustring authScheme, ustring user}; a digest is
-    told without its hash.
+    """`WhoAmIResponse`: a vector of ClientInfo {ustring authScheme, ustring user}; digests are sent
+    without their hash.
     """
     encoded = [
         encode_string(own.scheme)

@@ -13,7 +13,7 @@ from cluster.coordinator.registry.wire.jute import MalformedRecord, RecordReader
 
 
 class ConnectRequest(NamedTuple):
-    """Asks for a session, or with a session id for an existing one."""
+    """Asks for a new session, or with a session id for an existing one."""
 
     protocol_version: int
     last_zxid_seen: int
@@ -58,7 +58,7 @@ class SetAclRequest(NamedTuple):
 
 
 class CheckVersionRequest(NamedTuple):
-    """check: a step of multi that only demands a version."""
+    """check: a step of multi that only compares the version."""
 
     path: str
     version: int
@@ -97,7 +97,7 @@ class SaslRequest(NamedTuple):
 
 
 class SetWatchesRequest(NamedTuple):
-    """setWatches and setWatches2: what a reconnected client was watching, and up to which zxid it
+    """setWatches and setWatches2: the watches of a reconnected client, and the zxid up to which it
     has been notified.
     """
 
@@ -137,7 +137,7 @@ class MultiRequest(NamedTuple):
 
 
 class EmptyRequest(NamedTuple):
-    """ping, closeSession, whoAmI: the header says it all. reconfig: it is refused unread."""
+    """ping, closeSession, whoAmI, which have only a header. reconfig is refused unread."""
 
 
 WriteRequest = (
@@ -163,9 +163,8 @@ Request = (
 
 
 def decode_connect(record: bytes) -> ConnectRequest:
-    """The first record of a connection. Raises MalformedRecord.
-
-    What a later client may add behind it is ignored, as ZooKeeper does.
+    """The first record of a connection. Raises MalformedRecord. Fields of later clients behind it
+    are ignored, as by ZooKeeper.
     """
     reader = RecordReader(record)
     protocol_version, last_zxid_seen = reader.read_int(), reader.read_long()
@@ -178,9 +177,8 @@ def decode_connect(record: bytes) -> ConnectRequest:
 
 
 def decode_request(operation: int, reader: RecordReader) -> Request | None:
-    """The record after a request header; None for an operation that is not implemented.
-
-    Raises MalformedRecord. Bytes after the record are ignored, as ZooKeeper does.
+    """The record after a request header; None for an operation that is not implemented. Raises
+    MalformedRecord. Bytes after the record are ignored, as by ZooKeeper.
     """
     decode = _DECODERS.get(operation)
     return None if decode is None else decode(reader)

@@ -1,8 +1,8 @@
-"""What the registry may still write when its disk is full. Pure.
+"""Which writes are allowed as the registry's disk fills up. Pure.
 
-Three stages: all of it; only what takes little, such as deletions, sessions and other leaders; and
-nothing but the end of sessions. Between the second and the third a file is removed that was kept
-for that.
+There are three stages: all writes; only writes that need little space, such as deletions, sessions
+and other leaders; nothing but the end of sessions. A reserved file is removed between the second
+and the third.
 """
 
 from enum import IntEnum
@@ -19,35 +19,34 @@ from cluster.coordinator.registry.server.tree import ZnodeTree
 from cluster.coordinator.registry.wire.codes import EPHEMERAL_FLAGS
 
 LITTLE_BYTES: Final = 16 << 10
-"""As much data as a znode may be given on a full disk: more than a partition's state has."""
+"""The limit on a znode's data while the disk is full; a partition's state has less."""
 
 
 class Room(IntEnum):
-    """The stages."""
+    """The stages of a disk that fills up."""
 
     ENOUGH = 0
     LITTLE = 1
     """The tree does not grow."""
     NONE = 2
-    """No write, and no new session."""
+    """No write and no new session."""
 
 
 def stage(free_bytes: int, min_free_bytes: int) -> Room:
-    """The stage with so much room on the disk."""
+    """The stage for an amount of free space."""
     if free_bytes >= min_free_bytes:
         return Room.ENOUGH
     return Room.LITTLE if free_bytes >= min_free_bytes // 4 else Room.NONE
 
 
 def reserve_bytes(min_free_bytes: int) -> int:
-    """The size of the file that is kept to be removed."""
+    """The size of the reserved file."""
     return min_free_bytes // 2
 
 
 def takes_little(request: Request, tree: ZnodeTree) -> bool:
-    """Whether a write may be made in the stage LITTLE.
-
-    Creating what exists writes nothing: clients do that to find out.
+    """Whether a write is allowed in the stage LITTLE. Creating an existing znode writes nothing;
+    clients do that to check for it.
     """
     match request:
         case CreateRequest() if tree.find(request.path) is not None:

@@ -1,8 +1,8 @@
-"""The registry without sockets and disk: from clients' records to an Outbox of work. Pure.
+"""The registry without sockets and disk: turns clients' records into an Outbox of work. Pure.
 
-Every write takes the next zxid, so all of them are in one total order. Whoever drives it performs
-an Outbox in its order: journal first, on disk, and only then frames and closings. Source of
-behaviour: ZooKeeper 3.8, `ZooKeeperServer` and its request processors.
+Every write takes the next zxid, so all writes are in one total order. The driver processes an
+Outbox in its order: it journals to disk first, and only then sends frames and closes connections.
+Source of behavior: ZooKeeper 3.8, `ZooKeeperServer` and its request processors.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ from cluster.model.clocks import Moment
 from cluster.model.errors import PeerError
 
 CONTAINER_CHECK_INTERVAL_MS: Final = 60_000
-"""How often containers and TTL nodes are checked (`znode.container.checkIntervalMs`)."""
+"""The interval of checks of containers and TTL nodes (`znode.container.checkIntervalMs`)."""
 NO_PASSWORD: Final = bytes(PASSWORD_BYTES)
 _WITHOUT_ZXID: Final = frozenset(
     {
@@ -80,13 +80,15 @@ _WITHOUT_ZXID: Final = frozenset(
         RegistryError.SESSION_CLOSED_REQUIRE_SASL_AUTH,
     }
 )
-"""What answers a write without a zxid of its own: it has one already, or it was not looked at."""
+"""Errors of a write without a zxid of its own: it has one already, or the request was not looked
+at.
+"""
 
 
 class Outbox:
-    """What is to be done, in this order: journal all transactions; send all frames; close.
+    """Work in this order: journal all transactions, send all frames, close connections.
 
-    `refusals` are answers to failed logins, for connections that are closed with them, later.
+    `refusals` are answers to failed logins, sent later to connections that are closed with them.
     """
 
     __slots__ = (
@@ -141,7 +143,7 @@ class Connection:
         self.forget_figures()
 
     def forget_figures(self) -> None:
-        """Count from here on (`crst`)."""
+        """Reset the figures (`crst`)."""
         self.latency = Latency()
         self.last_reply_ms = 0
         self.received_count = 0
@@ -149,7 +151,7 @@ class Connection:
 
 
 class RegistryServer:
-    """Connections, and what their requests do to the state.
+    """Connections, and the effects of their requests on the state.
 
     Invariant: a notification is in the outbox before any reply that lets its receiver see the new
     state; replies of one connection are in the order of its requests.
@@ -172,7 +174,7 @@ class RegistryServer:
         self.received_count = 0
         self.sent_count = 0
         self.room = Room.ENOUGH
-        """How much the journal may still take: set before every round."""
+        """Which writes the disk has space for; set before every round."""
         self._outbox = Outbox()
         self._last_tick_ms: int | None = None
         self._next_container_check_ms: int | None = None
@@ -188,7 +190,7 @@ class RegistryServer:
         return self._outbox.transaction_bytes
 
     def take_outbox(self) -> Outbox:
-        """Everything ordered since the last call."""
+        """All work since the last call."""
         outbox, self._outbox = self._outbox, Outbox()
         return outbox
 
@@ -197,7 +199,9 @@ class RegistryServer:
         self.connections[connection_id] = Connection(connection_id, host, port, now)
 
     def identify(self, connection_id: ConnectionId, subject: str) -> None:
-        """The client has shown a certificate of that X.500 name (`X509AuthenticationProvider`)."""
+        """The client has presented a certificate of that X.500 name
+        (`X509AuthenticationProvider`).
+        """
         self.connections[connection_id].identities += (Identity("x509", subject),)
 
     def on_disconnected(self, connection_id: ConnectionId) -> None:
@@ -228,10 +232,10 @@ class RegistryServer:
         self._request(connection, connection.session, xid, operation, reader, now)
 
     def on_tick(self, now: Moment) -> None:
-        """Close expired sessions; now and then, remove empty containers and expired TTL nodes.
+        """Close expired sessions and periodically remove empty containers and expired TTL nodes.
 
-        After a pause of more than two ticks every session gets its full time again: heartbeats may
-        have come that nobody read.
+        After a pause of more than two ticks every session gets its full time again, since
+        heartbeats may have arrived unread.
         """
         last_tick_ms, self._last_tick_ms = self._last_tick_ms, now.monotonic_ms
         if last_tick_ms is not None and now.monotonic_ms - last_tick_ms > 3 * self._tick_time_ms:
@@ -247,7 +251,7 @@ class RegistryServer:
             self.remove_outlived(now)
 
     def remove_outlived(self, now: Moment) -> None:
-        """Remove empty containers and TTL nodes whose time is over."""
+        """Remove empty containers and expired TTL nodes."""
         nobody = Caller(0, ())
         for path in self.state.tree.removable(now.wall_ms):
             request = DeleteContainerRequest(path)
@@ -411,7 +415,7 @@ class RegistryServer:
         return encode_multi(results)
 
     def _close_session(self, session: Session, now: Moment) -> None:
-        """One transaction: the session's ephemeral nodes and the session itself."""
+        """Close a session in one transaction with the deletion of its ephemeral nodes."""
         changes: list[Change] = [
             NodeDeleted(path, self.state.tree.get(path).acl)
             for path in self.state.tree.ephemerals_of(session.session_id)
@@ -420,7 +424,9 @@ class RegistryServer:
         self._commit(changes, now, apply=True)
 
     def _commit(self, changes: Sequence[Change], now: Moment, *, apply: bool = False) -> None:
-        """Give changes the next zxid, notify watchers; `apply`: they are not in the state yet."""
+        """Commit changes with the next zxid and notify watchers; `apply`: they are not in the state
+        yet.
+        """
         transaction = Transaction(self.state.last_zxid + 1, now.wall_ms, tuple(changes))
         if apply:
             self.state.apply(transaction, now.monotonic_ms)
@@ -447,12 +453,16 @@ class RegistryServer:
         self._outbox.frame_bytes += len(frame)
 
     def _refuse(self, connection_id: ConnectionId, frame: bytes) -> None:
-        """As `_close`, with a last frame that waits: whoever guesses passwords does so slowly."""
+        """Close a connection with a last frame that is delayed, which slows down guessing of
+        passwords.
+        """
         self.on_disconnected(connection_id)
         self.sent_count += 1
         self._outbox.refusals.append((connection_id, frame))
 
     def _close(self, connection_id: ConnectionId) -> None:
-        """Close it once the outbox so far is sent; nothing more is read from it or sent to it."""
+        """Close a connection once the outbox so far is sent; nothing more is read from it or sent
+        to it.
+        """
         self.on_disconnected(connection_id)
         self._outbox.closings.append(connection_id)

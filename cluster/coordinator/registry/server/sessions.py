@@ -49,21 +49,20 @@ class SessionTable:
         return iter(self._sessions.values())
 
     def find(self, session_id: int) -> Session | None:
-        """The session of that id, or None."""
         return self._sessions.get(session_id)
 
     @property
     def smallest_timeout_ms(self) -> int:
-        """No client is granted less: two ticks."""
+        """The shortest timeout that is granted: two ticks."""
         return 2 * self._tick_time_ms
 
     @property
     def largest_timeout_ms(self) -> int:
-        """No client is granted more: twenty ticks."""
+        """The longest timeout that is granted: twenty ticks."""
         return 20 * self._tick_time_ms
 
     def negotiate_timeout(self, wished_ms: int) -> int:
-        """The timeout to grant: what the client wishes, between 2 and 20 ticks."""
+        """The granted timeout: the requested one, limited to 2 to 20 ticks."""
         return min(max(wished_ms, self.smallest_timeout_ms), self.largest_timeout_ms)
 
     def choose_id(self, wall_ms: WallMs) -> int:
@@ -85,7 +84,7 @@ class SessionTable:
         return session
 
     def close(self, session_id: int) -> None:
-        """Forget a session; an unknown id is no mistake."""
+        """Remove a session, if it exists."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._leave_bucket(session)
@@ -98,7 +97,7 @@ class SessionTable:
         connection_id: ConnectionId,
         now_ms: MonotonicMs,
     ) -> tuple[Session, ConnectionId | None] | None:
-        """Put a session on a connection: the session, and the connection that it leaves, if any.
+        """Attach a session to a connection; returns the session and its former connection, if any.
 
         None when there is no such session or the password is wrong; the client is not told which.
         """
@@ -112,13 +111,15 @@ class SessionTable:
         return session, previous
 
     def detach(self, session_id: int, connection_id: ConnectionId) -> None:
-        """The connection is closed; the session waits for its client, unless it has another one."""
+        """The connection is closed; the session waits for its client, unless it has moved to
+        another one.
+        """
         session = self._sessions.get(session_id)
         if session is not None and session.connection_id == connection_id:
             session.connection_id = None
 
     def touch(self, session: Session, now_ms: MonotonicMs) -> None:
-        """Its client has just sent something: begin its timeout anew."""
+        """Restart the timeout, since the client has just sent something."""
         if self._bucket_for(session, now_ms) != session.bucket_ms:
             self._leave_bucket(session)
             self._enter_bucket(session, now_ms)
@@ -131,7 +132,7 @@ class SessionTable:
             self.touch(session, now_ms)
 
     def expired(self, now_ms: MonotonicMs) -> list[Session]:
-        """Sessions whose time is over; they stay in the table until they are closed."""
+        """Sessions that have expired; they stay in the table until they are closed."""
         due = sorted(bucket_ms for bucket_ms in self._buckets if bucket_ms <= now_ms)
         return [
             self._sessions[session_id]

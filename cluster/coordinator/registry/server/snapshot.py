@@ -62,7 +62,7 @@ def encode_snapshot(state: RegistryState) -> Iterator[bytes]:
 
 
 def decode_snapshot(snapshot: bytes, tick_time_ms: int, now_ms: MonotonicMs) -> RegistryState:
-    """The state of a snapshot; its sessions begin their time at `now_ms` (monotonic).
+    """The state of a snapshot; the timeouts of its sessions start at `now_ms` (monotonic).
 
     Raises MalformedRecord when the checksum or anything else is wrong.
     """

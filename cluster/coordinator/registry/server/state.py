@@ -1,7 +1,7 @@
-"""Everything the registry must not forget: the tree, the sessions and the last zxid. Pure.
+"""The registry's persistent state: the tree, the sessions and the last zxid. Pure.
 
-The running server and recovery change it in the same way, so that a replayed journal gives what
-clients had seen.
+The running server and recovery change it in the same way, so that a replayed journal leads to the
+state that clients had seen.
 """
 
 from cluster.coordinator.registry.server.sessions import SessionTable
@@ -26,7 +26,7 @@ class RegistryState:
         self.last_zxid = 0
 
     def apply(self, transaction: Transaction, now_ms: MonotonicMs) -> None:
-        """Make all changes of the next transaction; `now_ms` is monotonic, for new sessions."""
+        """Apply the next transaction; `now_ms` is monotonic, for new sessions."""
         for change in transaction.changes:
             match change:
                 case SessionOpened(session_id, timeout_ms, password):

@@ -55,7 +55,7 @@ class AclChanged(NamedTuple):
 
 
 class SessionOpened(NamedTuple):
-    """A client has a session; who knows the password may attach to it."""
+    """A client has a session; clients with the password may attach to it."""
 
     session_id: int
     timeout_ms: int
@@ -74,7 +74,7 @@ Change = TreeChange | SessionChange
 
 
 class Transaction(NamedTuple):
-    """One step of the total order: all its changes happened, at one zxid."""
+    """One step of the total order: all its changes have the same zxid."""
 
     zxid: int
     wall_ms: WallMs

@@ -1,6 +1,6 @@
-"""The tree of znodes: applies changes, and answers what is in it. Pure; does not check requests.
+"""The tree of znodes: applies changes and answers queries. Pure; does not check requests.
 
-Whether a change is allowed is decided before, in `planning`; who is notified, in `watches`.
+`planning` decides before whether a change is allowed, and `watches` decides who is notified.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from cluster.model.errors import ensure
 Undo = Callable[[], None]
 
 PERMANENT_PATHS: Final = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
-"""ZooKeeper's own znodes: there from the start, never deleted."""
+"""ZooKeeper's own znodes, which always exist."""
 
 
 class ZnodeTree:
@@ -57,7 +57,6 @@ class ZnodeTree:
         return len(self._nodes)
 
     def find(self, path: str) -> Node | None:
-        """The znode at a path, or None."""
         return self._nodes.get(path)
 
     def get(self, path: str) -> Node:
@@ -76,14 +75,14 @@ class ZnodeTree:
         return list(self._ephemerals.get(session_id, ()))
 
     def descendant_count(self, path: str) -> int:
-        """How many znodes lie below a path (`getAllChildrenNumber`)."""
+        """The number of znodes below a path (`getAllChildrenNumber`)."""
         if path == "/":
             return len(self._nodes) - 1
         prefix = path + "/"
         return sum(1 for other in self._nodes if other.startswith(prefix))
 
     def usage(self, path: str) -> tuple[int, int]:
-        """Number of znodes from a path downwards, and the bytes of their data."""
+        """The number of znodes at and below a path, and the bytes of their data."""
         prefix = path + "/"
         sizes = [
             len(node.data or b"")
@@ -93,7 +92,7 @@ class ZnodeTree:
         return len(sizes), sum(sizes)
 
     def removable(self, wall_ms: WallMs) -> list[str]:
-        """Containers that had children and have none, and TTL nodes that outlived their time."""
+        """Containers that have lost their last child, and TTL nodes that have expired."""
         paths = []
         for path in self._containers:
             node = self._nodes[path]
@@ -111,9 +110,10 @@ class ZnodeTree:
         return self.data_bytes + sum(map(len, self._nodes))
 
     def apply(self, change: TreeChange, zxid: int, wall_ms: WallMs) -> Undo:
-        """Make a change that is known to be possible; returns a function that undoes it.
+        """Apply a valid change; returns a function that undoes it.
 
-        To be called before any later change, or after all later ones have been undone.
+        The function must be called before any later change, or after all later ones have been
+        undone.
         """
         match change:
             case NodeCreated():
@@ -126,7 +126,7 @@ class ZnodeTree:
                 return self._set_acl(self._nodes[path], acl)
 
     def restore(self, path: str, node: Node) -> None:
-        """Put a znode of a snapshot in its place; parents come first, children are found anew."""
+        """Restore a znode of a snapshot. Parents come first; children are found anew."""
         node.children = None
         previous = self._nodes.get(path)
         if previous is not None:

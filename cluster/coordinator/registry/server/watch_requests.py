@@ -1,4 +1,4 @@
-"""Requests about watches alone: setWatches(2), addWatch, checkWatches, removeWatches.
+"""Requests that concern only watches: setWatches(2), addWatch, checkWatches, removeWatches.
 
 Source: `DataTree.setWatches`, `FinalRequestProcessor`.
 """
@@ -26,8 +26,8 @@ def restore_watches(
     request: SetWatchesRequest,
     connection_id: ConnectionId,
 ) -> list[Notification]:
-    """Watch again what the client had watched; where something happened meanwhile (after
-    `relative_zxid`) the notification is returned instead.
+    """Restore a client's watches; if something has happened since `relative_zxid`, the notification
+    is returned instead.
     """
     missed: list[Notification] = []
 
@@ -75,7 +75,7 @@ def add_watch(watches: WatchTable, request: AddWatchRequest, connection_id: Conn
 def check_watches(
     watches: WatchTable, request: WatchesRequest, connection_id: ConnectionId
 ) -> None:
-    """Raise OperationRefused(NO_WATCHER) unless the client watches the path in that way."""
+    """Raise OperationRefused(NO_WATCHER) unless the client has such a watch on the path."""
     _require_type(request)
     if not watches.has(connection_id, request.path, request.watcher_type):
         raise OperationRefused(RegistryError.NO_WATCHER)
@@ -84,7 +84,9 @@ def check_watches(
 def remove_watches(
     watches: WatchTable, request: WatchesRequest, connection_id: ConnectionId
 ) -> None:
-    """End the client's watches of that type. Raises OperationRefused(NO_WATCHER) if it has none."""
+    """Remove the client's watches of that type. Raises OperationRefused(NO_WATCHER) if it has
+    none.
+    """
     _require_type(request)
     if not watches.remove(connection_id, request.path, request.watcher_type):
         raise OperationRefused(RegistryError.NO_WATCHER)

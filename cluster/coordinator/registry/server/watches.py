@@ -1,7 +1,8 @@
-"""Watches: which connection is notified about which path. Pure; gives notifications in order.
+"""Watches: which connections are notified of changes at which paths. Pure; notifications are
+ordered.
 
-Kept apart as in ZooKeeper: one-shot data watches (getData, exists) and child watches
-(getChildren), which go off once; persistent and recursive ones (addWatch), which stay.
+As in ZooKeeper there are one-shot data watches (getData, exists) and one-shot child watches
+(getChildren), and lasting persistent and recursive watches (addWatch).
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from cluster.coordinator.registry.wire.codes import EventType, WatcherType
 
 
 class WatchKind(IntEnum):
-    """Notified of data or of children, once; or persistently of one path, or of a subtree."""
+    """One-shot watches of data or of children; persistent watches of one path or of a subtree."""
 
     DATA = 0
     CHILDREN = 1
@@ -55,7 +56,7 @@ class WatchTable:
         self.count = 0
 
     def data_watchers(self) -> dict[str, list[ConnectionId]]:
-        """By path, the connections that watch its data; for listings."""
+        """The connections that watch the data of each path; for listings."""
         watchers: dict[str, list[ConnectionId]] = {}
         for kind in (WatchKind.DATA, WatchKind.PERSISTENT, WatchKind.RECURSIVE):
             for path, ids in self._by_path[kind].items():
@@ -64,7 +65,7 @@ class WatchTable:
         return watchers
 
     def add(self, connection_id: ConnectionId, kind: WatchKind, path: str) -> None:
-        """Watch a path, whether or not it exists; watching twice is watching once."""
+        """Add a watch of a path, whether or not it exists; repeated watches count once."""
         watchers = self._by_path[kind].setdefault(path, {})
         if connection_id not in watchers:
             watchers[connection_id] = None
@@ -72,14 +73,14 @@ class WatchTable:
             self.count += 1
 
     def has(self, connection_id: ConnectionId, path: str, watcher_type: int) -> bool:
-        """Whether the connection watches the path in one of the ways that the type means."""
+        """Whether the connection has a watch of that type on the path."""
         return any(
             connection_id in self._by_path[kind].get(path, ())
             for kind in _KINDS_OF.get(watcher_type, ())
         )
 
     def remove(self, connection_id: ConnectionId, path: str, watcher_type: int) -> bool:
-        """End the connection's watches of those kinds at the path; False if there were none."""
+        """Remove the connection's watches of those kinds at the path; False if there were none."""
         kinds = [
             kind
             for kind in _KINDS_OF.get(watcher_type, ())
@@ -90,23 +91,27 @@ class WatchTable:
         return bool(kinds)
 
     def remove_connection(self, connection_id: ConnectionId) -> None:
-        """End everything that the connection watches."""
+        """Remove all watches of the connection."""
         for kind, path in list(self._by_connection.get(connection_id, ())):
             self._drop(connection_id, kind, path)
 
     def on_node_created(self, path: str) -> list[Notification]:
-        """Notifications that the path exists now, and that its parent has another child."""
+        """Notifications of a created path to its watchers and to watchers of its parent's
+        children.
+        """
         hearers = self._hearers_at(path, WatchKind.DATA)
         return self._tell(hearers, EventType.NODE_CREATED, path) + self._on_children_changed(path)
 
     def on_node_deleted(self, path: str) -> list[Notification]:
-        """Notifications that the path was deleted, and that its parent has one child less."""
+        """Notifications of a deleted path to its watchers and to watchers of its parent's
+        children.
+        """
         hearers = self._hearers_at(path, WatchKind.DATA)
         hearers.update(self._take(WatchKind.CHILDREN, path))
         return self._tell(hearers, EventType.NODE_DELETED, path) + self._on_children_changed(path)
 
     def on_data_changed(self, path: str) -> list[Notification]:
-        """Notifications that the data was set."""
+        """Notifications of changed data."""
         hearers = self._hearers_at(path, WatchKind.DATA)
         return self._tell(hearers, EventType.NODE_DATA_CHANGED, path)
 
@@ -129,7 +134,7 @@ class WatchTable:
         return hearers
 
     def _take(self, kind: WatchKind, path: str) -> Watchers:
-        """Remove the one-shot watches at a path; the connections that had them."""
+        """Remove the one-shot watches at a path, and return the connections that had them."""
         watchers = self._by_path[kind].pop(path, None)
         if watchers is None:
             return {}

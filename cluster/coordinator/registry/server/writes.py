@@ -1,6 +1,6 @@
-"""Carries out writes on the tree, one alone or several all-or-nothing, and makes their answers.
+"""Applies writes to the tree, one alone or several atomically, and makes their answers.
 
-Pure; what it returns as changes is already in the tree and has still to be journaled.
+Pure; the returned changes are already in the tree and have still to be journaled.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,8 @@ def execute(
     zxid: int,
     wall_ms: WallMs,
 ) -> tuple[TreeChange | None, bytes]:
-    """Make one write: the change, None for a check, and the record that answers it.
-
-    Raises OperationRefused; then nothing has changed.
+    """Apply one write; returns the change, None for a check, and the record of the answer. Raises
+    OperationRefused; then nothing has changed.
     """
     change = plan_write(tree, request, caller)
     if change is not None:
@@ -41,10 +40,10 @@ def execute(
 def execute_all(
     tree: ZnodeTree, steps: Sequence[Step], caller: Caller, zxid: int, wall_ms: WallMs
 ) -> tuple[list[TreeChange], list[StepResult]]:
-    """Make all the writes of a multi, each seeing those before it, or none of them.
+    """Apply all writes of a multi, each on the result of those before it, or none of them.
 
-    After a failure there are no changes, and every step's result is an error: OK before the one
-    that failed (it was taken back), that one's own, and RUNTIME_INCONSISTENCY after it.
+    After a failure there are no changes, and every step's result is an error: OK before the failed
+    step (it was reverted), the step's own error, and RUNTIME_INCONSISTENCY after it.
     """
     changes: list[TreeChange] = []
     undos: list[Undo] = []

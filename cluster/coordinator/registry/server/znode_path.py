@@ -1,4 +1,4 @@
-"""What a znode path may look like (`PathUtils.validatePath`), and how it is taken apart."""
+"""Validates and splits znode paths (`PathUtils.validatePath`)."""
 
 import re
 from typing import Final
@@ -12,13 +12,15 @@ _VALID: Final = re.compile(rf"/|(?:/(?!\.\.?(?:/|\Z))[^/{_REFUSED_CHARACTERS}]+)
 
 def require_valid(path: str) -> None:
     """Raise OperationRefused(BAD_ARGUMENTS) unless the path is absolute, without empty, `.` or `..`
-    names, without a slash at its end and without unprintable characters.
+    names, without a trailing slash and without unprintable characters.
     """
     if _VALID.fullmatch(path) is None:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS)
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Parent path and name: `/a/b` gives `/a` and `b`; the root is its own nameless child."""
+    """The parent path and the name: `/a` and `b` of `/a/b`. The root has itself as parent and an
+    empty name.
+    """
     parent, _, name = path.rpartition("/")
     return parent or "/", name
