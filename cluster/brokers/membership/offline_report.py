@@ -15,7 +15,8 @@ from cluster.protocol.peer.control import ClusterUpdate
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 500
+REPORT_AGAIN_MS: Final = 500
+"""The delay before a report is repeated that no update of the controller has confirmed."""
 
 
 class ReportsToController(Protocol):
@@ -76,4 +77,4 @@ class OfflineReport:
 
     def _on_answered(self) -> None:
         # The update that it answers with comes first; where none comes, ask again.
-        self._call_after(_RETRY_MS, self._send)
+        self._call_after(REPORT_AGAIN_MS, self._send)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 from uuid import UUID
 
+from cluster.brokers.membership.offline_report import REPORT_AGAIN_MS
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.log.log_directory import LogDirectory
 from cluster.model.cluster import OfflinePartitions
@@ -21,7 +22,6 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 LOOK_PERIOD_MS: Final = 500
-_RETRY_MS: Final = 500
 _LOOKS_PER_DELETION: Final = 6
 
 
@@ -143,4 +143,4 @@ class FullDirectories:
 
     def _on_answered(self) -> None:
         # The controller's update comes before the answer; without an update, report again.
-        self._loop.call_after(_RETRY_MS, self._send)
+        self._loop.call_after(REPORT_AGAIN_MS, self._send)

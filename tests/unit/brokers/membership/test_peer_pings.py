@@ -194,7 +194,7 @@ def peer(stage: Stage) -> Iterator[Peer]:
     peer.close()
 
 
-def test_a_peer_that_is_killed_is_lost_until_the_controller_says_so(
+def test_killed_peer_counts_as_lost_until_the_controller_reports_it(
     stage: Stage, peer: Peer
 ) -> None:
     stage.update(peer.endpoint)
@@ -253,7 +253,7 @@ def test_a_peer_that_closes_its_connection_to_us_is_not_lost(stage: Stage, peer:
     assert not stage.is_lost()
 
 
-def test_the_end_of_a_broker_that_has_left_tells_nothing(stage: Stage, peer: Peer) -> None:
+def test_lost_connection_to_a_departed_broker_has_no_effect(stage: Stage, peer: Peer) -> None:
     stage.update(peer.endpoint)
     stage.waits()
     stage.update()

@@ -114,7 +114,7 @@ def implies(allowed: AclOperation, operation: AclOperation) -> bool:
     st.sampled_from(("a", "ab", "abc", "b", "zzz")),
     st.booleans(),
 )
-def test_a_request_is_allowed_as_a_direct_reading_of_all_rules_says(
+def test_decision_equals_that_of_a_direct_evaluation_of_all_rules(
     rules: list[AclBinding],
     user: str,
     host: str,

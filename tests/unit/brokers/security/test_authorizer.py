@@ -52,7 +52,7 @@ def test_an_answer_is_forgotten_when_the_rules_change() -> None:
     assert not may_read(authorizer, "alice")
 
 
-def test_answers_are_right_for_more_names_than_are_remembered(
+def test_decisions_are_right_when_the_cache_overflows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cluster.brokers.security.authorizer._REMEMBERED_MAX", 3)

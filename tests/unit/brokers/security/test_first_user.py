@@ -21,7 +21,7 @@ def registry() -> Any:
     return session
 
 
-def test_its_credential_is_stored_where_kafka_keeps_it(tmp_path, registry):
+def test_credential_is_stored_at_kafkas_path(tmp_path, registry):
     path = tmp_path / "first-user.json"
     path.write_text(json.dumps(FIRST))
     store_first_user(registry, path, WallMs(1))
@@ -29,12 +29,12 @@ def test_its_credential_is_stored_where_kafka_keeps_it(tmp_path, registry):
     assert decode_entity_config(document) == FIRST["credentials"]
 
 
-def test_without_the_file_nothing_is_stored(tmp_path, registry):
+def test_missing_file_stores_nothing(tmp_path, registry):
     store_first_user(registry, tmp_path / "first-user.json", WallMs(1))
     assert registry.client.get_children("/config/users") == []
 
 
-def test_a_damaged_file_is_named(tmp_path, registry):
+def test_damaged_file_is_named_in_the_error(tmp_path, registry):
     path = tmp_path / "first-user.json"
     path.write_text("{}")
     with pytest.raises(UserError, match=f"^cannot use {path}: "):

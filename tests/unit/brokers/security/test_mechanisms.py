@@ -111,7 +111,7 @@ def test_scram_takes_a_delegation_token() -> None:
         ("token-0", "hmac", {"tokenauth": "true"}),
     ],
 )
-def test_scram_refuses_all_else_at_its_end_without_saying_why(
+def test_scram_failure_reveals_no_reason(
     name: str, password: str, extensions: dict[str, str] | None
 ) -> None:
     with pytest.raises(LoginFailed, match="invalid client credentials") as failed:
@@ -138,7 +138,7 @@ def test_an_unknown_user_is_asked_as_a_known_one_is() -> None:
     assert {each[2] for each in (alice, bob, carol)} == {"i=4096'"}
 
 
-def test_an_unknown_user_has_the_form_that_other_clients_gave_their_credentials() -> None:
+def test_unknown_user_gets_the_credential_form_of_known_users() -> None:
     theirs = credential_of(SHA_256, "secret", bytes(64), 10_000)
     kafkas = credential_of(SHA_256, "secret", b"1dh1l5gwxnbx1zkbb3o8gv7ubv", 8192)
     users = {"theirs": theirs, "kafkas": kafkas, "weak": WEAK}
@@ -199,7 +199,7 @@ def refusing_hashes(name: str, extensions: dict[str, str] | None) -> Counter[str
         ("token-2", {"tokenauth": "true"}),
     ],
 )
-def test_whoever_is_refused_costs_what_a_wrong_password_costs(
+def test_every_refusal_takes_as_long_as_a_wrong_password(
     name: str, extensions: dict[str, str] | None
 ) -> None:
     expected = refusing_hashes("alice", None)

@@ -47,7 +47,7 @@ def exchange(options: dict[str, str] | None = None) -> OAuthExchange:
 # -- the exchange ----------------------------------------------------------------------------------
 
 
-def test_a_bearer_of_a_valid_token_is_who_it_says() -> None:
+def test_valid_token_authenticates_its_bearer() -> None:
     proof = Proof("alice", b"", VALID.expires_at)
     assert exchange().respond(message(unsecured()), NOW) == proof
     assert exchange().respond(message(unsecured(), "a=alice"), NOW) == proof
@@ -303,7 +303,7 @@ def test_keys_are_fetched_and_fetched_again(url: Url) -> None:
     assert url.keys.find(None) is None, "there are two"
 
 
-def test_an_unknown_key_is_asked_for_at_once_but_not_all_the_time(url: Url) -> None:
+def test_unknown_key_triggers_a_fetch_at_a_limited_rate(url: Url) -> None:
     url.keys.begin()
     url.answer()
     for _ in range(3):
@@ -325,7 +325,7 @@ def test_an_unknown_key_is_asked_for_at_once_but_not_all_the_time(url: Url) -> N
         *(b'{"keys": [{"kty": "RSA", "n": 5, "e": []}]}', b'{"keys": [{"kty": "RSA", "alg": []}]}'),
     ],
 )
-def test_keys_stay_while_they_cannot_be_fetched_which_is_one_line(
+def test_keys_are_kept_and_one_line_logged_while_fetches_fail(
     url: Url, failure: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

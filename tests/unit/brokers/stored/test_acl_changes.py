@@ -114,7 +114,7 @@ def test_every_broker_applies_a_change(stage: Stage) -> None:
     assert not stage.other.exists("/kafka-acl/Topic/orders")
 
 
-def test_rules_that_are_stored_already_are_in_force_before_the_first_request() -> None:
+def test_stored_rules_apply_before_the_first_request() -> None:
     first = Stage()
     first.acls.follower.load_at_start()
     first.add(ORDERS, ALL_PAY)
@@ -136,7 +136,7 @@ def test_another_tools_change_is_followed(stage: Stage, path: str) -> None:
     assert stage.may_read("orders")
 
 
-def test_a_change_that_names_nothing_has_everything_read(stage: Stage) -> None:
+def test_invalid_change_node_has_everything_read(stage: Stage) -> None:
     stage.write("/kafka-acl/Topic/orders", b'{"version":1,"acls":[' + ENTRY + b"]}", b"nonsense")
     stage.settle()
     assert stage.may_read("orders")
@@ -145,7 +145,7 @@ def test_a_change_that_names_nothing_has_everything_read(stage: Stage) -> None:
     assert not stage.may_read("orders")
 
 
-def test_what_was_missed_between_two_sessions_is_read(stage: Stage) -> None:
+def test_changes_between_two_sessions_are_read(stage: Stage) -> None:
     stage.add(ORDERS, ALL_PAY)
     stage.session.client.expire()
     gone = rule("gone")
@@ -166,7 +166,7 @@ def test_what_was_missed_between_two_sessions_is_read(stage: Stage) -> None:
     assert stage.may_read("later")
 
 
-def test_a_session_that_ends_while_rules_are_read_has_them_read_again(stage: Stage) -> None:
+def test_rules_are_read_again_when_the_session_ends_during_a_read(stage: Stage) -> None:
     stage.write(
         "/kafka-acl/Topic/orders", b'{"version":1,"acls":[' + ENTRY + b"]}", b"Topic:orders"
     )
@@ -238,7 +238,7 @@ def test_rules_are_found_by_filters(stage: Stage) -> None:
     assert find(AclFilter(host="10.0.0.1")) == []
 
 
-def test_a_failing_registry_is_told(stage: Stage) -> None:
+def test_failing_registry_is_reported(stage: Stage) -> None:
     stage.session.client.expire()
     failures = stage.add(ORDERS)
     assert set(failures) == {ResourcePattern(TOPIC, "orders")}

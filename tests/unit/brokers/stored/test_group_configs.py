@@ -68,7 +68,7 @@ def document(**texts: str) -> bytes:
     return json.dumps({"version": 1, "config": config}).encode()
 
 
-def test_every_change_is_followed_also_those_that_come_while_one_is_read(stage: Stage) -> None:
+def test_changes_are_followed_while_another_one_is_read(stage: Stage) -> None:
     stage.write(document(consumer_session_timeout_ms="50000"))
     stage.loop.run_once(max_wait_ms=0)  # reading is submitted, and not carried out
     stage.write(document(consumer_session_timeout_ms="51000"))
@@ -81,13 +81,13 @@ def test_every_change_is_followed_also_those_that_come_while_one_is_read(stage: 
 
 
 @pytest.mark.parametrize("text", [b"{", b'{"version":1}', b""])
-def test_a_record_that_is_none_is_left_out(stage: Stage, text: bytes) -> None:
+def test_malformed_record_is_ignored(stage: Stage, text: bytes) -> None:
     stage.write(text)
     stage.settle()
     assert stage.configs.timings("g") == DEFAULTS
 
 
-def test_reading_that_fails_is_tried_again(stage: Stage) -> None:
+def test_failed_read_is_retried(stage: Stage) -> None:
     stage.session.client.expire()
     stage.write(document(consumer_session_timeout_ms="50000"))
     stage.configs.follower.on_new_session()
@@ -103,7 +103,7 @@ def test_reading_that_fails_is_tried_again(stage: Stage) -> None:
     assert stage.configs.timings("g") == ConsumerTimings(51_000, 5_000)
 
 
-def test_two_changes_at_once_are_both_made_and_in_force_when_answered(stage: Stage) -> None:
+def test_two_concurrent_changes_apply_before_their_answers(stage: Stage) -> None:
     told = [
         stage.alter(consumer_session_timeout_ms="50000"),
         stage.alter(consumer_heartbeat_interval_ms="6000"),
@@ -120,14 +120,14 @@ def test_two_changes_at_once_are_both_made_and_in_force_when_answered(stage: Sta
     assert {each["entity_path"] for each in documents} == {"groups/g"}
 
 
-def test_what_is_refused_is_not_written(stage: Stage) -> None:
+def test_refused_change_is_not_written(stage: Stage) -> None:
     told = stage.alter(consumer_session_timeout_ms="1")
     stage.settle()
     assert [each.code for each in told] == [ErrorCode.invalid_config]
     assert PATH not in stage.tree.nodes
 
 
-def test_a_registry_that_does_not_answer_is_told(stage: Stage) -> None:
+def test_unreachable_registry_is_reported(stage: Stage) -> None:
     stage.session.client.expire()
     told = stage.alter(consumer_session_timeout_ms="50000")
     stage.settle()

@@ -52,7 +52,7 @@ def test_more_than_a_block_holds_waits_for_the_next() -> None:
     assert registry.given == [0, 1, 2000, 2001, 2002]
 
 
-def test_a_registry_that_is_away_is_asked_again_by_the_next_client() -> None:
+def test_unreachable_key_server_is_asked_again_for_the_next_client() -> None:
     registry = Registry()
 
     registry.ask(2)
@@ -64,7 +64,7 @@ def test_a_registry_that_is_away_is_asked_again_by_the_next_client() -> None:
     assert registry.given == [None, None, 7]
 
 
-def test_whoever_asks_from_within_an_answer_is_served() -> None:
+def test_request_made_within_an_answer_is_served() -> None:
     registry = Registry()
     registry.ids.next_id(lambda _: registry.ask())
 

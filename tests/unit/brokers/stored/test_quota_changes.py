@@ -86,7 +86,7 @@ def test_every_change_is_followed(stage: Stage) -> None:
         assert stage.rate == rate
 
 
-def test_a_change_while_they_are_loaded_is_not_lost(stage: Stage) -> None:
+def test_change_during_a_load_is_not_lost(stage: Stage) -> None:
     stage.write(1)
     stage.loop.run_once(max_wait_ms=0)  # the load is submitted, and not carried out
     stage.session.work()
@@ -95,7 +95,7 @@ def test_a_change_while_they_are_loaded_is_not_lost(stage: Stage) -> None:
     assert stage.rate == 2
 
 
-def test_a_load_that_fails_is_tried_again(stage: Stage) -> None:
+def test_failed_load_is_retried(stage: Stage) -> None:
     stage.session.client.expire()
     stage.write(1)
     stage.changes.follower.on_new_session()
@@ -109,7 +109,7 @@ def test_a_load_that_fails_is_tried_again(stage: Stage) -> None:
     assert stage.rate == 2
 
 
-def test_a_new_session_sees_what_changed_between_two(stage: Stage) -> None:
+def test_new_session_reads_changes_since_the_last_one(stage: Stage) -> None:
     stage.session.client.begin_again()
     stage.write(7)
     stage.settle()
@@ -119,7 +119,7 @@ def test_a_new_session_sees_what_changed_between_two(stage: Stage) -> None:
     assert stage.rate == 7
 
 
-def test_a_change_that_the_registry_refuses_is_told(stage: Stage) -> None:
+def test_failed_write_is_reported(stage: Stage) -> None:
     told: list[Any] = []
     stage.session.client.expire()
     stage.changes.alter({ALICE: {"producer_byte_rate": "1"}}, told.append)
@@ -131,7 +131,7 @@ def test_a_change_that_the_registry_refuses_is_told(stage: Stage) -> None:
     assert len(told) == 1
 
 
-def test_a_host_name_is_taken_where_it_has_an_address_which_is_then_limited(
+def test_quota_of_a_host_name_limits_its_address(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     addresses = {"here.example": "192.0.2.1"}

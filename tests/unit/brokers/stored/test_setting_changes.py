@@ -96,7 +96,7 @@ def started(stage: Stage) -> Stage:
     return stage
 
 
-def test_a_broker_starts_with_what_is_stored(stage: Stage) -> None:
+def test_broker_starts_with_stored_settings(stage: Stage) -> None:
     stage.write(DEFAULT_PATH, {"log.segment.bytes": "2000", "log.retention.bytes": "7"})
     stage.write(OWN_PATH, {"log.segment.bytes": "3000"})
     stage.changes.load_at_start()
@@ -104,7 +104,7 @@ def test_a_broker_starts_with_what_is_stored(stage: Stage) -> None:
     assert stage.live[keys.LOG_RETENTION_BYTES] == 7
 
 
-def test_nothing_stored_replaces_nothing(started: Stage) -> None:
+def test_empty_store_changes_no_setting(started: Stage) -> None:
     assert started.replaced == []
     assert started.live.now is started.live.started
 
@@ -123,7 +123,7 @@ def test_every_change_of_either_record_is_followed(started: Stage) -> None:
     assert started.replaced == [2_000, 3_000, 3_000, 4_000, 1_000]
 
 
-def test_a_change_while_the_one_before_is_read_is_not_lost(started: Stage) -> None:
+def test_change_during_the_read_of_another_is_not_lost(started: Stage) -> None:
     started.write(DEFAULT_PATH, {"log.segment.bytes": "2000"})
     started.loop.run_once(max_wait_ms=0)  # reading is submitted, and not carried out
     started.session.work()
@@ -132,7 +132,7 @@ def test_a_change_while_the_one_before_is_read_is_not_lost(started: Stage) -> No
     assert started.segment_bytes == 4_000
 
 
-def test_nonsense_is_one_line_and_the_rest_applied(
+def test_invalid_settings_are_logged_once_and_the_rest_applied(
     started: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = {"log.segment.bytes": "2000", "log.retention.ms": "soon", "nope": "1", "broker.id": "8"}
@@ -151,7 +151,7 @@ def test_nonsense_is_one_line_and_the_rest_applied(
     assert DEFAULT_PATH in caplog.messages[-1]
 
 
-def test_reading_that_fails_is_tried_again(started: Stage) -> None:
+def test_failed_read_is_retried(started: Stage) -> None:
     started.session.client.expire()
     started.write(OWN_PATH, {"log.segment.bytes": "2000"})
     started.changes.follower.on_new_session()
@@ -167,7 +167,7 @@ def test_reading_that_fails_is_tried_again(started: Stage) -> None:
     assert started.segment_bytes == 3_000
 
 
-def test_a_change_asked_for_is_in_force_when_it_is_answered(started: Stage) -> None:
+def test_change_is_applied_before_its_answer(started: Stage) -> None:
     told = started.alter(OWN, log_segment_bytes="5000")
     while not told:
         started.session.work(1)
@@ -202,7 +202,7 @@ def test_a_dry_run_and_a_change_to_what_is_there_write_nothing(started: Stage) -
     assert started.replaced == []
 
 
-def test_what_is_refused_is_not_written(started: Stage) -> None:
+def test_refused_change_is_not_written(started: Stage) -> None:
     told = started.alter(OWN, log_segment_bytes="huge", is_dry=True)
     told_of_id = started.alter(OWN, broker_id="8")
     started.settle()
@@ -210,7 +210,7 @@ def test_what_is_refused_is_not_written(started: Stage) -> None:
     assert OWN_PATH not in started.tree.nodes
 
 
-def test_a_record_that_may_not_be_read_is_not_tried_for_ever(
+def test_record_without_read_permission_is_refused_once(
     started: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started.write(OWN_PATH, {"log.segment.bytes": "2000"})
@@ -230,7 +230,7 @@ def test_a_record_that_may_not_be_read_is_not_tried_for_ever(
     assert started.stored(OWN_PATH) == {"config": {"log.segment.bytes": "2000"}}
 
 
-def test_a_registry_that_does_not_answer_is_told(started: Stage) -> None:
+def test_unreachable_registry_is_reported(started: Stage) -> None:
     started.session.client.expire()
     told = started.alter(OWN, log_segment_bytes="5000")
     started.settle()
@@ -286,7 +286,7 @@ def test_another_change_leaves_a_stored_password_as_it_is(with_secret: Stage) ->
     assert (password(with_secret), with_secret.segment_bytes) == ("hunter2", 5_000)
 
 
-def test_a_changed_secret_reads_what_the_old_one_wrote_and_encrypts_it_anew(
+def test_passwords_of_the_old_secret_are_encrypted_with_the_new_one(
     with_secret: Stage,
 ) -> None:
     with_secret.alter_keys(OWN, {KEY: "hunter2"})
@@ -301,7 +301,7 @@ def test_a_changed_secret_reads_what_the_old_one_wrote_and_encrypts_it_anew(
     assert password(with_secret) == "hunter2"
 
 
-def test_a_password_that_cannot_be_decrypted_is_named_kept_and_can_be_replaced(
+def test_undecryptable_password_is_logged_kept_and_replaceable(
     with_secret: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_secret.alter_keys(OWN, {KEY: "hunter2"})
@@ -319,7 +319,7 @@ def test_a_password_that_cannot_be_decrypted_is_named_kept_and_can_be_replaced(
     assert password(with_secret) == "hunter3"
 
 
-def test_a_listeners_own_value_is_stored_put_in_force_and_told_to_listeners(
+def test_listener_setting_is_stored_applied_and_announced(
     started: Stage,
 ) -> None:
     key = "listener.name.clients.ssl.keystore.location"

@@ -68,7 +68,7 @@ def test_what_is_stored_is_read(client: Any, pattern_type: PatternType) -> None:
     assert store_of(client).acls.load(other, None).acls == {}
 
 
-def test_what_has_changed_since_is_read_alone(client: Any) -> None:
+def test_only_changed_rules_are_read(client: Any) -> None:
     add(client, ORDERS, READ)
     seen = store_of(client).acls.load(LITERAL, None).seen
     group = ResourcePattern(ResourceType.GROUP, "a:b")
@@ -123,7 +123,7 @@ def test_changes_of_many_brokers_at_once_are_all_kept(
     assert store_of(client).acls.load(LITERAL, None).acls[ORDERS].entries == set(entries)
 
 
-def test_rules_that_may_not_be_read_are_named_and_not_changed(
+def test_rules_without_read_permission_are_named_and_unchanged(
     registry: RegistryProcess, client: Any
 ) -> None:
     owner = registry.client()

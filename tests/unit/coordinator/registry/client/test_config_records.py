@@ -61,7 +61,7 @@ def test_what_is_written_is_read_as_kafka_writes_it(client, broker, path, store)
     assert client.get(path)[0] == b'{"version":1,"config":{}}'
 
 
-def test_nothing_is_written_over_what_somebody_else_has_written(client, store):
+def test_write_with_an_old_version_changes_nothing(client, store):
     assert store.configs.write(broker_config(None), TEXTS, NO_VERSION, now_ms(client))
     stored = store.configs.load(broker_config(None))
     client.set(DEFAULT, b'{"version":1,"config":{"max.connections":"5"}}')
@@ -74,7 +74,7 @@ def test_nothing_is_written_over_what_somebody_else_has_written(client, store):
 
 
 @pytest.mark.parametrize("document", [b"{", b"[]", b'{"version":1}', b'{"config":7}', b"\xff"])
-def test_a_document_that_is_none_is_empty_and_told_of(client, document, store):
+def test_malformed_config_is_empty_and_reported(client, document, store):
     client.create(OWN, document)
     stored = store.configs.load(broker_config(SEVEN))
     assert stored.texts == {}
@@ -96,7 +96,7 @@ def test_a_change_is_noticed_without_being_announced(client, store):
         wait_until(lambda count=count: len(events) > count, "the watch")
 
 
-def test_changed_topics_are_told_once(client, store):
+def test_changed_topics_are_reported_once(client, store):
     told: list[Any] = []
     announce_config(client, "topics/old", now_ms(client))
     before = store.topics.changed_configs(None)
@@ -111,7 +111,7 @@ def test_changed_topics_are_told_once(client, store):
     assert store.topics.changed_configs(found.last).names == frozenset()
 
 
-def test_changes_that_are_none_are_left_out(client, store):
+def test_malformed_change_nodes_are_ignored(client, store):
     before = store.topics.changed_configs(None)
     for document in (b"", b"{", b'{"version":1,"entity_type":"topics","entity_name":"t"}'):
         client.create(paths.CONFIG_CHANGE_PREFIX, document, sequence=True)

@@ -60,7 +60,7 @@ def test_what_was_watched_is_watched_again(client: Client, watches: LastingWatch
     assert client.take_zxids() == [10]
 
 
-def test_what_was_missed_is_asked_for_until_it_was_told(
+def test_missed_events_are_requested_until_answered(
     client: Client, watches: LastingWatches
 ) -> None:
     """Another request's reply may come before the connection is lost again: its zxid is past what
@@ -90,7 +90,7 @@ def test_once_told_they_are_up_to_date(client: Client, watches: LastingWatches) 
     assert client.take_zxids() == [10, 12]
 
 
-def test_another_session_begins_without_them(client: Client, watches: LastingWatches) -> None:
+def test_new_session_starts_without_watches(client: Client, watches: LastingWatches) -> None:
     client._data_watchers["/a"].add(watches.mark(lambda event: None))
     client.last_zxid = 10
     client.drop(watches)

@@ -64,7 +64,7 @@ def test_what_is_written_is_read(client, store):
 @pytest.mark.parametrize(
     "name", [".", "..", "/", "a/../b", "%", "%2E", "%2F", "\x01", "<default>", "~"]
 )
-def test_names_that_mean_something_in_a_path_are_names_like_others(client, name, store):
+def test_names_with_a_meaning_in_paths_are_escaped(client, name, store):
     entities = [QuotaEntity(name, None), QuotaEntity(None, name), QuotaEntity(name, name)]
     for entity in entities:
         store.quotas.alter(entity, RATE, WallMs(now_ms(client)))
@@ -92,7 +92,7 @@ def test_rates_of_addresses_are_where_kafka_keeps_them(client, store):
     assert store.quotas.load() == {entity: {QuotaKind.CONNECTION: 5.0} for entity in addresses}
 
 
-def test_a_change_keeps_what_is_not_ours_and_is_announced(client, store):
+def test_change_keeps_foreign_keys_and_is_announced(client, store):
     client.create("/config/users/alice", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}')
     told: list[Any] = []
     store.quotas.load(lambda: told.append(None))
@@ -111,7 +111,7 @@ def test_old_announcements_are_removed_by_the_next(client, store):
     assert client.get_children(paths.CONFIG_CHANGES) == []
 
 
-def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client, store):
+def test_unreadable_quota_is_ignored_and_others_apply(client, store):
     store.quotas.alter(ALICE, RATE, WallMs(now_ms(client)))
     secret = [make_digest_acl("other", "secret", all=True)]
     for name, document in {

@@ -132,13 +132,13 @@ def test_a_broker_that_comes_back_has_a_larger_epoch(client, new_client):
     assert store_of(new_client()).brokers.register(a_broker(2), WALL_MS) > first
 
 
-def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
+def test_taken_broker_id_is_a_user_error(client, new_client):
     store_of(client).brokers.register(a_broker(1), WALL_MS)
     with pytest.raises(UserError, match="a broker with id 1 is already registered"):
         store_of(new_client()).brokers.register(a_broker(1), WALL_MS)
 
 
-def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, monkeypatch):
+def test_registration_that_disappears_during_the_check_is_no_conflict(new_client, monkeypatch):
     """A broker that was killed and started again may meet the end of its former session."""
     client, former = new_client(), new_client()
     store_of(client).brokers.prepare()
@@ -155,14 +155,14 @@ def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, mo
     assert [broker.id for broker in store_of(client).brokers.live()] == [1]
 
 
-def test_a_cluster_id_that_is_none_is_a_person_s_mistake(client):
+def test_invalid_cluster_id_is_a_user_error(client):
     client.ensure_path("/cluster")
     client.create(paths.CLUSTER_ID, b"abc")
     with pytest.raises(UserError, match="/cluster/id in the registry"):
         store_of(client).ids.cluster_id()
 
 
-def test_what_the_first_broker_proposes_is_everybodys_login_secret(new_client):
+def test_login_secret_of_the_first_broker_is_used_by_all(new_client):
     first, second = new_client(), new_client()
     assert store_of(first).ids.login_secret(b"a" * 32) == b"a" * 32
     assert store_of(second).ids.login_secret(b"b" * 32) == b"a" * 32
@@ -311,7 +311,7 @@ def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
     assert store_of(client).topics.load(version).state.topics["orders"].partitions[0].leader == 2
 
 
-def test_a_topic_that_a_tool_has_made_gets_states_configs_and_its_end(client):
+def test_topic_created_by_a_tool_can_be_led_configured_and_deleted(client):
     """An old tool writes the assignment and nothing else."""
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
@@ -392,7 +392,7 @@ def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
     assert topics_of(store_of(client).topics.load(version).state) == topics_of(state)
 
 
-def test_configs_that_are_none_leave_the_topic_without(client):
+def test_topic_with_malformed_configs_has_none(client):
     version = elected(client)
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), b'{"config":{"a":"\\ud800"}}')
@@ -402,7 +402,7 @@ def test_configs_that_are_none_leave_the_topic_without(client):
 @pytest.mark.parametrize(
     "path", ["/brokers/topics/orders", "/brokers/topics/orders/partitions/0/state"]
 )
-def test_a_topic_that_cannot_be_read_is_named_and_not_left_out(client, path):
+def test_unreadable_topic_is_an_error_that_names_it(client, path):
     version = elected(client)
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(path, b"{}")
@@ -416,7 +416,7 @@ class Died(Exception):
 
 @pytest.mark.parametrize("survived_count", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("is_deletion", [False, True])
-def test_the_next_controller_goes_on_from_half_a_plan(
+def test_next_controller_continues_from_a_partly_written_plan(
     client, monkeypatch, survived_count, is_deletion
 ):
     monkeypatch.setattr(topic_records, "WRITES_PER_TRANSACTION", 2)

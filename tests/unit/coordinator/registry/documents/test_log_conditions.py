@@ -70,6 +70,6 @@ def packed(content: bytes) -> dict[str, str]:
         {"missing": {"t": [[0, 1 << 40]]}, "directory_lost": False, "doubtful": {}},
     ],
 )
-def test_what_is_no_condition_is_an_error_of_few_kinds(document: dict[str, Any]) -> None:
+def test_malformed_condition_raises_a_known_error(document: dict[str, Any]) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         decode_condition(document)

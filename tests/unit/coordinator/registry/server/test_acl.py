@@ -73,7 +73,7 @@ def test_permissions(
             require_permission(acl, Permission.READ, identities)
 
 
-def test_lists_survive_their_bytes_and_the_open_one_stays_one_object() -> None:
+def test_acls_are_decoded_as_encoded_and_the_open_one_is_shared() -> None:
     acl = (AclEntry(3, *ALICE), AclEntry(1, "world", "anyone"))
     assert read_acl(RecordReader(encode_acl(acl))) == acl
     assert read_acl(RecordReader(encode_acl(OPEN_ACL))) is OPEN_ACL

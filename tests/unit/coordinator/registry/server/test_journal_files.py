@@ -234,7 +234,7 @@ def test_without_a_descriptor_for_a_snapshot_the_journal_goes_on(
     again.files.close()
 
 
-def test_a_snapshot_does_not_mind_who_cleans_up(tmp_path: Path) -> None:
+def test_snapshot_tolerates_files_removed_by_others(tmp_path: Path) -> None:
     registry = Registry(tmp_path)
     for number in range(KEPT_SNAPSHOTS + 1):
         registry.commit(create(f"/n{number}"))

@@ -64,7 +64,7 @@ def test_a_login_adds_an_identity() -> None:
     assert stage.refusals == []
 
 
-def test_the_super_user_is_held_back_by_no_list() -> None:
+def test_super_user_is_exempt_from_acls() -> None:
     stage = Stage(super_user="root")
     stage.log_in("root", "toor")
     owned = (AclEntry(31, "sasl", "alice"),)
@@ -99,7 +99,7 @@ def test_tokens_at_the_wrong_time_are_refused() -> None:
     assert refusal_of(nobody, b"") is RegistryError.AUTH_FAILED
 
 
-def test_where_a_login_is_required_nothing_else_is_done_before_it() -> None:
+def test_requests_before_a_required_login_are_refused() -> None:
     stage = Stage(is_required=True)
     for operation in Operation:
         if operation in (Operation.AUTH, Operation.SASL):

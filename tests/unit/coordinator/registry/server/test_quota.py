@@ -9,7 +9,7 @@ from cluster.model.clocks import WallMs
 STATS = "/zookeeper/quota/a/zookeeper_stats"
 
 
-def test_usage_is_told_only_where_there_are_limits() -> None:
+def test_usage_is_shown_only_with_limits() -> None:
     tree = ZnodeTree()
     for number, path in enumerate(("/a", "/a/b", "/ab", "/zookeeper/quota/a")):
         tree.apply(NodeCreated(path, b"x" * (number + 1), OPEN_ACL, 0), number + 1, WallMs(0))

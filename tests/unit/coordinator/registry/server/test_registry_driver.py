@@ -161,7 +161,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("number", sorted(OUT_OF_MEANS))
-def test_when_nothing_can_be_accepted_it_is_tried_again_a_second_later(
+def test_failed_accept_is_retried_after_a_second(
     stage: Stage, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.serve()
@@ -177,13 +177,13 @@ def test_when_nothing_can_be_accepted_it_is_tried_again_a_second_later(
     client.close()
 
 
-def test_a_client_that_is_gone_before_it_is_accepted_is_passed_over(stage: Stage) -> None:
+def test_client_that_disconnects_before_accept_is_skipped(stage: Stage) -> None:
     stage.listener.failures = [errno.ECONNABORTED, errno.EPROTO]
     stage.client()
     assert len(stage.driver.connections) == 1
 
 
-def test_the_last_replies_have_their_time_however_old_the_connection(stage: Stage) -> None:
+def test_old_connection_gets_full_time_for_its_last_replies(stage: Stage) -> None:
     """Ten seconds from the end of the session, not from when it was accepted."""
     client = stage.client(receive_bytes=4_096)
     stage.send(client, create("/large", bytes(1_000_000)))
@@ -201,7 +201,7 @@ def test_the_last_replies_have_their_time_however_old_the_connection(stage: Stag
     assert len(stage.receive(client, size)) == size
 
 
-def test_who_does_not_take_the_last_replies_is_dropped_in_the_end(stage: Stage) -> None:
+def test_client_that_does_not_take_its_last_replies_is_disconnected(stage: Stage) -> None:
     client = stage.client(receive_bytes=4_096)
     stage.send(client, create("/node", bytes(100_000)))
     assert stage.error_of_reply(client) == 0
@@ -230,7 +230,7 @@ def test_a_multi_read_beyond_all_bounds_closes_its_connection(stage: Stage) -> N
 
 
 @pytest.mark.parametrize("min_free_bytes", [0, 1_000_000])
-def test_what_comes_together_is_written_together(tmp_path: Path, min_free_bytes: int) -> None:
+def test_requests_of_one_turn_share_a_journal_write(tmp_path: Path, min_free_bytes: int) -> None:
     """Group commit: the number of syncs does not grow with the number of requests."""
     stage = Stage(tmp_path / "data", min_free_bytes=min_free_bytes)
     client = stage.client()
@@ -285,7 +285,7 @@ def half_a_record(size: int, part: int) -> bytes:
     return encode_int(size) + b"x" * part
 
 
-def test_half_records_are_bounded_over_all_connections_and_the_others_are_served(
+def test_incomplete_records_are_bounded_and_other_connections_are_served(
     tmp_path: Path,
 ) -> None:
     limit, largest = 2_000_000, 1_000_000
@@ -318,7 +318,7 @@ def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
     stage.close()
 
 
-def test_half_a_record_that_stays_half_is_closed_when_others_wait(
+def test_stalled_incomplete_record_is_closed_when_others_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
@@ -345,7 +345,7 @@ def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> Non
     assert stage.driver.connections.receiving_bytes == 0
 
 
-def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
+def test_clients_that_take_no_replies_are_disconnected_longest_silent_first(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     limit = 2_000_000
@@ -365,7 +365,7 @@ def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
     stage.close()
 
 
-def test_replies_that_nobody_takes_stop_the_reading_of_requests(stage: Stage) -> None:
+def test_untaken_replies_pause_the_reading_of_requests(stage: Stage) -> None:
     client = stage.client(receive_bytes=4_096)
     stage.send(client, create("/large", bytes(1_000_000)))
     assert stage.error_of_reply(client) == 0
@@ -405,7 +405,7 @@ def test_a_failed_login_is_answered_late_and_nothing_is_read_meanwhile(
     stage.close()
 
 
-def test_who_leaves_before_a_failed_login_is_answered_leaves_nothing_behind(
+def test_client_that_disconnects_before_a_login_failure_is_answered_leaves_no_state(
     tmp_path: Path,
 ) -> None:
     logins = LoginOptions({"alice": "secret"}, failure_delay_ms=700)

@@ -173,7 +173,7 @@ def test_the_read_only_byte_is_answered_only_to_who_sent_it(registry: Registry) 
     assert len(reply) == 4 + 4 + 8 + 4 + 16
 
 
-def test_a_client_from_the_future_is_refused(registry: Registry) -> None:
+def test_client_with_a_newer_zxid_is_refused(registry: Registry) -> None:
     with pytest.raises(PeerError, match="0x9"):
         Client(registry, 1).connect(last_zxid=9)
 
@@ -320,7 +320,7 @@ def set_watches2(relative_zxid: int, *kinds: list[str]) -> bytes:
     return encode_long(relative_zxid) + b"".join(encode_strings(paths) for paths in kinds)
 
 
-def test_watches_set_again_tell_what_was_missed(clients: Iterator[Client]) -> None:
+def test_restored_watches_report_missed_events(clients: Iterator[Client]) -> None:
     writer = next(clients)
     for path in ("/same", "/changed", "/parent", "/quiet"):
         writer.create(path)
@@ -383,7 +383,7 @@ def test_lasting_watches_are_added_checked_and_removed(clients: Iterator[Client]
     assert client.events() == []
 
 
-def test_a_watch_that_stays_tells_only_who_may_read(clients: Iterator[Client]) -> None:
+def test_persistent_watch_notifies_only_permitted_readers(clients: Iterator[Client]) -> None:
     """CVE-2024-23944."""
     owner, other = next(clients), next(clients)
     for client in (owner, other):

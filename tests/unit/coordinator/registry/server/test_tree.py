@@ -142,7 +142,7 @@ def test_ephemeral_nodes_belong_to_their_session_and_have_no_children() -> None:
     assert tree.ephemerals_of(SESSION) == []
 
 
-def test_containers_go_when_their_last_child_went_but_not_before_their_first() -> None:
+def test_container_is_removed_after_its_last_child_but_not_before_its_first() -> None:
     tree = ZnodeTree()
     write(tree, create_request("/c", flag=CreateFlag.CONTAINER))
     assert tree.get("/c").ephemeral_owner == CONTAINER_OWNER
@@ -156,7 +156,7 @@ def test_containers_go_when_their_last_child_went_but_not_before_their_first() -
     assert tree.find("/c") is None
 
 
-def test_ttl_nodes_go_when_unchanged_and_childless_for_their_time() -> None:
+def test_ttl_node_is_removed_when_unchanged_and_childless_for_its_ttl() -> None:
     tree = ZnodeTree()
     flag = CreateFlag.PERSISTENT_WITH_TTL
     write(tree, create_request("/t", flag=flag, ttl_ms=500), wall_ms=WallMs(1_000))
@@ -242,7 +242,7 @@ def fingerprint(tree: ZnodeTree) -> dict[str, tuple[object, ...]]:
     }
 
 
-def test_a_failing_multi_leaves_nothing_and_tells_every_step_apart() -> None:
+def test_failed_multi_changes_nothing_and_reports_each_step() -> None:
     tree = ZnodeTree()
     write(tree, create_request("/a", b"1"))
     write(tree, create_request("/e", flag=CreateFlag.EPHEMERAL))

@@ -21,7 +21,7 @@ def test_one_shot_watches_go_off_once() -> None:
     assert watches.count == 0
 
 
-def test_a_deletion_is_told_once_to_who_watched_data_and_children() -> None:
+def test_deletion_notifies_a_watcher_of_data_and_children_once() -> None:
     watches = WatchTable()
     watches.add(1, WatchKind.DATA, "/a/b")
     watches.add(1, WatchKind.CHILDREN, "/a/b")
@@ -47,7 +47,7 @@ def test_persistent_watches_stay_and_hear_of_data_and_children() -> None:
     assert watches.count == 1
 
 
-def test_recursive_watches_hear_of_everything_below_but_not_of_sets_of_children() -> None:
+def test_recursive_watch_reports_all_descendants_but_no_child_lists() -> None:
     watches = WatchTable()
     watches.add(1, WatchKind.RECURSIVE, "/a")
     watches.add(2, WatchKind.RECURSIVE, "/")
