@@ -1,8 +1,8 @@
-"""Bring a partition directory back as a log: trust it after a clean stop, else check and repair it.
+"""Opens a partition directory: trusts it after a clean stop, otherwise checks and repairs it.
 
 After an unclean stop every batch from the recovery point's segment on is checked (size, magic,
-offsets, CRC-32C); the log ends at the first bad byte. What the files beside the batches say
-(indexes, epochs, producer state) is rebuilt from the batches wherever it is missing or newer.
+offsets, CRC-32C); the log ends at the first bad byte. Indexes, epochs and producer state are
+rebuilt from the batches if their files are missing or ahead of them.
 """
 
 import enum
@@ -75,7 +75,7 @@ class FilesState(enum.Enum):
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """Everything that a PartitionLog starts from."""
+    """The initial state of a PartitionLog."""
 
     segments: tuple[Segment, ...]
     log_start_offset: Offset
@@ -86,7 +86,7 @@ class RecoveredLog:
 
 
 class Scan(NamedTuple):
-    """Up to where a segment file is valid; `defect` says what is wrong there, if anything."""
+    """Up to where a segment file is valid; `defect` describes the first bad batch, if any."""
 
     valid_bytes: int
     next_offset: int
@@ -95,17 +95,17 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastStop:
-    """What the checkpoints of the log directory say about a partition."""
+    """How a log was last closed, as the checkpoints of its log directory show."""
 
     is_clean: bool
     recovery_point: Offset
     log_start_offset: Offset
     was_repaired: bool = False
-    """Not by the stop but by `repair` since then: as a clean stop leaves it, only not synced."""
+    """Whether `repair` has left it since then as a clean stop does, only not synced."""
 
 
 def _nobody(_checked_bytes: int) -> None:
-    """For callers who do not show progress."""
+    """Ignores progress."""
 
 
 def recover(
@@ -117,7 +117,7 @@ def recover(
 ) -> RecoveredLog:
     """Load every segment of a directory, which is created when absent. Raises StorageFailed.
 
-    `on_checked` is told the bytes that were checked since its last call, now and then.
+    `on_checked` gets the number of bytes that were checked since its last call.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def recover(
         if segment.unchecked is not None:
             segment.unchecked.offset_limit = ends[slot]
     for segment in segments:
-        if segment.file.is_open:  # of thousands of logs, most are not used soon
+        if segment.file.is_open:  # most of thousands of logs are not used soon
             segment.release()
     are_as_closed = are_trusted and not stop.was_repaired
     files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
@@ -186,7 +186,7 @@ def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None
 
 
 def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> RecoveredLog:
-    """What a new log starts from, before it has a file."""
+    """The initial state of a new log, before it has a file."""
     return RecoveredLog(
         (Segment(directory, 0, options, wall_ms, is_new=True),),
         Offset(0),
@@ -219,7 +219,7 @@ def _find_segments(
 
 
 def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, bool]:
-    """The epochs, and whether their file is sound; if not, every segment is scanned for them."""
+    """The epochs, and whether their file is sound; otherwise every segment is scanned."""
     try:
         epochs = LeaderEpochs.load(directory)
     except DamagedCheckpoint as error:
@@ -239,7 +239,7 @@ def _load_segments(
 ) -> tuple[list[Segment], Offset, bool]:
     """Trust segments before `first_scanned`, scan the others.
 
-    Returns what is left, its end, and whether all of it was used as it was.
+    Returns the remaining segments, the log end, and whether all were used as they were.
     """
     are_trusted = True
     log_end = Offset(segments[0].base_offset)
@@ -266,7 +266,7 @@ def _load_segments(
             if slot >= first_scanned and (
                 segments[slot + 1].base_offset - segment.base_offset <= MAX_INT32
             ):
-                # Others have what it held, if anybody has: the log ends before the hole.
+                # Only other replicas may have the lost records: the log ends before the hole.
                 _remove(segments[slot + 1 :], "follows a lost segment")
                 segment.start_indexing()
                 epochs.write()
@@ -288,7 +288,7 @@ def _load_segments(
 def _was_emptied(segment: Segment) -> bool:
     """Whether compaction has left a closed segment without batches: its indexes are empty too.
 
-    One that has lost its batches has the entry of its largest timestamp.
+    The time index of a segment that lost its batches still has an entry.
     """
     try:
         return all(path.stat().st_size == 0 for path in _index_paths(segment))
@@ -313,7 +313,7 @@ def _last_offset(segment: Segment) -> int | None:
 def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
     """Use a cleanly closed segment as it is, if its indexes and its last batch are sound.
 
-    What a closed one's index says besides is looked at where it is used.
+    Other entries of a closed segment's index are checked when they are used.
     """
     size = segment.file.size_bytes
     if not size and not active and _was_emptied(segment):

@@ -1,7 +1,7 @@
-"""What a leader knows of its followers: progress, in-sync set, high watermark. Pure.
+"""A leader's state of its followers: progress, in-sync set, high watermark. Pure.
 
-Sources: "Replication" in the documentation of Apache Kafka; KIP-497 (the leader proposes an ISR and
-counts with the largest set that may be in force until the controller has answered).
+Sources: "Replication" in the documentation of Apache Kafka; KIP-497 (the leader proposes an ISR,
+and until the controller answers it assumes the largest set that may be in force).
 """
 
 from collections.abc import Collection, Container, Iterable
@@ -13,10 +13,10 @@ from cluster.model.cluster import PartitionState
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
-"""Pause after a refusal: a follower that may not join, as it is about to stop, still fetches."""
+"""Pause after a refusal: a follower that is about to stop may not join, but still fetches."""
 
 FULL_LAG_TIME_MAX_MS: Final = 1_000
-"""How long a follower may trail whose log directory is full: it does not catch up by itself."""
+"""Maximum lag time of a follower with a full log directory, which cannot catch up by itself."""
 
 
 @dataclass(slots=True)
@@ -25,22 +25,22 @@ class FollowerProgress:
 
     log_end_offset: Offset
     last_caught_up_ms: int
-    """When it last had everything that the leader had at that time."""
+    """When it last had everything that the leader had then."""
     log_start_offset: Offset = Offset(-1)
-    """As it last said; -1 until then."""
+    """The log start offset that it reported last; -1 before its first report."""
     last_fetch_ms: int = 0
     leader_log_end_at_last_fetch: Offset = Offset(-1)
 
 
 @dataclass(frozen=True, slots=True)
 class IsrProposal:
-    """What the leader asks of the controller: this ISR, if the state is still at that epoch."""
+    """Asks the controller for this ISR, if the state still has that partition epoch."""
 
     isr: tuple[BrokerId, ...]
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     joining_epoch: BrokerEpoch = BrokerEpoch(-1)
-    """Of the new member's registration, as of its fetch: it may have been wiped since."""
+    """The epoch of the new member's registration at its fetch; its disk may be wiped since."""
 
 
 class LeaderReplica:
@@ -78,7 +78,7 @@ class LeaderReplica:
         """Members of ISRs that were proposed for this partition epoch and not answered."""
         self._propose_again_ms = 0
         self._full: Collection[BrokerId] = ()
-        """Replicas in full log directories, as of the last tick: they do not join the ISR."""
+        """Replicas in full log directories as of the last tick, which do not join the ISR."""
         self._local_id = local_id
         self._log_end_offset = log_end_offset
         self._followers = {
@@ -93,7 +93,7 @@ class LeaderReplica:
 
     @property
     def followers(self) -> dict[BrokerId, FollowerProgress]:
-        """Progress by follower; for views, not to be changed."""
+        """Progress by follower; callers must not change it."""
         return self._followers
 
     @property
@@ -114,7 +114,7 @@ class LeaderReplica:
             return True
         for progress in self._followers.values():
             if progress.log_end_offset == before:
-                # It was caught up until now: its lag counts from here, however long ago it fetched.
+                # It was caught up until now: its lag counts from here, not from its last fetch.
                 progress.last_caught_up_ms = now_ms
         return self._raise_high_watermark()
 
@@ -128,7 +128,7 @@ class LeaderReplica:
         """A follower, in that registration, has everything below `fetch_offset`.
 
         Returns whether the high watermark moved, and an ISR with the follower if it may join.
-        A broker that is no replica, or an offset beyond our log, changes nothing.
+        A broker that is not a replica, or an offset beyond the log, changes nothing.
         """
         progress = self._followers.get(follower)
         if progress is None or fetch_offset > self._log_end_offset:
@@ -144,7 +144,7 @@ class LeaderReplica:
         return moved, self._propose_expansion(follower, fetch_offset, now_ms, broker_epoch)
 
     def on_follower_log_start(self, follower: BrokerId, log_start_offset: Offset) -> bool:
-        """Where a follower's log begins; whether that is later than it said before."""
+        """Note where a follower's log begins; returns whether the offset has grown."""
         progress = self._followers.get(follower)
         if progress is None:
             return False
@@ -152,7 +152,7 @@ class LeaderReplica:
         return log_start_offset > before
 
     def low_watermark(self, log_start_offset: Offset, live: Container[BrokerId]) -> Offset:
-        """The smallest log start offset of the live replicas; ours is given."""
+        """The smallest log start offset of the live replicas; the leader's is given."""
         others = [
             progress.log_start_offset
             for broker, progress in self._followers.items()
@@ -168,11 +168,11 @@ class LeaderReplica:
     def on_tick(
         self, now_ms: MonotonicMs, lag_time_max_ms: int, full: Collection[BrokerId] = ()
     ) -> IsrProposal | None:
-        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`, or for
-        a second where their log directories are `full`.
+        """Propose an ISR without followers that have lagged longer than `replica.lag.time.max.ms`,
+        or longer than a second if their log directories are `full`.
 
-        Also the present ISR where an earlier proposal was not answered: the answer to this one
-        shows which is in force.
+        The present ISR is proposed again if an earlier proposal was not answered: the answer to
+        this one shows which is in force.
         """
         self._full = full
         if self._in_flight is not None:
@@ -183,17 +183,17 @@ class LeaderReplica:
             if broker == self._local_id or not self._is_lagging(broker, now_ms, lag_time_max_ms)
         )
         if self._eligible and len(self.isr) >= self._min_isr and now_ms >= self._propose_again_ms:
-            # min.insync.replicas was lowered: nothing is committed before they are given up.
+            # min.insync.replicas was lowered: nothing is committed while eligible replicas remain.
             return self._propose(kept)
         return self._propose(kept) if kept != self.isr or self._unsettled else None
 
     def require(self, min_insync_replicas: int) -> None:
-        """`min.insync.replicas` has changed; `recheck` says what follows."""
+        """Take a new `min.insync.replicas`; call `recheck` afterwards."""
         self._min_insync_replicas = min_insync_replicas
         self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
 
     def recheck(self) -> bool:
-        """Whether the high watermark moved, as fewer in-sync replicas are required now."""
+        """Raise the high watermark after a lower requirement; returns whether it moved."""
         return self._raise_high_watermark()
 
     def has_all_in_sync(self, offset: Offset) -> bool:
@@ -225,9 +225,9 @@ class LeaderReplica:
         partition_epoch: PartitionEpoch,
         eligible: tuple[BrokerId, ...] = (),
     ) -> bool:
-        """The controller has written an ISR; whether the high watermark moved with it.
+        """The controller has written an ISR; returns whether the high watermark moved.
 
-        A partition epoch that we know already changes nothing: a later proposal may be in force.
+        A partition epoch that is known already changes nothing: a later proposal may be in force.
         """
         if partition_epoch <= self.partition_epoch:
             return False
@@ -239,7 +239,7 @@ class LeaderReplica:
         return self._raise_high_watermark()
 
     def on_proposal_refused(self, proposal: IsrProposal, now_ms: MonotonicMs) -> bool:
-        """The proposal is not in force and will not be; whether the high watermark moved."""
+        """The controller refused a proposal; returns whether the high watermark moved."""
         if proposal != self._in_flight:
             return False
         self._in_flight = None
@@ -247,7 +247,7 @@ class LeaderReplica:
         return self._raise_high_watermark()
 
     def on_proposal_lost(self, proposal: IsrProposal) -> None:
-        """No answer came: it may be in force, until a new partition epoch shows which ISR is."""
+        """No answer came: the proposal may be in force until a new partition epoch is known."""
         if proposal == self._in_flight:
             self._in_flight = None
             self._unsettled.update(proposal.isr)

@@ -1,7 +1,7 @@
-"""What happens to replicas, passed on to the listeners that registered for it.
+"""Passes events of replicas on to subscribers.
 
-Appends and moved offsets are collected in a turn of the loop and passed on once at its end, so that
-a partition that took fifty batches in one turn wakes its followers once.
+Appends and moved offsets are collected during a turn of the loop and passed on once at its end, so
+that fifty batches of a partition in one turn wake its followers once.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ class PartitionEvents:
         self._append_listeners: list[Callable[[Partition], None]] = []
         self._role_listeners: list[Listener] = []
         self._newest: Partition | None = None
-        """What was appended to last in this turn."""
+        """The partition of the last append in this turn."""
         self._appended: dict[TopicPartition, None] = {}
         self._moved: dict[TopicPartition, Partition | None] = {}
-        """With the replica where its last stable offset may have moved."""
+        """The value is the replica if its last stable offset may have moved."""
         self._is_telling_deferred = False
 
     def subscribe(
@@ -84,7 +84,7 @@ class PartitionEvents:
             self._defer(self._tell)
 
     def on_moved(self, partition_id: TopicPartition) -> None:
-        """Requests that wait for the partition are to be tried again."""
+        """Try again the requests that wait for the partition."""
         self._moved.setdefault(partition_id)
         if not self._is_telling_deferred:
             self._is_telling_deferred = True
@@ -107,7 +107,7 @@ class PartitionEvents:
     def on_log_start_moved(self, partition: Partition, *, someone_waits: bool = False) -> None:
         """Records were deleted from the beginning of a log.
 
-        When someone waits for the followers to delete them as well, these are told at once.
+        If someone waits until the followers have deleted them too, the followers get it at once.
         """
         if partition.leader is not None:
             for listener in self._start_listeners:

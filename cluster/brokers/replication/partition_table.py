@@ -1,6 +1,6 @@
-"""All replicas of one broker: which exist, in which log directory, and their checkpoints.
+"""All replicas of one broker, their log directories, and their checkpoints.
 
-Roles are given by `replica_roles`; this module knows logs and directories only.
+`replica_roles` gives them their roles; this module knows logs and directories only.
 """
 
 import logging
@@ -40,33 +40,33 @@ NO_TOPIC_ID: Final = uuid.UUID(int=0)
 """Stands for the topic id of a replica whose directory names none."""
 
 OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
-"""From a topic's overrides to its log's options and its min.insync.replicas."""
+"""Maps a topic's overrides to its log's options and its min.insync.replicas."""
 
 
 OnOpened = Callable[[int, int], None]
-"""Told how many logs of how many have been looked at so far."""
+"""Takes the number of logs that were looked at so far, and the total."""
 
 
 def nobody_waits(_opened: int, _total: int) -> None:
-    """For callers to whom nobody listens."""
+    """Ignores progress."""
 
 
 def nobody_repairs(_partition: TopicPartition, _damage: Damage) -> None:
-    """Where nobody listens; the line about it is all."""
+    """Ignores damage, which is logged anyway."""
 
 
 @dataclass(slots=True)
 class Checkpoints:
-    """What one log directory's checkpoint files are to say."""
+    """The content of one log directory's checkpoint files."""
 
     high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
     cleaned: dict[TopicPartition, Offset] = field(default_factory=dict)
-    """Of the logs that were compacted at all."""
+    """Offsets of the logs that were compacted at all."""
 
     def add(self, partition: Partition) -> None:
-        """A replica of the directory, as it is now."""
+        """Add the present offsets of a replica."""
         self.high_watermarks[partition.id] = partition.high_watermark
         self.recovery_points[partition.id] = partition.log.durability.recovery_point
         self.log_starts[partition.id] = partition.log.log_start_offset
@@ -74,7 +74,7 @@ class Checkpoints:
             self.cleaned[partition.id] = partition.log.cleaned_to
 
     def keep(self, partition_id: TopicPartition, stored: "Checkpoints") -> None:
-        """A replica that could not be opened: what stood in the files stays there."""
+        """Keep the stored offsets of a replica that could not be opened."""
         for ours, theirs in (
             (self.high_watermarks, stored.high_watermarks),
             (self.recovery_points, stored.recovery_points),
@@ -85,12 +85,12 @@ class Checkpoints:
                 ours[partition_id] = theirs[partition_id]
 
     def with_records(self) -> set[TopicPartition]:
-        """The replicas that had records which were committed, or synced."""
+        """The replicas that had committed or synced records."""
         ends = [*self.high_watermarks.items(), *self.recovery_points.items()]
         return {name for name, end in ends if end > 0}
 
     def copy(self) -> "Checkpoints":
-        """The same, to be added to."""
+        """An independent copy."""
         return Checkpoints(
             dict(self.high_watermarks),
             dict(self.recovery_points),
@@ -100,7 +100,7 @@ class Checkpoints:
 
     @classmethod
     def read(cls, directory: LogDirectory) -> "Checkpoints":
-        """What the files say; a missing or damaged one says nothing."""
+        """Read the files; a missing or damaged one counts as empty."""
         return cls(
             directory.read_high_watermarks(),
             directory.read_recovery_points(),
@@ -141,21 +141,21 @@ class PartitionTable:
         self._work = DirectoryWork() if work is None else work
         self._partitions: dict[TopicPartition, Partition] = {}
         self.find: Callable[[tuple[str, int]], Partition | None] = self._partitions.get  # type: ignore[assignment]  # the pair is equal to its named tuple
-        """The replica here, or None. A plain attribute: every request looks its partitions up."""
+        """Returns the replica here, or None. An attribute, as every request looks up partitions."""
         self._of_topic: dict[str, dict[TopicPartition, Partition]] = {}
         """The same replicas by topic; a topic without any has no entry."""
         self._latest_options: (
             tuple[Mapping[str, str], tuple[LogOptions, int], dict[LogDirectory, LogOptions]] | None
         ) = None
         self.missing: set[TopicPartition] = set()
-        """Replicas that had records at the last checkpoint, and were not here at the start."""
+        """Replicas that had records at the last checkpoint, and were absent at the start."""
         self.short: set[TopicPartition] = set()
-        """Replicas that ended at the start before what had been committed, or synced."""
+        """Replicas whose logs ended at the start before their committed or synced offsets."""
         self.is_judged = True
-        """False from the start of a broker that has lost logs until the controller has taken that
-        into account: until then the next start has to find the same."""
+        """False after the start of a broker with lost logs, until the controller has taken them
+        into account: before that, the next start must find the same."""
         self._unopened: dict[LogDirectory, Checkpoints] = {}
-        """What the checkpoints said of logs that could not be opened."""
+        """The checkpoints of logs that could not be opened."""
 
     def follow_failures(
         self,
@@ -176,10 +176,10 @@ class PartitionTable:
         self._on_damage = on_damage
 
     def load(self, wall_ms: WallMs, on_opened: OnOpened = nobody_waits) -> None:
-        """Open the logs that are on disk; those that are not repaired yet are recovered here.
+        """Open the logs on disk, and recover those that are not repaired yet.
 
-        A log that cannot be opened is offline, and with a failed directory all of its logs are.
-        Raises StorageFailed where every directory has failed.
+        A log that cannot be opened goes offline, and with a failed directory all of its logs do.
+        Raises StorageFailed if every directory has failed.
         """
         found: dict[LogDirectory, dict[TopicPartition, Path]] = {}
         for directory in self.places.working:
@@ -224,7 +224,7 @@ class PartitionTable:
             self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)
             return
         options, min_insync_replicas = self._options({}, directory)
-        # What their topics keep is not known before the controller's first update.
+        # The topics' retention is not known before the controller's first update.
         options = replace(options, is_deleted=False, is_compacted=False)
         try:
             partition_log = PartitionLog.open(
@@ -270,9 +270,9 @@ class PartitionTable:
     def _is_kept(self, twin: Partition, found: PartitionLog) -> bool:
         """Decide between two directories of one partition; the other one is set aside.
 
-        A crash while a replica was moved to another log directory leaves both: whichever has more
-        has everything. Where a disk is mounted again, its log may have an end that was cut since,
-        or be of an earlier topic. Kafka does not start then.
+        A crash during a move to another log directory leaves both, and the longer one is complete.
+        A disk that is mounted again may have a log with an end that was cut since, or of an
+        earlier topic. Kafka does not start then.
         """
         is_kept = _extent(twin.log) >= _extent(found)
         if _topic_id_of(twin.log.directory) != _topic_id_of(found.directory):
@@ -307,11 +307,11 @@ class PartitionTable:
         self.note_directory_failure(directory, failure)
 
     def __iter__(self) -> Iterator[Partition]:
-        """Every replica, in no order."""
+        """Iterates over all replicas, in no particular order."""
         return iter(list(self._partitions.values()))
 
     def __len__(self) -> int:
-        """How many replicas there are."""
+        """The number of replicas."""
         return len(self._partitions)
 
     def find_or_create(
@@ -362,7 +362,7 @@ class PartitionTable:
             partition.require(min_insync_replicas)
 
     def forget_options(self) -> None:
-        """The broker's settings have changed: the same configs make other options now."""
+        """Drop cached options, since the broker's settings have changed."""
         self._latest_options = None
 
     def _options(
@@ -381,9 +381,7 @@ class PartitionTable:
         return options, min_insync_replicas
 
     def is_of_earlier_topic(self, partition: Partition, topic_id: uuid.UUID) -> bool:
-        """Whether a replica belongs to a topic of the same name that was deleted, perhaps while
-        this broker was away.
-        """
+        """Whether a replica belongs to a deleted topic of the same name."""
         return partition.topic_id not in (topic_id, NO_TOPIC_ID)
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
@@ -400,19 +398,19 @@ class PartitionTable:
 
     @property
     def directories(self) -> list[LogDirectory]:
-        """Every log directory that works, in the order of the settings."""
+        """The working log directories, in the order of the settings."""
         return self.places.working
 
     def directory_of(self, partition_id: TopicPartition) -> LogDirectory | None:
-        """Where a replica is; None where there is none."""
+        """The log directory of a replica; None without one."""
         return self.places.of(partition_id)
 
     # -- failures --------------------------------------------------------------------------------
 
     def note_failure(self, partition_id: TopicPartition, failure: StorageFailed) -> None:
-        """A replica could not be read or written: its directory may have to be given up.
+        """Give up a replica's directory if a failed read or write shows that it is lost.
 
-        To be called on the broker's thread wherever StorageFailed is caught.
+        Callers that catch StorageFailed call this on the broker's thread.
         """
         directory = self.places.of(partition_id)
         if directory is None:
@@ -435,7 +433,7 @@ class PartitionTable:
             self._on_directory_failed(directory)
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
-        """The replicas of a failed directory leave the table, and lead and follow no more."""
+        """Remove the replicas of a failed directory from the table; they resign."""
         gone = self._of_directory(directory)
         for partition in gone:
             self._forget(partition.id)
@@ -445,9 +443,9 @@ class PartitionTable:
         return gone
 
     def take_replica_offline(self, partition_id: TopicPartition) -> Partition | None:
-        """A replica whose directory is gone leaves the table; None if it has left already.
+        """Remove a replica whose directory is gone; None if it was removed before.
 
-        The checkpoints go on to say what it had, so that the next start knows that it is lost.
+        The checkpoints keep its offsets, so that the next start knows that it is lost.
         """
         directory = self.places.of(partition_id)
         partition = self._forget(partition_id)
@@ -462,7 +460,7 @@ class PartitionTable:
     # -- checkpoints and the end -----------------------------------------------------------------
 
     def first_checkpoints(self, directory: LogDirectory) -> Checkpoints:
-        """What the next checkpoints begin with: rows of logs that could not be opened."""
+        """The first rows of the next checkpoints: those of logs that could not be opened."""
         unopened = self._unopened.get(directory)
         return Checkpoints() if unopened is None else unopened.copy()
 
@@ -482,7 +480,7 @@ class PartitionTable:
     def close(self) -> None:
         """Flush and close every log, and mark the directories as cleanly shut down.
 
-        One that fails now is left as after a crash. Raises StorageFailed once the others are done.
+        A directory that fails is left as after a crash. Raises StorageFailed after all others.
         """
         last: StorageFailed | None = None
         for directory in self.places.working:
@@ -501,7 +499,7 @@ class PartitionTable:
             self._write_checkpoints_of(directory, partitions)
         for partition in partitions:
             partition.log.close(flush=True)
-        # A log that could not be opened, or that has lost something, is checked at the next start.
+        # A log that could not be opened, or has lost records, is checked at the next start.
         if directory not in self._unopened and self.is_judged:
             directory.mark_clean_shutdown()
         directory.close()
@@ -514,7 +512,7 @@ class PartitionTable:
         return [p for name in names for p in self._of_topic.get(name, {}).values()]
 
     def listen_for_damage(self, partition: Partition) -> None:
-        """Be told of what is found in the log that the replica has now."""
+        """Listen for damage in the present log of a replica."""
         partition_id = partition.id
         partition.log.damage.listener = lambda damage: self._on_damage(partition_id, damage)
 

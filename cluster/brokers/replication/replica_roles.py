@@ -1,4 +1,4 @@
-"""Gives a replica its role as the controller decides, and looks after the followers of led ones."""
+"""Gives replicas the roles that the controller decides, and checks followers of led ones."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -18,10 +18,9 @@ from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 log = logging.getLogger(__name__)
 
 _FIRST_PARTITION_EPOCH: Final = 0
-"""Of a state that has not changed since the partition was made; the return of a broker changes it.
-"""
+"""A state with this epoch has not changed since the partition was created."""
 _NOWHERE: Final = ""
-"""Endpoint of a leader that is not registered: followed as soon as it is."""
+"""Stands for the endpoint of a leader that is not registered yet."""
 
 
 class Followers(Protocol):
@@ -29,7 +28,7 @@ class Followers(Protocol):
 
     @property
     def leader_side(self) -> LeaderFetches:
-        """What serves the brokers that follow us."""
+        """Serves the followers of this broker."""
         ...
 
     def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
@@ -54,7 +53,7 @@ class ReplicaRoles:
         link: Followers,
         wall_ms: Callable[[], WallMs],
     ) -> None:
-        """`wall_ms`: when a replica is made."""
+        """`wall_ms` gives the time for new replicas."""
         self._local_id = local_id
         self._table = table
         self._lag_time_max_ms = lag_time_max_ms
@@ -63,7 +62,7 @@ class ReplicaRoles:
         self._link = link
         self._wall_ms = wall_ms
         self._followed: dict[TopicPartition, str] = {}
-        """Replication endpoint of the leader, by partition that we follow or are to follow."""
+        """The leader's replication endpoint, by partition that is followed or will be."""
 
     # -- what the controller decides -------------------------------------------------------------
 
@@ -74,9 +73,9 @@ class ReplicaRoles:
         brokers: Mapping[BrokerId, BrokerRegistration],
         now_ms: MonotonicMs,
     ) -> str | None:
-        """Bring the replica into line with what its topic is now (None: deleted).
+        """Let the replica adopt the present state of its topic (None: deleted).
 
-        Says what has changed, in a line for the log; None where nothing has.
+        Returns a log line on the change; None without one.
         """
         state = None if topic is None else topic.partitions.get(partition_id.partition)
         partition = self._table.find(partition_id)
@@ -89,23 +88,23 @@ class ReplicaRoles:
             self._remove(partition_id)
             partition = None
         if partition is None and not state.has_leader:
-            return None  # its log may come back, as when its disk is mounted again
+            return None  # its log may come back, for example when its disk is mounted again
         return self._take_role(partition_id, topic, state, brokers, now_ms)
 
     def followed(self) -> list[TopicPartition]:
-        """The partitions that are fetched from a leader, or will be once it is registered."""
+        """The partitions that follow a leader, or will once it is registered."""
         return list(self._followed)
 
     def follow_where_it_is(
         self, partition_id: TopicPartition, brokers: Mapping[BrokerId, BrokerRegistration]
     ) -> None:
-        """A leader that restarted has another endpoint, even if it leads on in its epoch."""
+        """Follow a restarted leader at its new endpoint, even if its epoch is the same."""
         partition = self._table.find(partition_id)
         if partition is not None and partition_id in self._followed:
             self._follow(partition, brokers.get(partition.leader_id), changed=False)
 
     def resign_all(self) -> None:
-        """Our session is lost: others may lead by now, so we neither lead nor follow."""
+        """Stop leading and following: the session is lost, and others may lead now."""
         for partition in self._table:
             self._unfollow(partition.id)
             partition.resign()
@@ -116,7 +115,7 @@ class ReplicaRoles:
     ) -> None:
         """Find the followers of a led partition that lag too long, or may be in sync again.
 
-        `full` are the brokers that have no room for its records.
+        `full` are the brokers whose log directories have no room for it.
         """
         leader = partition.leader
         if leader is None:
@@ -131,7 +130,7 @@ class ReplicaRoles:
             self._isr_proposals.propose(partition, proposal)
 
     def take_offline(self, directory: LogDirectory) -> int:
-        """Give up the replicas of a failed log directory; says how many there were."""
+        """Give up the replicas of a failed log directory; returns their number."""
         gone = self._table.take_offline(directory)
         for partition in gone:
             self._unfollow(partition.id)
@@ -156,8 +155,8 @@ class ReplicaRoles:
     ) -> bool:
         """Whether the replica is in a log directory that has failed, or may be.
 
-        One that is not found here is not made anew where a directory cannot be read, unless the
-        partition is new, as in Kafka: its records may be in there, and may be acknowledged ones.
+        As in Kafka, a replica that is not found is not made anew while a directory cannot be read,
+        unless the partition is new: the directory may hold its acknowledged records.
         """
         offline = self._table.offline
         known = offline.find(partition_id)
