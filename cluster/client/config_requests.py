@@ -1,6 +1,6 @@
 """Changes settings of topics, brokers and groups (KIP-339), asks which have their full effect."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from cluster.client.quota_requests import Caller
@@ -62,6 +62,30 @@ def groups_with_configs(client: Caller) -> list[str]:
     if told.error_code is not ErrorCode.none:
         raise Refused(told.error_code)
     return [each.resource_name for each in told.config_resources]
+
+
+def topic_configs(
+    client: Caller, names: Collection[str]
+) -> dict[str, tuple[DescribeConfigsResourceResult, ...]]:
+    """The settings of each of these topics, without documentation; one that is gone is left out.
+
+    Raises UserError when the connection is lost.
+    """
+    if not names:
+        return {}
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=RESOURCE_TYPES["topics"], resource_name=name, configuration_keys=None
+            )
+            for name in names
+        )
+    )
+    return {
+        result.resource_name: result.configs
+        for result in client.call(ApiKey.DESCRIBE_CONFIGS, request).results
+        if result.error_code is ErrorCode.none
+    }
 
 
 class Shortfall(NamedTuple):

@@ -119,6 +119,11 @@ class Servers(NamedTuple):
     addresses: Sequence[Address]
     security: ClientSecurity = UNPROTECTED
 
+    def librdkafka(self) -> dict[str, str]:
+        """The settings with which a confluent-kafka client connects. Raises UserError."""
+        bootstrap = ",".join(f"{host}:{port}" for host, port in self.addresses)
+        return {"bootstrap.servers": bootstrap, **self.security.librdkafka()}
+
     def only(self, address: Address) -> "Servers":
         """One broker of the same cluster."""
         return Servers([address], self.security)

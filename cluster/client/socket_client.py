@@ -32,6 +32,15 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (1, 1),
+    ApiKey.CREATE_TOPICS: (4, 7),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.DELETE_RECORDS: (0, 2),
+    ApiKey.ELECT_LEADERS: (1, 2),
+    ApiKey.DESCRIBE_GROUPS: (0, 5),
+    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.OFFSET_FETCH: (8, 9),
+    ApiKey.OFFSET_COMMIT: (2, 9),
     ApiKey.SASL_HANDSHAKE: (1, 1),
     ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.DESCRIBE_ACLS: (1, 3),
@@ -82,8 +91,10 @@ class SocketClient:
             except (OSError, PeerError, UserError) as error:
                 reason = _reason(error, address, security, timeout_s)
                 places.setdefault(reason, []).append(f"{address[0]}:{address[1]}")
-        reasons = [f"{', '.join(those)}: {reason}" for reason, those in places.items()]
-        raise UserError(f"no broker can be used ({'; '.join(reasons) or 'none is known'})")
+        if not places:
+            raise UserError("cannot connect: no broker is known")
+        reasons = [f"{', '.join(those)} ({reason})" for reason, those in places.items()]
+        raise UserError(f"cannot connect to {', '.join(reasons)}")
 
     @classmethod
     def _to(
@@ -153,6 +164,10 @@ class SocketClient:
         if answered != correlation_id:
             raise UserError(f"the broker at {self._address} answers out of order")
         return frame[_SIZE.size :]
+
+    def wait_for_answers(self, timeout_s: float) -> None:
+        """Wait so long for each answer from now on; at first as long as for the connection."""
+        self._socket.settimeout(timeout_s)
 
     def close(self) -> None:
         """Close the connection."""

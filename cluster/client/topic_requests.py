@@ -1,20 +1,40 @@
-"""Asks a broker for topics, their partitions and their own configs."""
+"""Asks a broker for topics, their partitions and configs, and makes, grows and deletes topics."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Final, NamedTuple
+from uuid import UUID
 
-from cluster.client.config_requests import RESOURCE_TYPES
+from cluster.client.config_requests import topic_configs
 from cluster.client.quota_requests import Caller
 from cluster.config.snapshot import Source
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
     MetadataRequest,
 )
 
 _NO_LEADER: Final = -1
+_DEFAULT: Final = -1
+"""The brokers choose (KIP-464)."""
+_TIMEOUT: Final = timedelta(seconds=25)
+"""How long a controller may wait until live brokers know of a change."""
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
 
 
 class PartitionFacts(NamedTuple):
@@ -38,6 +58,8 @@ class TopicFacts(NamedTuple):
     name: str
     is_internal: bool
     partitions: tuple[PartitionFacts, ...]
+    """By number."""
+    id: UUID | None = None
 
 
 class ClusterFacts(NamedTuple):
@@ -46,6 +68,16 @@ class ClusterFacts(NamedTuple):
     controller: int | None
     topics: tuple[TopicFacts, ...]
     """By name."""
+    brokers: Mapping[int, tuple[str, int]] = {}
+    """Host and port of each live broker, by id."""
+
+    def partition_counts(self, *, exclude_internal: bool = False) -> dict[str, int]:
+        """Every topic with the number of its partitions."""
+        return {
+            topic.name: len(topic.partitions)
+            for topic in self.topics
+            if not (exclude_internal and topic.is_internal)
+        }
 
 
 def cluster_facts(client: Caller) -> ClusterFacts:
@@ -67,8 +99,9 @@ def cluster_facts(client: Caller) -> ClusterFacts:
                     each.replica_nodes,
                     each.isr_nodes,
                 )
-                for each in topic.partitions
+                for each in sorted(topic.partitions, key=lambda each: each.partition_index)
             ),
+            topic.topic_id,
         )
         for topic in told.topics
         if topic.name is not None and topic.error_code is ErrorCode.none
@@ -77,7 +110,76 @@ def cluster_facts(client: Caller) -> ClusterFacts:
     return ClusterFacts(
         None if controller < 0 else controller,
         tuple(sorted(topics, key=lambda topic: topic.name)),
+        {broker.node_id: (broker.host, broker.port) for broker in told.brokers},
     )
+
+
+def create_topic(
+    client: Caller,
+    name: str,
+    *,
+    partitions: int | None = None,
+    replication_factor: int | None = None,
+    replicas: Sequence[Sequence[int]] | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Have the controller create a topic; returns when every live broker knows it.
+
+    The brokers choose numbers that are None; `replicas` lists the brokers of each partition.
+    Raises Refused.
+    """
+    if replicas is not None:
+        partitions = replication_factor = None
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions or _DEFAULT,
+        replication_factor=replication_factor or _DEFAULT,
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(brokers))
+            for number, brokers in enumerate(replicas or ())
+        ),
+        configs=tuple(
+            CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+        ),
+    )
+    told = client.call(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT))
+    for result in told.topics:
+        _check(result.error_code, result.error_message)
+
+
+def add_partitions(
+    client: Caller, name: str, count: int, replicas: Sequence[Sequence[int]] | None = None
+) -> None:
+    """Have the controller grow a topic to `count` partitions; `replicas` are of the new ones.
+
+    Raises Refused.
+    """
+    topic = CreatePartitionsTopic(
+        name=name,
+        count=count,
+        assignments=None
+        if replicas is None
+        else tuple(CreatePartitionsAssignment(broker_ids=tuple(brokers)) for brokers in replicas),
+    )
+    request = CreatePartitionsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False)
+    for result in client.call(ApiKey.CREATE_PARTITIONS, request).results:
+        _check(result.error_code, result.error_message)
+
+
+def delete_topic(client: Caller, name: str) -> None:
+    """Have the controller delete a topic; returns when no live broker knows it. Raises Refused."""
+    request = DeleteTopicsRequest(
+        topic_names=(name,),
+        topics=(DeleteTopicState(name=name, topic_id=None),),
+        timeout=_TIMEOUT,
+    )
+    for result in client.call(ApiKey.DELETE_TOPICS, request).responses:
+        _check(result.error_code, result.error_message)
+
+
+def _check(code: ErrorCode, message: str | None) -> None:
+    if code is not ErrorCode.none:
+        raise Refused(code, message or "")
 
 
 def own_configs(client: Caller, names: Collection[str]) -> dict[str, dict[str, str]]:
@@ -85,22 +187,11 @@ def own_configs(client: Caller, names: Collection[str]) -> dict[str, dict[str, s
 
     Raises UserError when the connection is lost.
     """
-    if not names:
-        return {}
-    request = DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(
-                resource_type=RESOURCE_TYPES["topics"], resource_name=name, configuration_keys=None
-            )
-            for name in names
-        )
-    )
     return {
-        result.resource_name: {
+        name: {
             entry.name: entry.value or ""
-            for entry in result.configs
+            for entry in entries
             if entry.config_source == Source.DYNAMIC_TOPIC
         }
-        for result in client.call(ApiKey.DESCRIBE_CONFIGS, request).results
-        if result.error_code is ErrorCode.none
+        for name, entries in topic_configs(client, names).items()
     }

@@ -398,16 +398,3 @@ class Acceptor:
         else:
             transport, principal = secured
             self._on_accepted(Accepted(transport, host, port, listener_name, principal))
-
-
-def addresses_of(host: str) -> list[str]:
-    """The addresses of a host name, or that address itself; none where it is not known.
-
-    May ask a name server, and wait for it.
-    """
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as error:
-        log.warning("cannot find the address of %s: %s", host, error)
-        return []
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))

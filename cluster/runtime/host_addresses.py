@@ -1,20 +1,29 @@
-"""What a host name stands for. Blocks, so it is asked on a background thread."""
+"""Resolves host names. Blocks while a name server is asked."""
 
+import logging
 import socket
 
 from cluster.model.addresses import is_address
 
+log = logging.getLogger(__name__)
 
-def address_of(host: str) -> str | None:
-    """An address as it is; of a name its first one, of IPv4 if it has any, as Java does.
 
-    None for what is neither an address nor a name that resolves.
+def addresses_of(host: str) -> list[str]:
+    """An address itself, or the addresses of a name, those of IPv4 first, as in Java.
+
+    Empty for a name that does not resolve, which is logged.
     """
     if is_address(host):
-        return host
+        return [host]
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return None
+    except (OSError, UnicodeError) as problem:
+        log.warning("cannot find the address of %s: %s", host, problem)
+        return []
     found.sort(key=lambda each: each[0] != socket.AF_INET)
-    return str(found[0][4][0])
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def address_of(host: str) -> str | None:
+    """The first of `addresses_of`, if any."""
+    return next(iter(addresses_of(host)), None)

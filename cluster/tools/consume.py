@@ -11,6 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+from cluster.client.timeouts import CONNECT_TIMEOUT_S
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.topics import INTERNAL_TOPICS
@@ -18,7 +19,6 @@ from cluster.runtime.installation import launcher
 from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import (
-    CONNECT_TIMEOUT_S,
     add_connection,
     connect,
     explained,

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.model.errors import UserError
+from cluster.client.record_requests import delete_records
+from cluster.client.refusals import reason_of
+from cluster.client.topic_requests import Place
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, add_connection, connect, explained
+from cluster.tools.kafka_connection import add_servers, admin_of
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
-
-Partition = tuple[str, int]
 
 _HIGH_WATERMARK: Final = -1
 _VERSION: Final = 1
@@ -46,38 +47,30 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="N",
         help="the first offset that stays; -1 deletes all records",
     )
-    add_connection(parser)
+    add_servers(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Delete, and print the outcome of each partition; 1 where one of them was refused."""
     offsets = _asked(args)
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient
-
-    client = connect(AdminClient, args, "milena-delete-records")
-    print("Executing records delete operation", flush=True)
-    futures = client.delete_records(
-        [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()],
-        request_timeout=REQUEST_TIMEOUT_S,
-        operation_timeout=REQUEST_TIMEOUT_S,
-    )
+    with admin_of(args, "milena-delete-records") as admin:
+        print("Executing records delete operation", flush=True)
+        outcomes = delete_records(admin, offsets)
     status = 0
     lines = []
-    for partition, future in futures.items():
-        try:
-            outcome = f"low_watermark: {future.result().low_watermark}"
-        except KafkaException as refusal:
-            outcome = f"error: {one_line(explained(refusal.args[0]))}"
+    for (topic, number), (code, low_watermark) in outcomes.items():
+        outcome = f"low_watermark: {low_watermark}"
+        if code is not ErrorCode.none:
+            outcome = f"error: {reason_of(Refused(code))}"
             status = 1
-        lines.append((partition.topic, partition.partition, outcome))
+        lines.append((topic, number, outcome))
     print("Records delete operation completed:")
     for topic, number, outcome in sorted(lines):
         print(f"partition: {one_line(topic)}-{number}\t{outcome}")
     return status
 
 
-def _asked(args: argparse.Namespace) -> dict[Partition, int]:
+def _asked(args: argparse.Namespace) -> dict[Place, int]:
     """What the options ask for. Raises UsageError and UserError."""
     single = (args.topic, args.partition, args.before_offset)
     if args.offset_json_file is not None:
@@ -91,10 +84,10 @@ def _asked(args: argparse.Namespace) -> dict[Partition, int]:
             "takes --offset-json-file, or --topic with --partition and --before-offset"
         )
     _check(args.topic, args.partition, args.before_offset, "the options")
-    return {(args.topic, args.partition): args.before_offset}
+    return {Place(args.topic, args.partition): args.before_offset}
 
 
-def read_offsets(path: Path) -> dict[Partition, int]:
+def read_offsets(path: Path) -> dict[Place, int]:
     """The offsets of a file as kafka-delete-records takes it. Raises UserError."""
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -107,7 +100,7 @@ def read_offsets(path: Path) -> dict[Partition, int]:
     version = content.get("version", _VERSION)
     if version != _VERSION:
         raise UserError(f"{path}: version {one_line(str(version))} is not supported, only 1 is")
-    offsets: dict[Partition, int] = {}
+    offsets: dict[Place, int] = {}
     for at, row in enumerate(content["partitions"]):
         where = f"{path}: partitions[{at}]"
         if not isinstance(row, Mapping):
@@ -118,7 +111,7 @@ def read_offsets(path: Path) -> dict[Partition, int]:
         _check(topic, number, offset, where)
         if (topic, number) in offsets:
             raise UserError(f"{where}: {one_line(topic)}-{number} is there twice")
-        offsets[topic, number] = offset
+        offsets[Place(topic, number)] = offset
     return offsets
 
 

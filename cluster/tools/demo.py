@@ -13,6 +13,7 @@ from cluster.runtime.installation import DATA_DIR_VARIABLE, chosen_data_dir, lau
 from cluster.tools.arguments import add_command
 
 if TYPE_CHECKING:
+    from cluster.client.security import Servers
     from cluster.datadir.paths import DataDir
     from cluster.loadtest.noisy_neighbor import Phases
     from cluster.tools.arguments import Subparsers
@@ -86,7 +87,7 @@ class _Demo:
         """Returns the exit status: 1 if the quota did not hold, or a step could not be done."""
         self._has_windows = self._prepare()
         state = self._start()
-        self._feed(self._connection(state["bootstrap"]))
+        self._feed(self._servers(state["bootstrap"]))
         holds = self._neighbors()
         is_reported = self._roll_up()
         self._announce("What to try next")
@@ -117,33 +118,26 @@ class _Demo:
         print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}", flush=True)
         return state
 
-    def _connection(self, bootstrap: str) -> dict[str, str]:
-        from cluster.tools.kafka_connection import security_of
+    def _servers(self, bootstrap: str) -> "Servers":
+        from cluster.client.security import Servers
+        from cluster.tools.kafka_connection import addresses, security_of
 
         security = security_of(argparse.Namespace(data_dir=self._files.path))
-        return {"bootstrap.servers": bootstrap, **security.librdkafka()}
+        return Servers(addresses(bootstrap), security)
 
-    def _feed(self, connection: dict[str, str]) -> None:
-        from confluent_kafka.admin import AdminClient
-
+    def _feed(self, servers: "Servers") -> None:
+        from cluster.client.admin import Admin
+        from cluster.client.topic_requests import create_topic
         from cluster.loadtest.machine_feed import feed_topic
         from cluster.runtime.clock import SystemClock
-        from cluster.runtime.interrupts import deferred_interrupt
-        from cluster.tools.topics.requests import create_topic
 
         seconds = _SHORT_FEED_S if self._args.short else _FEED_S
         self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
-        with deferred_interrupt():
-            client = AdminClient({**connection, "client.id": "milena-demo", "log_level": 0})
-        create_topic(
-            client,
-            TOPIC,
-            partitions=3,
-            replication_factor=3,
-            replicas=None,
-            configs={},
-        )
-        count = feed_topic(connection, TOPIC, seconds, SystemClock())
+        with Admin(servers, "milena-demo") as admin:
+            admin.controller(
+                lambda client: create_topic(client, TOPIC, partitions=3, replication_factor=3)
+            )
+        count = feed_topic(servers.librdkafka(), TOPIC, seconds, SystemClock())
         print(f"{count} records, keyed by process name")
 
     def _neighbors(self) -> bool:

@@ -1,4 +1,5 @@
-"""How commands connect to brokers: addresses, timeouts, and one line of error text.
+"""How commands connect to brokers: by our own client for administrative requests, by
+confluent-kafka for records (decision 054).
 
 Imports confluent-kafka only when a client is made, so that help and wrong usage stay fast.
 """
@@ -7,13 +8,12 @@ import argparse
 import logging
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cluster.client.security import UNPROTECTED, ClientSecurity, Servers
 from cluster.client.security_properties import KEYS, client_security, completed
+from cluster.client.timeouts import CONNECT_TIMEOUT_S
 from cluster.model.addresses import BROKER_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
@@ -23,34 +23,39 @@ from cluster.tools.options import WeakerProperties, key_value
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
-    from confluent_kafka.admin import AdminClient, ClusterMetadata
+    from confluent_kafka.admin import ClusterMetadata
 
-CONNECT_TIMEOUT_S: Final = 5.0
-REQUEST_TIMEOUT_S: Final = 30.0
-"""Longer than it takes to replace a dead controller: its session timeout, 18 s by default."""
+    from cluster.client.admin import Admin
 
 _HINT_TIMEOUT_S: Final = 1.0
-POLL_S: Final = 0.1
 
 
 class KafkaClient(Protocol):
-    """What AdminClient, Producer and Consumer have in common."""
+    """What Producer and Consumer have in common."""
 
     def list_topics(self, topic: str | None = ..., timeout: float = ...) -> "ClusterMetadata":
         """The cluster's brokers, and its topics or one of them."""
 
 
 Client = TypeVar("Client", bound=KafkaClient)
-Answer = TypeVar("Answer")
 
 
 def add_servers(parser: argparse.ArgumentParser, *, is_nested: bool = False) -> None:
-    """Add `--bootstrap-server` and `--command-config`, for tools that have their own client.
+    """Add the options of a connection for administrative requests, by our own client.
 
     `is_nested`: the options may stand before a sub-command as well.
     """
     _add_bootstrap_server(parser, is_nested=is_nested)
     parser.set_defaults(has_own_client=True)
+    parser.add_argument(
+        "--command-property",
+        dest="command_properties",
+        action="append",
+        type=key_value,
+        default=argparse.SUPPRESS if is_nested else [],
+        metavar="KEY=VALUE",
+        help="one setting that says how to connect; may be repeated",
+    )
     parser.add_argument(
         "--command-config",
         dest="command_properties",
@@ -71,7 +76,7 @@ def _add_bootstrap_server(parser: argparse.ArgumentParser, *, is_nested: bool = 
 
 
 def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> None:
-    """Add `--bootstrap-server`, and `--command-property` for settings of the client.
+    """Add the options of a client of confluent-kafka, for commands that read or write records.
 
     `property_options` are other names for the latter in Kafka's tools, e.g. `--producer-property`.
     """
@@ -127,6 +132,17 @@ def _other_properties(args: argparse.Namespace) -> dict[str, str]:
     others = {key: text for key, text in given.items() if key not in KEYS}
     others.pop("bootstrap.servers", None)
     return others
+
+
+def admin_of(args: argparse.Namespace, client_id: str) -> "Admin":
+    """A client for administrative requests, connected to one broker. Raises UserError."""
+    from cluster.client.admin import Admin  # the messages of all requests take long to load
+
+    servers = servers_of(args)
+    try:
+        return Admin(servers, client_id)
+    except UserError as problem:
+        raise UserError(_with_known_file(str(problem), args)) from None
 
 
 def servers_of(args: argparse.Namespace) -> Servers:
@@ -205,10 +221,15 @@ def _hint(servers: str, args: argparse.Namespace) -> str:
     except UserError as problem:
         if "timed out" in str(problem):  # as has been said
             return ""
-        path = data_dir(args).tools_properties
-        file = shown(path) if path.exists() else "FILE"
-        return f"; {problem}".replace("--command-config FILE", f"--command-config {file}")
+        return f"; {_with_known_file(str(problem), args)}"
     return ""
+
+
+def _with_known_file(problem: str, args: argparse.Namespace) -> str:
+    """The text with the path of the data directory's own file, if there is one, for FILE."""
+    path = data_dir(args).tools_properties
+    file = shown(path) if path.exists() else "FILE"
+    return problem.replace("--command-config FILE", f"--command-config {file}")
 
 
 def explained(error: "KafkaError") -> str:
@@ -217,28 +238,6 @@ def explained(error: "KafkaError") -> str:
     for wrapping in ("Unable to produce message: ", "Broker: ", "Local: "):
         text = text.replace(wrapping, "")
     return f"{text}{error.name()}" if text == "" or text.endswith(": ") else text
-
-
-def answer_of_controller(
-    client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]]]
-) -> Answer:
-    """The answer to a request about one resource, repeated while the controller changes.
-
-    Raises KafkaException with the refusal, or when REQUEST_TIMEOUT_S have passed.
-    """
-    from confluent_kafka import KafkaError, KafkaException
-
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        try:
-            (future,) = ask().values()
-            return future.result()
-        except KafkaException as refusal:
-            moved = refusal.args[0].code() == KafkaError.NOT_CONTROLLER
-            if not moved or time.monotonic() > deadline:
-                raise
-        time.sleep(POLL_S)
-        client.list_topics(timeout=REQUEST_TIMEOUT_S)  # lets the client find the new controller
 
 
 def warn_of_error(error: "KafkaError") -> None:

@@ -2,33 +2,26 @@
 
 import argparse
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.model.errors import UserError
+from cluster.client.election_requests import elect_leaders
+from cluster.client.refusals import reason_of
+from cluster.client.topic_requests import Place
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError, add_command, add_parser_of
 from cluster.tools.commands import Command
-from cluster.tools.kafka_connection import (
-    POLL_S,
-    REQUEST_TIMEOUT_S,
-    add_connection,
-    connect,
-    explained,
-)
+from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.options import WeakerProperties
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-    from confluent_kafka.admin import AdminClient
-
     from cluster.tools.arguments import Subparsers
 
-Partition = tuple[str, int]
-Elected = dict[Partition, "KafkaError | None"]
+Elected = dict[Place, Refused | None]
+"""Why a partition got no leader, None where it got one."""
 
 ELECT_LEADERS: Final = Command(
     "elect-leaders", "partitions", "have preferred replicas lead, or any where none in sync is left"
@@ -78,7 +71,7 @@ def _add_elect_leaders(subparsers: "Subparsers") -> None:
         metavar="FILE",
         help='{"partitions": [{"topic": "orders", "partition": 0}]}',
     )
-    add_connection(parser)
+    add_servers(parser)
     parser.add_argument(
         "--admin.config",
         dest="command_properties",
@@ -91,76 +84,27 @@ def _add_elect_leaders(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Elect, and print what was done, as Kafka's tool does; 1 where an election failed."""
     partitions = _asked(args)
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    # confluent-kafka 2.16 raises SystemError where `elect_leaders` itself is given a timeout.
-    timeout = {"socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1_000)}
-    client = connect(AdminClient, args, "milena-partitions", timeout)
-    try:
-        elected = _elect(client, args.election_type, partitions)
-    except KafkaException as refusal:
-        raise UserError(f"no election: {explained(refusal.args[0])}") from None
+    with admin_of(args, "milena-partitions") as admin:
+        try:
+            elected = admin.controller(
+                lambda client: elect_leaders(client, args.election_type, partitions)
+            )
+        except Refused as refused:
+            raise UserError(f"no election: {reason_of(refused)}") from None
     return _print(args.election_type, elected)
 
 
-def _elect(
-    client: "AdminClient", election_type: str, partitions: Sequence[Partition] | None
-) -> Elected:
-    """The outcome by partition, asked for again while the controller changes.
-
-    Raises KafkaException where the request as a whole is refused.
-    """
-    from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-
-    asked = None if partitions is None else [TopicPartition(*each) for each in partitions]
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        try:
-            outcomes = client.elect_leaders(
-                ElectionType[election_type.upper()],
-                asked,
-            ).result()
-        except KafkaException as refusal:
-            has_moved = refusal.args[0].code() == KafkaError.NOT_CONTROLLER
-            if not has_moved or time.monotonic() > deadline:
-                raise
-        else:
-            elected: Elected = {
-                (each.topic, each.partition): _error_of(problem)
-                for each, problem in outcomes.items()
-            }
-            has_moved = any(
-                problem is not None and problem.code() == KafkaError.NOT_CONTROLLER
-                for problem in elected.values()
-            )
-            if not has_moved or time.monotonic() > deadline:
-                return elected
-        time.sleep(POLL_S)
-        client.list_topics(timeout=REQUEST_TIMEOUT_S)  # lets the client find the new controller
-
-
-def _error_of(problem: object) -> "KafkaError | None":
-    """confluent-kafka announces exceptions and gives the errors themselves."""
-    from confluent_kafka import KafkaError, KafkaException
-
-    found = problem.args[0] if isinstance(problem, KafkaException) else problem
-    return found if isinstance(found, KafkaError) else None
-
-
 def _print(election_type: str, elected: Elected) -> int:
-    from confluent_kafka import KafkaError
-
     name = election_type.upper()
     done, needless, failed = [], [], []
     for (topic, number), problem in sorted(elected.items()):
         partition = one_line(f"{topic}-{number}")
         if problem is None:
             done.append(partition)
-        elif problem.code() == KafkaError.ELECTION_NOT_NEEDED:
+        elif problem.code is ErrorCode.election_not_needed:
             needless.append(partition)
         else:
-            failed.append((partition, one_line(explained(problem))))
+            failed.append((partition, one_line(reason_of(problem))))
     if done:
         print(f"Successfully completed leader election ({name}) for partitions {', '.join(done)}")
     if needless:
@@ -172,7 +116,7 @@ def _print(election_type: str, elected: Elected) -> int:
     return 0
 
 
-def _asked(args: argparse.Namespace) -> list[Partition] | None:
+def _asked(args: argparse.Namespace) -> list[Place] | None:
     """The partitions that the options name; None for all. Raises UsageError and UserError."""
     ways = [args.topic is not None, args.all_topic_partitions, args.path_to_json_file is not None]
     if sum(ways) != 1:
@@ -187,10 +131,10 @@ def _asked(args: argparse.Namespace) -> list[Partition] | None:
     if args.all_topic_partitions:
         return None
     _check(args.topic, args.partition, "the options")
-    return [(args.topic, args.partition)]
+    return [Place(args.topic, args.partition)]
 
 
-def read_partitions(path: Path) -> list[Partition]:
+def read_partitions(path: Path) -> list[Place]:
     """The partitions of a file as kafka-leader-election takes it. Raises UserError."""
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -200,7 +144,7 @@ def read_partitions(path: Path) -> list[Partition]:
         raise UserError(f"{path} is no JSON: {problem}") from None
     if not isinstance(content, Mapping) or not isinstance(content.get("partitions"), list):
         raise UserError(f"{path}: a list `partitions` is missing")
-    partitions: list[Partition] = []
+    partitions: list[Place] = []
     for at, row in enumerate(content["partitions"]):
         where = f"{path}: partitions[{at}]"
         if not isinstance(row, Mapping):
@@ -210,7 +154,7 @@ def read_partitions(path: Path) -> list[Partition]:
         _check(topic, number, where)
         if (topic, number) in partitions:
             raise UserError(f"{where}: {one_line(topic)}-{number} is there twice")
-        partitions.append((topic, number))
+        partitions.append(Place(topic, number))
     if not partitions:
         raise UserError(f"{path}: the list `partitions` is empty")
     return partitions

@@ -25,7 +25,7 @@ from cluster.runtime.text_table import table_text
 from cluster.tools import rollup_follow
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server, data_dir
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.kafka_connection import add_connection, client_properties, connect
+from cluster.tools.kafka_connection import add_connection, admin_of, client_properties
 from cluster.views.amounts import duration
 
 if TYPE_CHECKING:
@@ -239,9 +239,7 @@ def _repair(args: argparse.Namespace) -> int:
 
 def _reachable(args: argparse.Namespace) -> str:
     """The bootstrap servers, after one has answered: checked before anything is downloaded."""
-    from confluent_kafka.admin import AdminClient
-
-    connect(AdminClient, args, "milena-rollup")
+    admin_of(args, "milena-rollup").close()
     return bootstrap_server(args)
 
 

@@ -25,10 +25,10 @@ from cluster.runtime.acceptor import (
     Listener,
     ListeningSocket,
     Securing,
-    addresses_of,
     listen,
 )
 from cluster.runtime.heap_trim import HeapTrim
+from cluster.runtime.host_addresses import addresses_of
 from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.receive_ledger import ReceiveLedger

@@ -5,15 +5,23 @@ Written by `python -m cluster.protocol.codegen`.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from struct import Struct, unpack_from
+from struct import Struct, pack, unpack_from
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STRING, varint
+from cluster.protocol.writer import (
+    MILLISECOND,
+    NO_TAGS,
+    NULL_ARRAY,
+    NULL_COMPACT,
+    NULL_STRING,
+    varint,
+)
 
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
+_pack_io = Struct(">i?").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
 _unpack_io = Struct(">i?").unpack_from
@@ -290,3 +298,201 @@ def write_response(out: bytearray, message: CreatePartitionsResponse, version: i
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_create_partitions_assignment(
+    out: bytearray, message: CreatePartitionsAssignment
+) -> None:
+    out += _pack_i(len(message.broker_ids))
+    out += pack(f">{len(message.broker_ids)}i", *message.broker_ids)
+
+
+def _write_create_partitions_topic(out: bytearray, message: CreatePartitionsTopic) -> None:
+    encoded = message.name.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_i(message.count)
+    if message.assignments is None:
+        out += NULL_ARRAY
+    else:
+        out += _pack_i(len(message.assignments))
+        for assignments_item in message.assignments:
+            _write_create_partitions_assignment(out, assignments_item)
+
+
+def _write_request_legacy(out: bytearray, message: CreatePartitionsRequest, version: int) -> None:
+    out += _pack_i(len(message.topics))
+    for topics_item in message.topics:
+        _write_create_partitions_topic(out, topics_item)
+    out += _pack_io(message.timeout // MILLISECOND, message.validate_only)
+
+
+def _write_create_partitions_assignment_flexible(
+    out: bytearray, message: CreatePartitionsAssignment
+) -> None:
+    out += varint(len(message.broker_ids) + 1)
+    out += pack(f">{len(message.broker_ids)}i", *message.broker_ids)
+    out += NO_TAGS
+
+
+def _write_create_partitions_topic_flexible(out: bytearray, message: CreatePartitionsTopic) -> None:
+    encoded = message.name.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += _pack_i(message.count)
+    if message.assignments is None:
+        out += NULL_COMPACT
+    else:
+        out += varint(len(message.assignments) + 1)
+        for assignments_item in message.assignments:
+            _write_create_partitions_assignment_flexible(out, assignments_item)
+    out += NO_TAGS
+
+
+def _write_request_flexible(out: bytearray, message: CreatePartitionsRequest, version: int) -> None:
+    out += varint(len(message.topics) + 1)
+    for topics_item in message.topics:
+        _write_create_partitions_topic_flexible(out, topics_item)
+    out += _pack_io(message.timeout // MILLISECOND, message.validate_only)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: CreatePartitionsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_create_partitions_topic_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[CreatePartitionsTopicResult, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    name = buffer[start:position].decode()
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    error_message: str | None
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    elif size == -1:
+        error_message = None
+    else:
+        raise PeerError("error_message is null or has a negative length")
+    return CreatePartitionsTopicResult(
+        name=name, error_code=ErrorCode(error_code), error_message=error_message
+    ), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[CreatePartitionsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[CreatePartitionsTopicResult] = []
+    for _ in range(size):
+        results_item, position = _read_create_partitions_topic_result(buffer, position, end)
+        results_list.append(results_item)
+    results = tuple(results_list)
+    return CreatePartitionsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def _read_create_partitions_topic_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[CreatePartitionsTopicResult, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    name = buffer[start:position].decode()
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    error_message: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    else:
+        error_message = None
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return CreatePartitionsTopicResult(
+        name=name, error_code=ErrorCode(error_code), error_message=error_message
+    ), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[CreatePartitionsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[CreatePartitionsTopicResult] = []
+    for _ in range(size):
+        results_item, position = _read_create_partitions_topic_result_flexible(
+            buffer, position, end
+        )
+        results_list.append(results_item)
+    results = tuple(results_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return CreatePartitionsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[CreatePartitionsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

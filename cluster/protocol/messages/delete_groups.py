@@ -148,3 +148,129 @@ def write_response(out: bytearray, message: DeleteGroupsResponse, version: int) 
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_request_legacy(out: bytearray, message: DeleteGroupsRequest, version: int) -> None:
+    out += _pack_i(len(message.groups_names))
+    for groups_names_item in message.groups_names:
+        encoded = groups_names_item.encode()
+        out += _pack_h(len(encoded))
+        out += encoded
+
+
+def _write_request_flexible(out: bytearray, message: DeleteGroupsRequest, version: int) -> None:
+    out += varint(len(message.groups_names) + 1)
+    for groups_names_item in message.groups_names:
+        encoded = groups_names_item.encode()
+        out += varint(len(encoded) + 1)
+        out += encoded
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: DeleteGroupsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_deletable_group_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[DeletableGroupResult, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    return DeletableGroupResult(group_id=group_id, error_code=ErrorCode(error_code)), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[DeletableGroupResult] = []
+    for _ in range(size):
+        results_item, position = _read_deletable_group_result(buffer, position, end)
+        results_list.append(results_item)
+    results = tuple(results_list)
+    return DeleteGroupsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def _read_deletable_group_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[DeletableGroupResult, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DeletableGroupResult(group_id=group_id, error_code=ErrorCode(error_code)), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[DeletableGroupResult] = []
+    for _ in range(size):
+        results_item, position = _read_deletable_group_result_flexible(buffer, position, end)
+        results_list.append(results_item)
+    results = tuple(results_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DeleteGroupsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

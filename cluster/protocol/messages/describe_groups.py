@@ -9,11 +9,19 @@ from struct import Struct
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
-from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
+from cluster.protocol.reader import (
+    ELEMENTS_MAX,
+    NO_TIME,
+    read_length,
+    skip_tags,
+    too_many,
+    truncated,
+)
 from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STRING, varint
 
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
+_pack_o = Struct(">?").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
 _unpack_o = Struct(">?").unpack_from
@@ -261,3 +269,415 @@ def write_response(out: bytearray, message: DescribeGroupsResponse, version: int
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_request_legacy(out: bytearray, message: DescribeGroupsRequest, version: int) -> None:
+    out += _pack_i(len(message.groups))
+    for groups_item in message.groups:
+        encoded = groups_item.encode()
+        out += _pack_h(len(encoded))
+        out += encoded
+    if version >= 3:
+        out += _pack_o(message.include_authorized_operations)
+
+
+def _write_request_flexible(out: bytearray, message: DescribeGroupsRequest, version: int) -> None:
+    out += varint(len(message.groups) + 1)
+    for groups_item in message.groups:
+        encoded = groups_item.encode()
+        out += varint(len(encoded) + 1)
+        out += encoded
+    out += _pack_o(message.include_authorized_operations)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: DescribeGroupsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 5:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_described_group_member(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribedGroupMember, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("member_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_id = buffer[start:position].decode()
+    group_instance_id: str | None = None
+    if version >= 4:
+        (size,) = _unpack_h(buffer, position)
+        position += 2
+        if size >= 0:
+            start = position
+            position += size
+            if position > end:
+                raise truncated()
+            group_instance_id = buffer[start:position].decode()
+        elif size == -1:
+            group_instance_id = None
+        else:
+            raise PeerError("group_instance_id is null or has a negative length")
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("client_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_id = buffer[start:position].decode()
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("client_host is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_host = buffer[start:position].decode()
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("member_metadata is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_metadata = buffer[start:position]
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("member_assignment is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_assignment = buffer[start:position]
+    return DescribedGroupMember(
+        member_id=member_id,
+        group_instance_id=group_instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        member_metadata=member_metadata,
+        member_assignment=member_assignment,
+    ), position
+
+
+def _read_described_group(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribedGroup, int]:
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("group_state is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_state = buffer[start:position].decode()
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("protocol_type is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_type = buffer[start:position].decode()
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("protocol_data is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_data = buffer[start:position].decode()
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("members is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    members_list: list[DescribedGroupMember] = []
+    for _ in range(size):
+        members_item, position = _read_described_group_member(buffer, position, end, version)
+        members_list.append(members_item)
+    members = tuple(members_list)
+    authorized_operations: int = -2147483648
+    if version >= 3:
+        (authorized_operations,) = _unpack_i(buffer, position)
+        position += 4
+    return DescribedGroup(
+        error_code=ErrorCode(error_code),
+        group_id=group_id,
+        group_state=group_state,
+        protocol_type=protocol_type,
+        protocol_data=protocol_data,
+        members=members,
+        authorized_operations=authorized_operations,
+    ), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribeGroupsResponse, int]:
+    throttle_time: timedelta = NO_TIME
+    if version >= 1:
+        (throttle_time_raw,) = _unpack_i(buffer, position)
+        position += 4
+        throttle_time = timedelta(0, 0, 0, throttle_time_raw)
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("groups is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_list: list[DescribedGroup] = []
+    for _ in range(size):
+        groups_item, position = _read_described_group(buffer, position, end, version)
+        groups_list.append(groups_item)
+    groups = tuple(groups_list)
+    return DescribeGroupsResponse(throttle_time=throttle_time, groups=groups), position
+
+
+def _read_described_group_member_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[DescribedGroupMember, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("member_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_id = buffer[start:position].decode()
+    group_instance_id: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        group_instance_id = buffer[start:position].decode()
+    else:
+        group_instance_id = None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("client_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_id = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("client_host is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_host = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("member_metadata is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_metadata = buffer[start:position]
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("member_assignment is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_assignment = buffer[start:position]
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribedGroupMember(
+        member_id=member_id,
+        group_instance_id=group_instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        member_metadata=member_metadata,
+        member_assignment=member_assignment,
+    ), position
+
+
+def _read_described_group_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribedGroup, int]:
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    error_message: str | None = None
+    if version >= 6:
+        size = buffer[position] - 1
+        position += 1
+        if size > 126:
+            size, position = read_length(buffer, position - 1)
+        if size >= 0:
+            start = position
+            position += size
+            if position > end:
+                raise truncated()
+            error_message = buffer[start:position].decode()
+        else:
+            error_message = None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_state is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_state = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("protocol_type is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_type = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("protocol_data is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_data = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("members is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    members_list: list[DescribedGroupMember] = []
+    for _ in range(size):
+        members_item, position = _read_described_group_member_flexible(buffer, position, end)
+        members_list.append(members_item)
+    members = tuple(members_list)
+    (authorized_operations,) = _unpack_i(buffer, position)
+    position += 4
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribedGroup(
+        error_code=ErrorCode(error_code),
+        error_message=error_message,
+        group_id=group_id,
+        group_state=group_state,
+        protocol_type=protocol_type,
+        protocol_data=protocol_data,
+        members=members,
+        authorized_operations=authorized_operations,
+    ), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribeGroupsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("groups is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_list: list[DescribedGroup] = []
+    for _ in range(size):
+        groups_item, position = _read_described_group_flexible(buffer, position, end, version)
+        groups_list.append(groups_item)
+    groups = tuple(groups_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribeGroupsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), groups=groups
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribeGroupsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 5:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

@@ -5,19 +5,28 @@ Written by `python -m cluster.protocol.codegen`.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from struct import Struct, unpack_from
+from struct import Struct, pack, unpack_from
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STRING, varint
+from cluster.protocol.writer import (
+    MILLISECOND,
+    NO_TAGS,
+    NULL_ARRAY,
+    NULL_COMPACT,
+    NULL_STRING,
+    varint,
+)
 
+_pack_b = Struct(">b").pack
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 _unpack_b = Struct(">b").unpack_from
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
+_unpack_ih = Struct(">ih").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
@@ -260,3 +269,239 @@ def write_response(out: bytearray, message: ElectLeadersResponse, version: int) 
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_topic_partitions(out: bytearray, message: TopicPartitions) -> None:
+    encoded = message.topic.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_i(len(message.partitions))
+    out += pack(f">{len(message.partitions)}i", *message.partitions)
+
+
+def _write_request_legacy(out: bytearray, message: ElectLeadersRequest, version: int) -> None:
+    if version >= 1:
+        out += _pack_b(message.election_type)
+    if message.topic_partitions is None:
+        out += NULL_ARRAY
+    else:
+        out += _pack_i(len(message.topic_partitions))
+        for topic_partitions_item in message.topic_partitions:
+            _write_topic_partitions(out, topic_partitions_item)
+    out += _pack_i(message.timeout // MILLISECOND)
+
+
+def _write_topic_partitions_flexible(out: bytearray, message: TopicPartitions) -> None:
+    encoded = message.topic.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += varint(len(message.partitions) + 1)
+    out += pack(f">{len(message.partitions)}i", *message.partitions)
+    out += NO_TAGS
+
+
+def _write_request_flexible(out: bytearray, message: ElectLeadersRequest, version: int) -> None:
+    out += _pack_b(message.election_type)
+    if message.topic_partitions is None:
+        out += NULL_COMPACT
+    else:
+        out += varint(len(message.topic_partitions) + 1)
+        for topic_partitions_item in message.topic_partitions:
+            _write_topic_partitions_flexible(out, topic_partitions_item)
+    out += _pack_i(message.timeout // MILLISECOND)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: ElectLeadersRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_partition_result(buffer: bytes, position: int, end: int) -> tuple[PartitionResult, int]:
+    partition_id, error_code = _unpack_ih(buffer, position)
+    position += 6
+    error_message: str | None
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    elif size == -1:
+        error_message = None
+    else:
+        raise PeerError("error_message is null or has a negative length")
+    return PartitionResult(
+        partition_id=partition_id, error_code=ErrorCode(error_code), error_message=error_message
+    ), position
+
+
+def _read_replica_election_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[ReplicaElectionResult, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("topic is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    topic = buffer[start:position].decode()
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("partition_result is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partition_result_list: list[PartitionResult] = []
+    for _ in range(size):
+        partition_result_item, position = _read_partition_result(buffer, position, end)
+        partition_result_list.append(partition_result_item)
+    partition_result = tuple(partition_result_list)
+    return ReplicaElectionResult(topic=topic, partition_result=partition_result), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ElectLeadersResponse, int]:
+    error_code: ErrorCode = ErrorCode.none
+    if version >= 1:
+        throttle_time, error_code_raw = _unpack_ih(buffer, position)
+        position += 6
+        error_code = ErrorCode(error_code_raw)
+    else:
+        (throttle_time,) = _unpack_i(buffer, position)
+        position += 4
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("replica_election_results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    replica_election_results_list: list[ReplicaElectionResult] = []
+    for _ in range(size):
+        replica_election_results_item, position = _read_replica_election_result(
+            buffer, position, end
+        )
+        replica_election_results_list.append(replica_election_results_item)
+    replica_election_results = tuple(replica_election_results_list)
+    return ElectLeadersResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=error_code,
+        replica_election_results=replica_election_results,
+    ), position
+
+
+def _read_partition_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[PartitionResult, int]:
+    partition_id, error_code = _unpack_ih(buffer, position)
+    position += 6
+    error_message: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    else:
+        error_message = None
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return PartitionResult(
+        partition_id=partition_id, error_code=ErrorCode(error_code), error_message=error_message
+    ), position
+
+
+def _read_replica_election_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[ReplicaElectionResult, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("topic is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    topic = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("partition_result is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partition_result_list: list[PartitionResult] = []
+    for _ in range(size):
+        partition_result_item, position = _read_partition_result_flexible(buffer, position, end)
+        partition_result_list.append(partition_result_item)
+    partition_result = tuple(partition_result_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ReplicaElectionResult(topic=topic, partition_result=partition_result), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ElectLeadersResponse, int]:
+    throttle_time, error_code = _unpack_ih(buffer, position)
+    position += 6
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("replica_election_results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    replica_election_results_list: list[ReplicaElectionResult] = []
+    for _ in range(size):
+        replica_election_results_item, position = _read_replica_election_result_flexible(
+            buffer, position, end
+        )
+        replica_election_results_list.append(replica_election_results_item)
+    replica_election_results = tuple(replica_election_results_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ElectLeadersResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=ErrorCode(error_code),
+        replica_election_results=replica_election_results,
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ElectLeadersResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

@@ -4,12 +4,13 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from cluster.client.admin import Admin
 from cluster.client.config_requests import groups_with_configs
 from cluster.client.consumer_group_requests import list_groups
 from cluster.client.quota_requests import describe_quotas
-from cluster.client.security import ClientSecurity, Servers
+from cluster.client.refusals import reason_of
 from cluster.client.socket_client import SocketClient
-from cluster.model.errors import Refused, UserError
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import ALL_RULES, DEFAULT
 from cluster.quotas.alteration import parts_of
@@ -23,22 +24,12 @@ from cluster.tools.configs.listing import (
     quota_line,
     selected,
 )
-from cluster.tools.configs.remarks import completed, connected_to, entries_of
-from cluster.tools.configs.requests import broker_configs, topic_configs
+from cluster.tools.configs.remarks import entries_of
 from cluster.tools.configs.scram import scram_line, users_of
-from cluster.tools.kafka_connection import (
-    REQUEST_TIMEOUT_S,
-    add_connection,
-    connect,
-    explained,
-    security_of,
-    servers_of,
-)
+from cluster.tools.kafka_connection import add_servers, admin_of, servers_of
 
 if TYPE_CHECKING:
     import argparse
-
-    from confluent_kafka.admin import AdminClient
 
     from cluster.tools.arguments import Subparsers
 
@@ -64,7 +55,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     add_changes(parser)
     parser.add_argument("--all", action="store_true", help="also what is not set for it alone")
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
-    add_connection(parser)
+    add_servers(parser)
 
 
 def run(args: "argparse.Namespace") -> int:
@@ -115,27 +106,11 @@ def _describe_quotas(args: "argparse.Namespace", found: list[Entity]) -> int:
 
 
 def _describe(args: "argparse.Namespace", entity: Entity) -> int:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    found: dict[str, list[ConfigEntry]] = {}
-    try:
-        if entity.type == "broker-loggers":
-            found[str(entity.name)] = _loggers(args, str(entity.name))
-        elif entity.type == "groups":
-            found |= _of_groups(args, entity.name and str(entity.name))
-        elif entity.name is not DEFAULT:
-            client = connect(AdminClient, args, _CLIENT_ID)
-            found |= _found(
-                client, security_of(args), entity.type, entity.name and str(entity.name)
-            )
-        if entity.type == "brokers" and (entity.name is DEFAULT or entity.name is None):
-            with SocketClient.connect(servers_of(args), _CLIENT_ID) as own:
-                found[DEFAULT_NAME] = entries_of(own, entity.type, DEFAULT_NAME)
-    except KafkaException as refusal:
-        return _failed(explained(refusal.args[0]))
-    except Refused as refused:
-        return _failed(refused.reason)
+    with admin_of(args, _CLIENT_ID) as admin:
+        try:
+            found = _found(admin, args, entity)
+        except Refused as refused:
+            return _failed(reason_of(refused))
     chosen = {
         name: selected(entity.type, name, entries, every=args.all)
         for name, entries in found.items()
@@ -153,53 +128,76 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
     return 0
 
 
-def _loggers(args: "argparse.Namespace", broker: str) -> list[ConfigEntry]:
-    with (
-        SocketClient.connect(servers_of(args), _CLIENT_ID) as any_client,
-        connected_to(any_client, broker, _CLIENT_ID) as client,
-    ):
-        return entries_of(client, "broker-loggers", broker)
-
-
 def _failed(message: str) -> int:
     print(f"Error while executing config command : {message}", file=sys.stderr)
     return 1
 
 
-def _of_groups(args: "argparse.Namespace", name: str | None) -> dict[str, list[ConfigEntry]]:
-    """The settings of a group, or of each, by group id. Raises Refused and UserError."""
-    servers = servers_of(args)
-    with SocketClient.connect(servers, _CLIENT_ID) as client:
-        known = {*groups_with_configs(client)}
-        if name is None or (name not in known and not args.all):
-            known |= {each.group_id for each in list_groups(servers, _CLIENT_ID)}
-        if name is not None and name not in known and not args.all:
-            raise UserError(
-                f"The group '{one_line(name)}' doesn't exist and doesn't have dynamic config."
-            )
-        names = sorted(known) if name is None else [name]
-        return {each: entries_of(client, "groups", each) for each in names}
-
-
 def _found(
-    client: "AdminClient", security: ClientSecurity, entity_type: str, name: str | None
+    admin: Admin, args: "argparse.Namespace", entity: Entity
 ) -> dict[str, list[ConfigEntry]]:
-    """The settings of each entity by its name. Raises KafkaException, and UserError without any."""
-    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
-    brokers = {str(each.id): (str(each.host), each.port) for each in metadata.brokers.values()}
-    known = sorted(metadata.topics) if entity_type == "topics" else sorted(brokers, key=int)
-    if name is not None and name not in known:
-        raise UserError(
-            f"The {entity_type.removesuffix('s')} '{name}' doesn't exist"
-            " and doesn't have dynamic config."
-        )
-    names = known if name is None else [name]
-    if entity_type == "topics":
-        return completed(
-            Servers([*brokers.values()], security), "topics", topic_configs(client, names)
-        )
+    """The settings of each chosen entity, by its name. Raises Refused and UserError."""
+    name = None if entity.name is None or entity.name is DEFAULT else str(entity.name)
     found: dict[str, list[ConfigEntry]] = {}
-    for broker_id in names:
-        entries = {broker_id: broker_configs(client, broker_id)}
-        found |= completed(Servers([brokers[broker_id]], security), "brokers", entries)
+    if entity.type == "groups":
+        return _of_groups(admin, name, every=args.all)
+    if entity.type == "broker-loggers":
+        return {str(name): _of_broker(admin, entity.type, str(name))}
+    if entity.name is not DEFAULT:
+        found = _of_topics(admin, name) if entity.type == "topics" else _of_brokers(admin, name)
+    if entity.type == "brokers" and name is None:
+        found[DEFAULT_NAME] = admin.any_broker(
+            lambda client: entries_of(client, "brokers", DEFAULT_NAME)
+        )
     return found
+
+
+def _of_groups(admin: Admin, name: str | None, *, every: bool) -> dict[str, list[ConfigEntry]]:
+    """The settings of a group, or of each, by group id."""
+    known = {*admin.any_broker(groups_with_configs)}
+    if name is None or (name not in known and not every):
+        known |= {each.group_id for each in list_groups(admin)}
+    if name is not None and name not in known and not every:
+        raise UserError(
+            f"The group '{one_line(name)}' doesn't exist and doesn't have dynamic config."
+        )
+    names = sorted(known) if name is None else [name]
+    return {each: _of_any(admin, "groups", each) for each in names}
+
+
+def _of_topics(admin: Admin, name: str | None) -> dict[str, list[ConfigEntry]]:
+    found = {}
+    for topic in _chosen("topic", name, [each.name for each in admin.facts().topics]):
+        try:
+            found[topic] = _of_any(admin, "topics", topic)
+        except Refused as refused:
+            if refused.code is not ErrorCode.unknown_topic_or_partition:  # deleted meanwhile
+                raise
+    return found
+
+
+def _of_brokers(admin: Admin, name: str | None) -> dict[str, list[ConfigEntry]]:
+    known = [str(number) for number in sorted(admin.facts().brokers)]
+    return {
+        number: _of_broker(admin, "brokers", number) for number in _chosen("broker", name, known)
+    }
+
+
+def _chosen(kind: str, name: str | None, known: list[str]) -> list[str]:
+    """The entity of that name, or all. Raises UserError for one that is not known."""
+    if name is None:
+        return known
+    if name not in known:
+        raise UserError(f"The {kind} '{name}' doesn't exist and doesn't have dynamic config.")
+    return [name]
+
+
+def _of_any(admin: Admin, entity_type: str, name: str) -> list[ConfigEntry]:
+    return admin.any_broker(lambda client: entries_of(client, entity_type, name))
+
+
+def _of_broker(admin: Admin, entity_type: str, name: str) -> list[ConfigEntry]:
+    """What only that broker knows."""
+    if name not in map(str, admin.facts().brokers):
+        raise UserError(f"The broker '{name}' doesn't exist.")
+    return admin.broker(int(name), lambda client: entries_of(client, entity_type, name))

@@ -88,23 +88,6 @@ def lines(
         yield f"  {entry}"
 
 
-def completed_synonyms(
-    source: str, name: str, value: str | None, told: Iterable[ListedSynonym]
-) -> tuple[ListedSynonym, ...]:
-    """The synonyms, the one in effect first, from those that confluent-kafka returns.
-
-    confluent-kafka keeps one synonym per name, the last, at the position of the first: where a file
-    and the default set the same name, the file's is lost. The first synonym can be restored from
-    the entry itself; a lost one in the middle cannot.
-    """
-    rest = list(told)
-    if rest and rest[0].source != source:
-        return (ListedSynonym(source, rest[0].name, value), *rest)
-    if not rest and source != "DEFAULT_CONFIG":
-        return (ListedSynonym(source, name, value),)
-    return tuple(rest)
-
-
 def _shown(value: str | None) -> str:
     """The value as Kafka's tool prints it: `null` for None."""
     return "null" if value is None else one_line(value, None)

@@ -1,15 +1,7 @@
-"""What confluent-kafka leaves out of DescribeConfigs responses, in listings and as warnings.
-
-That is the documentation, which has remarks on settings that lack part of their documented effect;
-all synonyms of one name but one; and the values for all brokers. This module requests them over a
-connection of its own. Where that fails (a cluster that is stopping), there are no
-remarks.
-"""
+"""Settings as brokers describe them, and remarks on those that lack part of their effect."""
 
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.config_requests import described, shortfalls
@@ -27,28 +19,6 @@ _CLIENT_ID = "milena-config-remarks"
 _SOURCES = frozenset(map(int, Source))
 
 
-def completed(
-    servers: Servers, entity_type: str, found: Mapping[str, list[ConfigEntry]]
-) -> dict[str, list[ConfigEntry]]:
-    """The settings of topics or of one broker, by name, with what one of `servers` adds to them."""
-    whole = dict(found)
-    with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
-        for name, entries in found.items():
-            with suppress(Refused):  # deleted meanwhile
-                told = {each.name: each for each in described(client, entity_type, name)}
-                whole[name] = [
-                    replace(
-                        entry,
-                        remark=remark_of(told[entry.name].documentation),
-                        synonyms=_synonyms(told[entry.name]),
-                    )
-                    if entry.name in told
-                    else entry
-                    for entry in entries
-                ]
-    return whole
-
-
 def connected_to(client: SocketClient, broker: str, client_id: str) -> SocketClient:
     """A connection to the broker of that number. Raises Refused and UserError."""
     brokers = {str(number): at for number, at in broker_addresses(client).items()}
@@ -58,10 +28,7 @@ def connected_to(client: SocketClient, broker: str, client_id: str) -> SocketCli
 
 
 def entries_of(client: Caller, entity_type: str, name: str) -> list[ConfigEntry]:
-    """What confluent-kafka cannot ask for: values for all brokers, levels of loggers, groups.
-
-    Raises Refused and UserError.
-    """
+    """The settings of one entity. Raises Refused and UserError."""
     return [
         ConfigEntry(
             name=each.name,
@@ -82,12 +49,6 @@ def _synonyms(entry: DescribeConfigsResourceResult) -> tuple[ListedSynonym, ...]
 
 def _source(code: int) -> str:
     return f"{Source(code).name}_CONFIG" if code in _SOURCES else str(code)
-
-
-def warn_of_new_topic(servers: Servers, topic: str, given: Mapping[str, str]) -> None:
-    """Call `warn_of_configs` with a new connection to one of `servers`."""
-    with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
-        warn_of_configs(client, "topics", topic, given)
 
 
 def warn_of_configs(client: Caller, entity_type: str, name: str, given: Mapping[str, str]) -> None:

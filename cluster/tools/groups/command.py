@@ -4,25 +4,32 @@ import argparse
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cluster.model.errors import UserError
+from cluster.client.admin import Admin
+from cluster.client.consumer_group_requests import (
+    Committed,
+    commit_offsets,
+    delete_group,
+    list_groups,
+)
+from cluster.client.consumer_group_requests import committed as committed_by
+from cluster.client.refusals import reason_of
+from cluster.client.topic_requests import Place
+from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.delete_offsets import run_delete_offsets
-from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
+from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
-from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
-from cluster.tools.topics.requests import partition_counts
+from cluster.tools.kafka_connection import add_servers, admin_of
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
     from cluster.tools.arguments import Subparsers
 
 _TARGETS: Final = (
@@ -122,7 +129,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         ("--export", "print them for --from-file only"),
     ):
         modes.add_argument(option, action="store_true", help=what)
-    add_connection(parser)
+    add_servers(parser)
 
 
 def _add_subcommands(parser: argparse.ArgumentParser) -> None:
@@ -179,14 +186,11 @@ def run(args: argparse.Namespace) -> int:
         status: int = importlib.import_module(f"cluster.tools.{module}").run(args)
         return status
     _check(args)
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    client = connect(AdminClient, args, group_requests.CLIENT_ID)
-    try:
-        return _ACTIONS[args.action](client, args)
-    except KafkaException as refusal:
-        return _complain(explained(refusal.args[0]))
+    with admin_of(args, group_requests.CLIENT_ID) as admin:
+        try:
+            return _ACTIONS[args.action](admin, args)
+        except Refused as refused:
+            return _complain(reason_of(refused))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -226,24 +230,25 @@ def _check_description(args: argparse.Namespace) -> None:
         raise UsageError("--describe takes --state without a value")
 
 
-def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
+def _chosen_groups(admin: Admin, args: argparse.Namespace) -> list[str]:
     if args.all_groups:
-        return sorted(group_requests.states_of_groups(client, servers_of(args)))
+        return sorted({each.group_id for each in list_groups(admin)})
     return list(dict.fromkeys(args.group))
 
 
 # -- list and describe -----------------------------------------------------------------------------
 
 
-def _list(client: "AdminClient", args: argparse.Namespace) -> int:
-    states = group_requests.states_of_groups(client, servers_of(args))
+def _list(admin: Admin, args: argparse.Namespace) -> int:
+    listed = list_groups(admin)
+    states = {each.group_id: each.group_state for each in listed}
     names = set(states)
     if args.state:
         wanted_states = _chosen_of("states", args.state, _STATES)
         names = {name for name, state in states.items() if state.lower() in wanted_states}
     types = None
     if args.type is not None:
-        types = group_requests.types_of_groups(client)
+        types = {each.group_id: (each.group_type or _TYPES[0]).capitalize() for each in listed}
         wanted_types = _chosen_of("types", args.type or ",".join(_TYPES), _TYPES)
         names &= {name for name, kind in types.items() if kind.lower() in wanted_types}
     with_states = states if args.state is not None else None
@@ -259,10 +264,10 @@ def _chosen_of(what: str, text: str, valid: Sequence[str]) -> set[str]:
     return chosen
 
 
-def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
+def _describe(admin: Admin, args: argparse.Namespace) -> int:
     status = 0
-    for name in _chosen_groups(client, args):
-        group = group_requests.describe_group(client, servers_of(args), name)
+    for name in _chosen_groups(admin, args):
+        group = group_requests.describe_group(admin, name)
         if group.state == DEAD:
             status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
             continue
@@ -273,20 +278,20 @@ def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
             text = tables.members_table(group, is_verbose=args.verbose) if group.members else ""
         else:
             _note_state(group)
-            found = group_requests.committed(client, name)
-            committed = {place: each.offset for place, each in found.items()}
+            found = committed_by(admin, name)
+            committed = _offsets(found)
             assigned = {place for member in group.members for place in member.assignment}
-            counts = partition_counts(client)
+            counts = admin.facts().partition_counts()
             places = [
                 place
                 for place in {*committed, *assigned}
                 if place.partition < counts.get(place.topic, 0)
             ]
-            ends = group_requests.latest_offsets(client, places)
+            ends = group_requests.latest_offsets(admin, places)
             epochs = {
                 place: each.leader_epoch
                 for place, each in found.items()
-                if each.leader_epoch is not None and each.leader_epoch >= 0
+                if each.leader_epoch is not None
             }
             shown_epochs = epochs if args.verbose else None
             text = ""
@@ -294,6 +299,10 @@ def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
                 text = tables.offsets_table(group, committed, ends, shown_epochs)
         sys.stdout.write(f"\n{text}" if text else "")
     return status
+
+
+def _offsets(committed: Mapping[Place, Committed]) -> dict[Place, int]:
+    return {place: each.offset for place, each in committed.items()}
 
 
 def _note_state(group: Group) -> None:
@@ -308,16 +317,15 @@ def _note_state(group: Group) -> None:
 # -- delete and reset ------------------------------------------------------------------------------
 
 
-def _delete(client: "AdminClient", args: argparse.Namespace) -> int:
-    from confluent_kafka import KafkaException
-
+def _delete(admin: Admin, args: argparse.Namespace) -> int:
     deleted, failed = [], []
-    for name in _chosen_groups(client, args):
+    for name in _chosen_groups(admin, args):
         try:
-            group_requests.delete_group(client, name)
-        except KafkaException as refusal:
-            reason = explained(refusal.args[0])
-            failed.append(f"* Group '{one_line(name)}' could not be deleted due to: {reason}")
+            delete_group(admin, name)
+        except Refused as refused:
+            failed.append(
+                f"* Group '{one_line(name)}' could not be deleted due to: {reason_of(refused)}"
+            )
         else:
             deleted.append(f"'{one_line(name)}'")
     if not failed:
@@ -328,19 +336,19 @@ def _delete(client: "AdminClient", args: argparse.Namespace) -> int:
     return _complain("\n".join(["Deletion of some consumer groups failed:", *failed]))
 
 
-def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
+def _reset(admin: Admin, args: argparse.Namespace) -> int:
     status = 0
-    chosen = _chosen_groups(client, args)
+    chosen = _chosen_groups(admin, args)
     is_one = len(args.group or ()) == 1  # Kafka's tool goes by what was asked for
     for name in chosen:
-        state = group_requests.describe_group(client, servers_of(args), name).state
+        state = group_requests.describe_group(admin, name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
                 f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"
                 f" but the current state is {state}."
             )
             continue
-        current = group_requests.committed_offsets(client, name)
+        current = _offsets(committed_by(admin, name))
         if args.from_file is not None:
             plans = reset.from_csv(
                 _content(args.from_file), str(args.from_file), [name] if is_one else []
@@ -348,11 +356,11 @@ def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
             if name not in plans:
                 status = _complain(f"No reset plan for group {one_line(name)} found")
                 continue
-            offsets = _planned_offsets(client, plans[name])
+            offsets = _planned_offsets(admin, plans[name])
         else:
-            offsets = _new_offsets(client, args, current)
+            offsets = _new_offsets(admin, args, current)
         if args.execute and offsets:
-            group_requests.commit_offsets(client, name, offsets)
+            commit_offsets(admin, name, offsets)
         if args.export:
             sys.stdout.write(reset.as_csv(offsets, None if is_one else name))
         else:
@@ -363,16 +371,16 @@ def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
 
 
 def _new_offsets(
-    client: "AdminClient", args: argparse.Namespace, current: dict[Place, int]
+    admin: Admin, args: argparse.Namespace, current: dict[Place, int]
 ) -> dict[Place, int]:
-    counts = partition_counts(client)
+    counts = admin.facts().partition_counts()
     wanted: dict[Place, int] = {}
     if args.all_topics:
         places = [place for place in current if place.partition < counts.get(place.topic, 0)]
     else:
         places = reset.chosen_places(args.topic, counts)
-    earliest = group_requests.earliest_offsets(client, places)
-    latest = group_requests.latest_offsets(client, places)
+    earliest = group_requests.earliest_offsets(admin, places)
+    latest = group_requests.latest_offsets(admin, places)
     if args.to_earliest:
         return earliest
     if args.to_latest:
@@ -384,21 +392,21 @@ def _new_offsets(
     elif args.shift_by is not None:
         wanted = _shifted(places, current, args.shift_by)
     elif args.to_datetime is not None:
-        wanted = group_requests.offsets_at(client, places, args.to_datetime)
+        wanted = group_requests.offsets_from(admin, places, args.to_datetime)
     elif args.by_duration is not None:
         at_ms = time.time_ns() // 1_000_000 - args.by_duration
-        wanted = group_requests.offsets_at(client, places, at_ms)
+        wanted = group_requests.offsets_from(admin, places, at_ms)
     return _within(wanted, earliest, latest)
 
 
-def _planned_offsets(client: "AdminClient", plan: dict[Place, int]) -> dict[Place, int]:
+def _planned_offsets(admin: Admin, plan: dict[Place, int]) -> dict[Place, int]:
     """Those of a file. Raises UsageError for a partition that does not exist."""
     names = (f"{at.topic}:{at.partition}" for at in plan)
-    places = reset.chosen_places(names, partition_counts(client))
+    places = reset.chosen_places(names, admin.facts().partition_counts())
     return _within(
         plan,
-        group_requests.earliest_offsets(client, places),
-        group_requests.latest_offsets(client, places),
+        group_requests.earliest_offsets(admin, places),
+        group_requests.latest_offsets(admin, places),
     )
 
 
@@ -429,7 +437,7 @@ def _content(path: Path) -> str:
     raise UserError(f"cannot read {one_line(str(path))}: {why}")
 
 
-_ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace], int]]] = {
+_ACTIONS: Final[dict[str, Callable[[Admin, argparse.Namespace], int]]] = {
     "list": _list,
     "describe": _describe,
     "delete": _delete,

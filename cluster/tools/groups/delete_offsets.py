@@ -4,12 +4,14 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cluster.client.admin import Admin
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import delete_offsets
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
+from cluster.client.timeouts import POLL_S
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
@@ -17,11 +19,6 @@ from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.tools.arguments import UsageError
 from cluster.tools.groups.reset import named_partitions
 from cluster.tools.groups.tables import deleted_offsets_table
-from cluster.tools.kafka_connection import POLL_S, servers_of
-from cluster.tools.topics.requests import partition_counts
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
 
 Outcomes = dict[tuple[str, int | None], ErrorCode]
 """What became of each partition; of a topic that does not exist there is one without a number."""
@@ -39,7 +36,7 @@ _OF_THE_GROUP: Final = {
 }
 
 
-def run_delete_offsets(client: "AdminClient", args: argparse.Namespace) -> int:
+def run_delete_offsets(admin: Admin, args: argparse.Namespace) -> int:
     """Delete, and print what became of each partition. Returns the exit status.
 
     Raises UserError where no broker is reached, UsageError for more than one group.
@@ -47,14 +44,14 @@ def run_delete_offsets(client: "AdminClient", args: argparse.Namespace) -> int:
     if len(set(args.group)) != 1:
         raise UsageError("--delete-offsets takes one --group")
     group_id: str = args.group[0]
-    counts = partition_counts(client)
+    counts = admin.facts().partition_counts()
     wanted, outcomes = chosen(args.topic, counts)
     refusal = None
     try:
         if CONSUMER_OFFSETS_TOPIC not in counts:
             raise Refused(ErrorCode.group_id_not_found)
         if wanted:
-            outcomes |= _deleted(servers_of(args), group_id, wanted)
+            outcomes |= _deleted(admin.servers, group_id, wanted)
     except Refused as refused:
         refusal = refused.code
         outcomes |= {

@@ -11,6 +11,7 @@ from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import explain_group
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
+from cluster.client.timeouts import POLL_S
 from cluster.coordinator.groups.history.explanation import ExplainAnswer
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.printable import one_line
@@ -21,7 +22,7 @@ from cluster.tools.groups.explanation_text import explanation_text
 from cluster.tools.groups.known_rebalances import merged
 from cluster.tools.groups.outages import outages
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
-from cluster.tools.kafka_connection import POLL_S, add_servers, servers_of
+from cluster.tools.kafka_connection import add_servers, servers_of
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Final
 
+from cluster.client.topic_requests import Place
 from cluster.tools.arguments import UsageError
-from cluster.tools.groups.requests import Place
 
 _DURATION: Final = re.compile(
     r"P(?!$)(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from cluster.client.topic_requests import Place
 from cluster.model.error_codes import ErrorCode
 from cluster.model.printable import one_line
-from cluster.tools.groups.requests import Group, Member, Place
+from cluster.tools.groups.requests import Group, Member
 
 _NOTHING: Final = "-"
 _TEXT_MIN: Final = 15

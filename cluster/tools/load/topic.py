@@ -1,19 +1,22 @@
 """The topic of a load test: made if it is missing, and then deleted at the end."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.client.admin import Admin
+from cluster.client.record_requests import LATEST, offsets_at
+from cluster.client.refusals import reason_of
 from cluster.client.security import Servers
-from cluster.model.errors import UserError
+from cluster.client.timeouts import REQUEST_TIMEOUT_S
+from cluster.client.topic_requests import PartitionFacts, Place, create_topic, delete_topic
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.runtime.interrupts import deferred_interrupt
-from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, connect, explained, security_of
-from cluster.tools.topics.requests import create_topic, delete_topic
+from cluster.tools.kafka_connection import admin_of, explained, security_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
-    from confluent_kafka.admin import AdminClient, TopicMetadata
 
 DEFAULT_NAME: Final = "load-test"
 CLIENT_ID: Final = "milena-load-test"
@@ -22,8 +25,8 @@ CLIENT_ID: Final = "milena-load-test"
 class LoadTopic:
     """An existing topic, with its partitions, leaders and end offsets."""
 
-    def __init__(self, client: "AdminClient", name: str, servers: Servers) -> None:
-        self.client = client
+    def __init__(self, admin: Admin, name: str, servers: Servers) -> None:
+        self._admin = admin
         self.name = name
         self.servers = servers
 
@@ -35,31 +38,27 @@ class LoadTopic:
     @property
     def connection(self) -> dict[str, str]:
         """How a Kafka client connects: `bootstrap.servers`, and settings about security."""
-        return {"bootstrap.servers": self.bootstrap, **self.servers.security.librdkafka()}
+        return self.servers.librdkafka()
 
     @property
     def partition_count(self) -> int:
         """The number of the topic's partitions."""
-        return len(self._described().partitions)
+        return len(self._partitions())
 
     def leaders(self) -> dict[int, int]:
-        """The id of each partition's present leader, by partition."""
-        return {number: one.leader for number, one in self._described().partitions.items()}
+        """The id of each partition's present leader, by partition; -1 where it has none."""
+        return {
+            each.number: -1 if each.leader is None else each.leader for each in self._partitions()
+        }
 
     def end_offsets(self) -> dict[int, int]:
         """The present end offset of each partition. Raises UserError."""
-        from confluent_kafka import KafkaException, TopicPartition
-        from confluent_kafka.admin import OffsetSpec
-
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # as confluent-kafka has it
-        wanted = {TopicPartition(self.name, number): latest for number in self.leaders()}
-        futures = self.client.list_offsets(wanted, request_timeout=REQUEST_TIMEOUT_S)
+        places = [Place(self.name, each.number) for each in self._partitions()]
         try:
-            return {place.partition: future.result().offset for place, future in futures.items()}
-        except KafkaException as refusal:
-            raise UserError(
-                f"cannot see where {self.name} ends: {explained(refusal.args[0])}"
-            ) from None
+            found = offsets_at(self._admin, places, LATEST)
+        except Refused as refused:
+            raise UserError(f"cannot see where {self.name} ends: {reason_of(refused)}") from None
+        return {place.partition: offset for place, offset in found.items()}
 
     def begin_group(self, group: str, properties: Mapping[str, Any]) -> None:
         """Have a group begin where the topic ends now, in partitions of which it has committed
@@ -120,8 +119,11 @@ class LoadTopic:
             }
         )
 
-    def _described(self) -> "TopicMetadata":
-        return self.client.list_topics(self.name, timeout=REQUEST_TIMEOUT_S).topics[self.name]
+    def _partitions(self) -> tuple[PartitionFacts, ...]:
+        for topic in self._admin.facts().topics:
+            if topic.name == self.name:
+                return topic.partitions
+        raise UserError(f"there is no topic {self.name} any more")
 
 
 @contextmanager
@@ -130,42 +132,38 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
 
     A topic that did not exist is created, and deleted at the end.
     """
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    client = connect(AdminClient, args, CLIENT_ID)
-    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
-    name = args.topic or _unused(DEFAULT_NAME, metadata.topics)
-    servers = Servers(
-        [(str(one.host), int(one.port)) for one in metadata.brokers.values()], security_of(args)
-    )
-    is_ours = name not in metadata.topics
-    broker_count = len(metadata.brokers)
+    admin = admin_of(args, CLIENT_ID)
+    facts = admin.facts()
+    known = facts.partition_counts()
+    name = args.topic or _unused(DEFAULT_NAME, known)
+    servers = Servers([*facts.brokers.values()], security_of(args))
+    is_ours = name not in known
+    broker_count = len(facts.brokers)
     try:
         if is_ours:
-            create_topic(
-                client,
-                name,
-                partitions=args.partitions or broker_count,
-                replication_factor=args.replication_factor or min(3, broker_count),
-                replicas=None,
-                configs={},
+            admin.controller(
+                lambda client: create_topic(
+                    client,
+                    name,
+                    partitions=args.partitions or broker_count,
+                    replication_factor=args.replication_factor or min(3, broker_count),
+                )
             )
         elif args.partitions or args.replication_factor:
             raise UserError(
                 f"topic {name} exists: leave out --partitions and --replication-factor,"
                 " or name another one"
             )
-        yield LoadTopic(client, name, servers)
-    except KafkaException as refusal:
-        raise UserError(f"topic {name}: {explained(refusal.args[0])}") from None
+        yield LoadTopic(admin, name, servers)
+    except Refused as refused:
+        raise UserError(f"topic {name}: {reason_of(refused)}") from None
     finally:
         if is_ours and not args.keep_topic:
-            _remove(client, name)
+            _remove(admin, name)
+        admin.close()
 
 
-def _unused(wanted: str, names: object) -> str:
-    taken = set(names) if isinstance(names, dict) else set()
+def _unused(wanted: str, taken: Container[str]) -> str:
     number, name = 1, wanted
     while name in taken:
         number += 1
@@ -173,13 +171,9 @@ def _unused(wanted: str, names: object) -> str:
     return name
 
 
-def _remove(client: "AdminClient", name: str) -> None:
-    from confluent_kafka import KafkaError, KafkaException
-
+def _remove(admin: Admin, name: str) -> None:
     try:
-        delete_topic(client, name)
-    except KafkaException as refusal:
-        if refusal.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise UserError(
-                f"topic {name} could not be deleted: {explained(refusal.args[0])}"
-            ) from None
+        admin.controller(lambda client: delete_topic(client, name))
+    except Refused as refused:
+        if refused.code is not ErrorCode.unknown_topic_or_partition:
+            raise UserError(f"topic {name} could not be deleted: {reason_of(refused)}") from None

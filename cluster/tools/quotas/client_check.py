@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cluster.model.addresses import LOOPBACK
-from cluster.model.errors import UserError
+from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.runtime.whole_numbers import not_negative
@@ -214,31 +214,23 @@ def _secured(files: "DataDir", servers: "Servers") -> tuple["Servers", "ProxyTls
 
 def _prepare(servers: "Servers", topic: str, records: int, limit: float) -> None:
     """Make the topic, fill it, and set the quotas."""
-    from confluent_kafka import KafkaException, Producer
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka import Producer
 
     from cluster.client.quota_requests import alter_quotas
+    from cluster.client.refusals import reason_of
     from cluster.client.socket_client import SocketClient
-    from cluster.tools.kafka_connection import explained
-    from cluster.tools.topics.requests import create_topic
+    from cluster.client.topic_requests import create_topic
 
     connection: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in servers.addresses),
         "client.id": _CLIENT_ID,
         "log_level": 0,
-        **servers.security.librdkafka(),
+        **servers.librdkafka(),
     }
-    try:
-        create_topic(
-            AdminClient(connection),
-            topic,
-            partitions=1,
-            replication_factor=1,
-            replicas=None,
-            configs={},
-        )
-    except KafkaException as refusal:
-        raise UserError(f"cannot make topic {topic}: {explained(refusal.args[0])}") from None
+    with SocketClient.connect(servers, _CLIENT_ID) as client:
+        try:
+            create_topic(client, topic, partitions=1, replication_factor=1)
+        except Refused as refused:
+            raise UserError(f"cannot make topic {topic}: {reason_of(refused)}") from None
     # Small batches, of which the broker can hand out few at once.
     producer = Producer({**connection, "batch.num.messages": _RECORDS_PER_BATCH})
     for _ in range(records):

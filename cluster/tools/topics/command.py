@@ -2,22 +2,26 @@
 
 import argparse
 import json
+import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cluster.client import topic_requests
+from cluster.client.admin import Admin
+from cluster.client.refusals import reason_of
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
+from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.options import key_value
-from cluster.tools.topics import requests as topic_requests
 from cluster.tools.topics.choice import chosen_topics, may_collide, replica_assignment
 from cluster.tools.topics.description import Chosen
+from cluster.tools.topics.requests import describe_topics
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
     from cluster.tools.arguments import Subparsers
 
 COLLISION_WARNING: Final = (
@@ -113,22 +117,19 @@ def add_parser(subparsers: "Subparsers") -> None:
         ("--json", "a list, for scripts"),
     ):
         parser.add_argument(option, action="store_true", help=what)
-    add_connection(parser)
+    add_servers(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the action; print a refusal as Kafka's tool does. Returns the exit status."""
     replicas = _checked(args)
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    client = connect(AdminClient, args, "milena-topics")
-    try:
-        _ACTIONS[args.action](client, args, replicas)
-    except TopicMissing as missing:
-        return _complain(str(missing))
-    except KafkaException as refusal:
-        return _complain(explained(refusal.args[0]))
+    with admin_of(args, "milena-topics") as admin:
+        try:
+            _ACTIONS[args.action](admin, args, replicas)
+        except TopicMissing as missing:
+            return _complain(str(missing))
+        except Refused as refused:
+            return _complain(reason_of(refused))
     return 0
 
 
@@ -136,38 +137,39 @@ Replicas = list[list[int]] | None
 """The value of `--replica-assignment`: each partition's replicas. None without the option."""
 
 
-def _create(client: "AdminClient", args: argparse.Namespace, replicas: Replicas) -> None:
-    from confluent_kafka import KafkaError, KafkaException
-
+def _create(admin: Admin, args: argparse.Namespace, replicas: Replicas) -> None:
     if may_collide(args.topic):
         print(COLLISION_WARNING)
     try:
-        topic_requests.create_topic(
-            client,
-            args.topic,
-            partitions=args.partitions,
-            replication_factor=args.replication_factor,
-            replicas=replicas,
-            configs=dict(args.config or ()),
+        admin.controller(
+            lambda client: topic_requests.create_topic(
+                client,
+                args.topic,
+                partitions=args.partitions,
+                replication_factor=args.replication_factor,
+                replicas=replicas,
+                configs=dict(args.config or ()),
+            )
         )
-    except ValueError as problem:
-        raise UsageError(str(problem)) from None
-    except KafkaException as refusal:
-        exists = refusal.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+    except struct.error:
+        raise UsageError("a number of partitions, replicas or a broker is too large") from None
+    except Refused as refused:
+        exists = refused.code is ErrorCode.topic_already_exists
         if not (exists and args.if_not_exists):
             raise
     else:
         print(f"Created topic {args.topic}.")
         if args.config:
-            from cluster.tools.configs.remarks import warn_of_new_topic
+            from cluster.tools.configs.remarks import warn_of_configs
 
-            warn_of_new_topic(servers_of(args), args.topic, dict(args.config))
+            admin.any_broker(
+                lambda client: warn_of_configs(client, "topics", args.topic, dict(args.config))
+            )
 
 
-def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:
-    names = chosen_topics(
-        args.topic, topic_requests.partition_counts(client, exclude_internal=args.exclude_internal)
-    )
+def _list(admin: Admin, args: argparse.Namespace, _replicas: Replicas) -> None:
+    counts = admin.facts().partition_counts(exclude_internal=args.exclude_internal)
+    names = chosen_topics(args.topic, counts)
     if args.json:
         print(json.dumps(names))
         return
@@ -175,8 +177,8 @@ def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) 
         print(one_line(name))
 
 
-def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:
-    topics = topic_requests.describe_topics(client, list(_existing(client, args)))
+def _describe(admin: Admin, args: argparse.Namespace, _replicas: Replicas) -> None:
+    topics = describe_topics(admin, list(_existing(admin, args)))
     wanted = Chosen(
         under_replicated=args.under_replicated_partitions,
         unavailable=args.unavailable_partitions,
@@ -203,19 +205,20 @@ def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replic
             print(partition.line(topic.name))
 
 
-def _alter(client: "AdminClient", args: argparse.Namespace, replicas: Replicas) -> None:
-    for name, count in _existing(client, args).items():
+def _alter(admin: Admin, args: argparse.Namespace, replicas: Replicas) -> None:
+    for name, count in _existing(admin, args).items():
         # The option lists all partitions, the request only the new ones.
         new = None if replicas is None else replicas[count:]
-        topic_requests.add_partitions(client, name, args.partitions, new)
+        ask = partial(topic_requests.add_partitions, name=name, count=args.partitions, replicas=new)
+        admin.controller(ask)
 
 
-def _delete(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:
-    for name in _existing(client, args):
-        topic_requests.delete_topic(client, name)
+def _delete(admin: Admin, args: argparse.Namespace, _replicas: Replicas) -> None:
+    for name in _existing(admin, args):
+        admin.controller(partial(topic_requests.delete_topic, name=name))
 
 
-_ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace, Replicas], None]]] = {
+_ACTIONS: Final[dict[str, Callable[[Admin, argparse.Namespace, Replicas], None]]] = {
     "create": _create,
     "list": _list,
     "describe": _describe,
@@ -224,9 +227,9 @@ _ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace, Replicas]
 }
 
 
-def _existing(client: "AdminClient", args: argparse.Namespace) -> dict[str, int]:
+def _existing(admin: Admin, args: argparse.Namespace) -> dict[str, int]:
     """The topics that `--topic` matches, with their partition counts. Raises TopicMissing."""
-    counts = topic_requests.partition_counts(client, exclude_internal=args.exclude_internal)
+    counts = admin.facts().partition_counts(exclude_internal=args.exclude_internal)
     names = chosen_topics(args.topic, counts)
     if not names and args.topic is not None and not args.if_exists:
         raise TopicMissing(args.topic)

@@ -111,10 +111,5 @@ class TopicDescription:
         }
 
 
-def url_safe(topic_id: str) -> str:
-    """Kafka's spelling of an id that was written in the standard base64 alphabet."""
-    return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
-
-
 def _joined(brokers: tuple[int, ...]) -> str:
     return ",".join(map(str, brokers))

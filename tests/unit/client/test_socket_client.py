@@ -201,7 +201,7 @@ def test_the_same_reason_of_several_brokers_is_said_once():
         address = free.getsockname()
     place = f"127.0.0.1:{address[1]}"
     assert refused(address, security(), 2) == (
-        f"no broker can be used ({place}, {place}: Connection refused)"
+        f"cannot connect to {place}, {place} (Connection refused)"
     )
 
 

@@ -14,6 +14,7 @@ def test_an_address_is_itself_and_a_name_its_first_address_of_ipv4(monkeypatch):
     ]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: list(found))
     assert host_addresses.address_of("localhost") == "127.0.0.1"
+    assert host_addresses.addresses_of("localhost") == ["127.0.0.1", "::1"]
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,4 @@ def test_a_name_without_an_address_is_none(monkeypatch, error):
 
     monkeypatch.setattr(socket, "getaddrinfo", fails)
     assert host_addresses.address_of("nowhere.invalid") is None
+    assert host_addresses.addresses_of("nowhere.invalid") == []

@@ -1,10 +1,8 @@
-"""Reaching brokers: addresses, the first contact, refusals, a controller that moves."""
+"""Reaching brokers: addresses, the first contact, refusals."""
 
 import argparse
 import socket
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,7 +12,6 @@ from cluster.tools import kafka_connection
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import (
     addresses,
-    answer_of_controller,
     client_properties,
     connect,
     explained,
@@ -35,10 +32,6 @@ class FakeClient:
         self.asked += 1
         if self.problem is not None:
             raise KafkaException(self.problem)
-
-
-def a_client() -> Any:
-    return FakeClient({})
 
 
 def arguments(servers: str, *properties: tuple[str, str]) -> argparse.Namespace:
@@ -125,36 +118,6 @@ def test_reasons_do_not_say_which_library_noticed():
 def test_a_reason_without_words_has_a_name(text):
     error = KafkaError(KafkaError.INVALID_GROUP_ID, text)
     assert explained(error) == f"{text}INVALID_GROUP_ID"
-
-
-def answer(code: int | None) -> dict[str, Future[str]]:
-    future: Future[str] = Future()
-    if code is None:
-        future.set_result("done")
-    else:
-        future.set_exception(KafkaException(KafkaError(code)))
-    return {"orders": future}
-
-
-def test_a_request_follows_the_controller(monkeypatch):
-    monkeypatch.setattr(kafka_connection, "POLL_S", 0)
-    answers = iter([answer(KafkaError.NOT_CONTROLLER), answer(None)])
-    client = a_client()
-    assert answer_of_controller(client, lambda: next(answers)) == "done"
-    assert client.asked == 1
-
-
-def test_other_refusals_are_final():
-    with pytest.raises(KafkaException) as refused:
-        answer_of_controller(a_client(), lambda: answer(KafkaError.TOPIC_ALREADY_EXISTS))
-    assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
-
-
-def test_patience_with_a_controller_that_never_settles_ends(monkeypatch):
-    monkeypatch.setattr(kafka_connection, "REQUEST_TIMEOUT_S", 0)
-    monkeypatch.setattr(kafka_connection, "POLL_S", 0)
-    with pytest.raises(KafkaException):
-        answer_of_controller(a_client(), lambda: answer(KafkaError.NOT_CONTROLLER))
 
 
 def test_a_person_hears_when_no_broker_is_left(capsys):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from cluster.tools.configs.listing import (
     ConfigEntry,
     ListedSynonym,
-    completed_synonyms,
     lines,
     selected,
 )
@@ -47,21 +46,6 @@ def test_all_are_shown_by_name_or_only_those_set_for_the_entity():
     assert selected("topics", "orders", [RETENTION, CLEANUP], every=True) == [CLEANUP, RETENTION]
     assert selected("topics", "orders", [RETENTION, CLEANUP], every=False) == [RETENTION]
     assert selected("brokers", "0", [RETENTION, CLEANUP], every=False) == []
-
-
-def test_the_value_in_effect_is_put_back_in_front():
-    default = ListedSynonym("DEFAULT_CONFIG", "broker.id", "0")
-    assert completed_synonyms("STATIC_BROKER_CONFIG", "broker.id", "1", [default]) == (
-        ListedSynonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
-        default,
-    )
-
-
-def test_synonyms_that_are_complete_stay_as_they_are():
-    told = list(RETENTION.synonyms)
-    source, name, value = RETENTION.source, RETENTION.name, RETENTION.value
-    assert completed_synonyms(source, name, value, told) == RETENTION.synonyms
-    assert completed_synonyms("DEFAULT_CONFIG", "a", None, []) == ()
 
 
 def test_a_setting_that_does_nothing_says_so_at_the_end_of_its_line():

@@ -1,7 +1,6 @@
 from datetime import timedelta
 
 from cluster.client.config_requests import shortfalls
-from cluster.client.security import Servers
 from cluster.config.describe import describe
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.model.errors import ErrorCode, UserError
@@ -11,12 +10,10 @@ from cluster.protocol.messages import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from cluster.tools.configs.listing import ConfigEntry, ListedSynonym
+from cluster.tools.configs.listing import ListedSynonym
 from cluster.tools.configs.remarks import (
-    completed,
     entries_of,
     warn_of_configs,
-    warn_of_new_topic,
 )
 
 
@@ -88,15 +85,6 @@ def test_there_is_no_warning_where_the_cluster_has_no_remarks_or_is_gone(capsys)
     warn_of_configs(Brokers(documentation=False), "topics", "orders", GIVEN)
     warn_of_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "topics", "orders", GIVEN)
     warn_of_configs(Gone(), "topics", "orders", GIVEN)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
-    entry = ConfigEntry("a", "1", "DEFAULT_CONFIG", False, False, ())
-    found = {"orders": [entry]}
-    nobody = Servers([("127.0.0.1", 1)])
-    assert completed(nobody, "topics", found) == found
-    warn_of_new_topic(nobody, "orders", GIVEN)
     assert capsys.readouterr() == ("", "")
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cluster.client.topic_requests import Place
 from cluster.tools.arguments import UsageError
 from cluster.tools.groups import reset
-from cluster.tools.groups.requests import Place
 
 COUNTS = {"orders": 3, "audit": 1}
 A, B = Place("orders", 0), Place("orders", 1)

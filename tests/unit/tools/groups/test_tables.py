@@ -2,11 +2,12 @@
 
 import pytest
 
+from cluster.client.topic_requests import Place
 from cluster.model.error_codes import ErrorCode
 from cluster.tools.arguments import UsageError
 from cluster.tools.groups import tables
 from cluster.tools.groups.delete_offsets import chosen
-from cluster.tools.groups.requests import Group, Member, Place
+from cluster.tools.groups.requests import Group, Member
 
 ORDERS = [Place("orders", number) for number in range(3)]
 HOLDER = Member("m-1", None, "app", "/127.0.0.1", (ORDERS[0], ORDERS[2]))

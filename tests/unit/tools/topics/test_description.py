@@ -8,7 +8,6 @@ from cluster.tools.topics.description import (
     Chosen,
     PartitionDescription,
     TopicDescription,
-    url_safe,
 )
 
 WHOLE = PartitionDescription(0, leader=1, replicas=(1, 2, 3), isr=(1, 2, 3))
@@ -69,7 +68,3 @@ def test_json_counts_all_partitions_and_lists_the_chosen():
     assert told["partitions"] == [
         {"partition": 2, "leader": None, "replicas": [3, 1, 2], "isr": [3]}
     ]
-
-
-def test_an_id_is_spelt_as_in_urls():
-    assert url_safe("Kc0bczL4QceaSHaG+A17/A==") == "Kc0bczL4QceaSHaG-A17_A"

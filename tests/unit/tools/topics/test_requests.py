@@ -1,177 +1,105 @@
-"""Topics and settings, asked of an admin client that answers what a test says."""
+"""Descriptions of topics, from the answers of a broker that knows what a test says."""
 
-from concurrent.futures import Future
-from types import SimpleNamespace
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
-import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
-
-from cluster.tools.configs.listing import ListedSynonym
-from cluster.tools.configs.requests import broker_configs, topic_configs
+from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
+from cluster.config.snapshot import Source
+from cluster.model.errors import ErrorCode
+from cluster.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from cluster.tools.topics.description import PartitionDescription
-from cluster.tools.topics.requests import (
-    add_partitions,
-    create_topic,
-    delete_topic,
-    describe_topics,
-    partition_counts,
+from cluster.tools.topics.requests import describe_topics
+
+ORDERS = TopicFacts(
+    "orders",
+    False,
+    (PartitionFacts(0, 1, (1, 2), (1,)), PartitionFacts(1, None, (2, 0), (2,))),
+    UUID("29cd1b73-32f8-41c7-9a48-7686f80d7b65"),
 )
 
-GONE = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 
-
-def future(outcome: object) -> Future:
-    done: Future = Future()
-    if isinstance(outcome, Exception):
-        done.set_exception(outcome)
-    else:
-        done.set_result(outcome)
-    return done
-
-
-def node(broker: int) -> SimpleNamespace:
-    return SimpleNamespace(id=broker)
-
-
-def partition(number: int, leader: int | None, *replicas: int) -> SimpleNamespace:
-    nodes = [node(broker) for broker in replicas]
-    chosen = None if leader is None else node(leader)
-    return SimpleNamespace(id=number, leader=chosen, replicas=nodes, isr=nodes[:1])
-
-
-def topic(name: str, *partitions: SimpleNamespace, is_internal: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(
-        name=name, topic_id="Kc0bczL4QceaSHaG+A17ZA", is_internal=is_internal, partitions=partitions
+def setting(name: str, value: str, source: Source) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=False,
+        is_sensitive=False,
+        config_source=int(source),
+        synonyms=(),
+        documentation=None,
     )
 
 
-def config(
-    name: str, value: str, source: ConfigSource, synonyms: dict[str, ConfigEntry] | None = None
-) -> ConfigEntry:
-    """As the client makes it: with the number of its source."""
-    number: Any = source.value
-    return ConfigEntry(name, value, source=number, synonyms=synonyms or {})
+class Broker:
+    """Describes the settings of every topic but those that are gone."""
 
-
-class FakeAdmin:
-    """Knows topics, of which some may be gone when they are described."""
-
-    def __init__(self, *topics: SimpleNamespace, gone: tuple[str, ...] = ()) -> None:
-        self.topics = {one.name: one for one in topics}
+    def __init__(self, *gone: str) -> None:
         self.gone = gone
-        self.asked: list[tuple[str, list]] = []
 
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> SimpleNamespace:
-        return SimpleNamespace(topics=self.topics)
-
-    def describe_topics(self, collection, request_timeout: float) -> dict[str, Future]:
-        return {
-            name: future(GONE if name in self.gone else self.topics[name])
-            for name in collection.topic_names
-        }
-
-    def describe_configs(self, resources, request_timeout: float) -> dict[ConfigResource, Future]:
-        entries = {
-            "retention.ms": config("retention.ms", "60000", ConfigSource.DYNAMIC_TOPIC_CONFIG),
-            "broker.id": config(
-                "broker.id",
-                "1",
-                ConfigSource.STATIC_BROKER_CONFIG,
-                {"broker.id": config("broker.id", "0", ConfigSource.DEFAULT_CONFIG)},
+    def call(self, _api_key: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        entries = (
+            setting("retention.ms", "60000", Source.DYNAMIC_TOPIC),
+            setting("min.insync.replicas", "2", Source.STATIC_BROKER),
+            setting("cleanup.policy", "delete", Source.DEFAULT),
+        )
+        return DescribeConfigsResponse(
+            throttle_time=timedelta(0),
+            results=tuple(
+                DescribeConfigsResult(
+                    error_code=ErrorCode.unknown_topic_or_partition if is_gone else ErrorCode.none,
+                    error_message=None,
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                    configs=() if is_gone else entries,
+                )
+                for each in request.resources
+                for is_gone in [each.resource_name in self.gone]
             ),
-            "cleanup.policy": config("cleanup.policy", "delete", ConfigSource.DEFAULT_CONFIG),
-        }
-        return {
-            resource: future(GONE if resource.name in self.gone else entries)
-            for resource in resources
-        }
-
-    def create_topics(self, topics, **patience: float) -> dict[str, Future]:
-        return self._ask("create", topics)
-
-    def create_partitions(self, topics, **patience: float) -> dict[str, Future]:
-        return self._ask("grow", topics)
-
-    def delete_topics(self, topics, **patience: float) -> dict[str, Future]:
-        return self._ask("delete", topics)
-
-    def _ask(self, what: str, topics: list) -> dict[str, Future]:
-        self.asked.append((what, topics))
-        return {"one": future(None)}
+        )
 
 
-def an_admin(*topics: SimpleNamespace, gone: tuple[str, ...] = ()) -> Any:
-    return FakeAdmin(*topics, gone=gone)
+class Cluster:
+    """An `Admin` with one broker."""
+
+    def __init__(self, broker: Broker, *topics: TopicFacts) -> None:
+        self._broker = broker
+        self._topics = topics
+
+    def facts(self) -> ClusterFacts:
+        return ClusterFacts(0, self._topics)
+
+    def any_broker(self, ask: Callable[[Any], Any]) -> Any:
+        return ask(self._broker)
 
 
-ORDERS = topic("orders", partition(1, None, 2, 0), partition(0, 1, 1, 2))
-OFFSETS = topic("__offsets", partition(0, 0, 0), is_internal=True)
-
-
-def test_topics_are_counted_with_and_without_internal_ones():
-    admin = an_admin(ORDERS, OFFSETS)
-    assert partition_counts(admin) == {"orders": 2, "__offsets": 1}
-    assert partition_counts(admin, exclude_internal=True) == {"orders": 2}
-    assert partition_counts(an_admin(), exclude_internal=True) == {}
-
-
-def test_a_topic_is_described_with_what_was_set():
-    (described,) = describe_topics(an_admin(ORDERS), ["orders"])
-    assert described.id == "Kc0bczL4QceaSHaG-A17ZA"
-    assert described.configs == {"retention.ms": "60000", "broker.id": "1"}
+def test_a_topic_is_described_with_what_was_set() -> None:
+    admin: Any = Cluster(Broker(), ORDERS)
+    (described,) = describe_topics(admin, ["orders"])
+    assert described.id == "Kc0bczL4QceaSHaG-A17ZQ"
+    assert described.configs == {"retention.ms": "60000", "min.insync.replicas": "2"}
+    assert described.min_isr == 2
     assert described.partitions == (
         PartitionDescription(0, 1, (1, 2), (1,)),
         PartitionDescription(1, None, (2, 0), (2,)),
     )
 
 
-def test_a_topic_that_is_deleted_meanwhile_is_left_out():
-    assert describe_topics(an_admin(ORDERS, gone=("orders",)), ["orders"]) == []
-    assert topic_configs(an_admin(ORDERS, gone=("orders",)), ["orders"]) == {}
+def test_a_topic_that_is_deleted_meanwhile_is_left_out_or_has_no_settings() -> None:
+    gone: Any = Cluster(Broker())
+    assert describe_topics(gone, ["orders"]) == []
+    going: Any = Cluster(Broker("orders"), ORDERS)
+    assert describe_topics(going, ["orders"])[0].configs == {}
 
 
-def test_settings_come_with_their_sources():
-    entry = next(e for e in broker_configs(an_admin(), "1") if e.name == "broker.id")
-    assert entry.source == "STATIC_BROKER_CONFIG"
-    assert entry.synonyms == (
-        ListedSynonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
-        ListedSynonym("DEFAULT_CONFIG", "broker.id", "0"),
-    )
-
-
-def test_what_is_not_said_is_left_to_the_brokers():
-    admin = an_admin()
-    create_topic(
-        admin, "t", partitions=None, replication_factor=None, replicas=None, configs={"a": "b"}
-    )
-    ((_, [new]),) = admin.asked
-    assert (new.topic, new.num_partitions, new.replication_factor) == ("t", -1, -1)
-    assert new.config == {"a": "b"}
-
-
-def test_replicas_may_be_chosen():
-    admin = an_admin()
-    create_topic(
-        admin, "t", partitions=None, replication_factor=None, replicas=[[0, 1], [1, 2]], configs={}
-    )
-    add_partitions(admin, "t", 3, [[2, 0]])
-    add_partitions(admin, "t", 3, None)
-    (_, [created]), (_, [placed]), (_, [free]) = admin.asked
-    assert (created.num_partitions, created.replica_assignment) == (2, [[0, 1], [1, 2]])
-    assert (placed.new_total_count, placed.replica_assignment) == (3, [[2, 0]])
-    assert not free.replica_assignment
-
-
-def test_deletion_names_the_topic():
-    admin = an_admin()
-    delete_topic(admin, "t")
-    assert admin.asked == [("delete", ["t"])]
-
-
-def test_a_refusal_comes_through():
-    admin = an_admin()
-    admin.delete_topics = lambda topics, **patience: {"t": future(GONE)}
-    with pytest.raises(KafkaException):
-        delete_topic(admin, "t")
+def test_internal_topics_are_counted_or_left_out() -> None:
+    offsets = TopicFacts("__offsets", True, (PartitionFacts(0, 0, (0,), (0,)),))
+    facts = ClusterFacts(0, (offsets, ORDERS))
+    assert facts.partition_counts() == {"orders": 2, "__offsets": 1}
+    assert facts.partition_counts(exclude_internal=True) == {"orders": 2}
