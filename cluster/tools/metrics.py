@@ -1,6 +1,6 @@
-"""`metrics`: what every broker counts, and how far every group is behind, from the stats files.
+"""`metrics`: the metrics of every broker and the lag of every group, from the stats files.
 
-It sends no request, so it costs brokers nothing and works while one is saturated, or dead.
+It sends no request, so it costs brokers nothing and works while one is saturated or dead.
 """
 
 import argparse
@@ -180,7 +180,7 @@ def _chosen(groups: Sequence[GroupLags], names: Sequence[str]) -> list[GroupLags
 
 
 def _former(before: Sequence[BrokerStats], broker: BrokerStats) -> Stats | None:
-    """The same process, looked at earlier."""
+    """An earlier reading of the same process."""
     for each in before:
         if each.broker == broker.broker and each.stats.pid == broker.stats.pid:
             return each.stats

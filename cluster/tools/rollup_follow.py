@@ -28,7 +28,7 @@ _ONLY_FOLLOWING: Final = ("trigger_interval", "watermark", "max_records", "check
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--follow` and what goes with it."""
+    """Add `--follow` and its options."""
     parser.add_argument(
         "--follow", action="store_true", help="go on adding what comes, until Ctrl-C"
     )
@@ -87,7 +87,7 @@ def run_follow(
     start_spark: "StartSpark",
     prepare: Callable[[], None],
 ) -> int:
-    """Follow until SIGINT or SIGTERM, the normal end; a second one leaves out the last merges.
+    """Follow until SIGINT or SIGTERM, the normal end; a second signal skips the last merges.
 
     Returns 0. Raises UserError, KeyboardInterrupt.
     """
@@ -104,7 +104,7 @@ def run_follow(
 def following_options(
     args: argparse.Namespace, options: "RollupOptions", checkpoint: Path
 ) -> "FollowOptions":
-    """What the options say."""
+    """The options for following."""
     from cluster.analytics.rollup.follow_job import FollowOptions
 
     return FollowOptions(
@@ -123,7 +123,7 @@ def followed(
     start_spark: "StartSpark",
     prepare: Callable[[], None],
 ) -> int:
-    """Follow as the options say, and report. See `run_follow`."""
+    """Follow with these options, and report. See `run_follow`."""
     from cluster.analytics.rollup.follow_job import follow
 
     signals: list[int] = []
@@ -140,7 +140,7 @@ def followed(
 
 
 class Report:
-    """A line for each batch, and sums at the end."""
+    """Prints a line for each batch, and sums at the end."""
 
     def __init__(self, is_json: bool, output: str) -> None:
         self._is_json = is_json
@@ -148,14 +148,14 @@ class Report:
         self._totals: Counter[str] = Counter()
 
     def tell(self, step: "BatchReport") -> None:
-        """Print what became of a batch."""
+        """Print the line about a batch."""
         found = step_as_json(step)
         for name in ("records", "late", "rejected", "lost"):
             self._totals[name] += found[name]
         print(json.dumps(found) if self._is_json else step_as_text(found), flush=True)
 
     def end(self) -> None:
-        """Print how much there was in all."""
+        """Print the totals."""
         if self._is_json:
             return
         from cluster.analytics.windows.store import without_secrets
@@ -169,7 +169,7 @@ class Report:
 
 
 def step_as_json(step: "BatchReport") -> dict[str, Any]:
-    """What is printed of a batch."""
+    """The JSON output about a batch."""
     batch, result = step.batch, step.batch.result
     rejected = sum(result.rejected.values()) if result else 0
     records = sum(result.counts.values()) + rejected if result else 0
@@ -194,7 +194,7 @@ def step_as_json(step: "BatchReport") -> dict[str, Any]:
 
 
 def step_as_text(found: dict[str, Any]) -> str:
-    """The line about a batch, from what `step_as_json` made."""
+    """The line about a batch, from the document of `step_as_json`."""
     behind = "unknown" if found["behind"] is None else f"{found['behind']:,}"
     words = [
         f"batch {found['batch']}",

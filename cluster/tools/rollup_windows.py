@@ -1,4 +1,4 @@
-"""What reports over the rollup's windows share: their options, and reading the windows."""
+"""Shared by reports over the rollup's windows: their options, and reading the windows."""
 
 import argparse
 import contextlib
@@ -46,7 +46,7 @@ def add_window_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add `--rollup`, where the windows are."""
+    """Add `--rollup`, the place of the windows."""
     parser.add_argument(
         *("--rollup", "--output"),
         dest="output",
@@ -57,7 +57,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def add_period(parser: argparse.ArgumentParser) -> None:
-    """Add `--since` and `--until`, of which the values are times in UTC or None."""
+    """Add `--since` and `--until`, whose values are times in UTC or None."""
     for name, which in (("--since", "at or after"), ("--until", "before")):
         parser.add_argument(
             name,
@@ -68,8 +68,10 @@ def add_period(parser: argparse.ArgumentParser) -> None:
 
 
 def windows_place(args: argparse.Namespace) -> str:
-    """Where the windows are, for people, once the packages that read them are there. Raises
-    UserError for a place that cannot be used, or without windows."""
+    """The place of the windows for people, once the packages that read them are installed.
+
+    Raises UserError for an unusable place, or one without windows.
+    """
     place = _place(args)
     if isinstance(place, Path) and not place.is_dir():
         raise UserError(_nothing_in(shown(place), args))
@@ -78,7 +80,7 @@ def windows_place(args: argparse.Namespace) -> str:
 
 
 def open_windows(args: argparse.Namespace) -> "Store":
-    """The store of the windows. Raises UserError for a place that cannot be used."""
+    """The store of the windows. Raises UserError for an unusable place."""
     from cluster.analytics.windows.store import UnknownStore, open_store
 
     try:
@@ -94,7 +96,7 @@ def _place(args: argparse.Namespace) -> Path | str:
 
 
 def no_windows(args: argparse.Namespace, kind: "WindowKind") -> UserError:
-    """There are none of a kind, or none within the period; says how to make some."""
+    """The error for missing windows of a kind or period, with the remedy."""
     place = _place(args)
     named = shown(place) if isinstance(place, Path) else open_windows(args).shown()
     period = [
@@ -126,7 +128,7 @@ def _has_been_written(args: argparse.Namespace) -> bool:
 
 
 def rollup_command(args: argparse.Namespace, *options: str) -> str:
-    """What a person types to run `rollup` into the place of the windows."""
+    """The command line that runs `rollup` into the place of the windows."""
     place = () if args.output is None else ("--output", args.output)
     return f"{launcher(data_dir(args).path)} {shlex.join(['rollup', *place, *options])}"
 
@@ -134,8 +136,9 @@ def rollup_command(args: argparse.Namespace, *options: str) -> str:
 def chosen_period(
     args: argparse.Namespace, kind: "WindowKind", width: str | None = None
 ) -> "Period | None":
-    """The windows of a kind that the options choose, of this width if one is given; None if there
-    are none. To be called within `readable_windows`.
+    """The windows of a kind and width that the options choose; None if there are none.
+
+    Call it within `readable_windows`.
     """
     from cluster.analytics.reports.periods import period_of
 
@@ -147,9 +150,9 @@ def chosen_period(
 def possible_period(
     args: argparse.Namespace, kind: "WindowKind", *, is_told: bool = False
 ) -> tuple[datetime, datetime]:
-    """From when to before when windows begin that are asked for and were made of sane times.
+    """The period of the options, without impossible times.
 
-    Says on stderr if others are left out, unless that `is_told` already. To be called within
+    Warns on stderr if windows are left out, unless `is_told` already. Call it within
     `readable_windows`.
     """
     from cluster.analytics.reports.periods import EARLIEST, impossible_windows
@@ -174,7 +177,7 @@ def _reader(args: argparse.Namespace, kind: "WindowKind") -> "tuple[Read, Days]"
 
 @contextlib.contextmanager
 def readable_windows(args: argparse.Namespace) -> "Iterator[None]":
-    """Within the block, windows are read. Raises UserError for what cannot be read."""
+    """Read windows within the block. Raises UserError for unreadable ones."""
     import pyarrow as pa
 
     from cluster.analytics.windows.manifest import UnusableDirectory

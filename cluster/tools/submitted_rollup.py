@@ -26,7 +26,7 @@ from cluster.tools.rollup import output_place, retained, summary_as_json
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it with these arguments, or those of the process. Returns the exit status."""
+    """Run with these arguments, or those of the process. Returns the exit status."""
     args = _parser().parse_args(arguments)
     try:
         return _run(args)

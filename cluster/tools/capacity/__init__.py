@@ -1,1 +1,1 @@
-"""The command `capacity`: what the rollup's history says of sizes, now and supposed."""
+"""The command `capacity`: figures from the rollup's history, as it was and in other scenarios."""

@@ -1,4 +1,4 @@
-"""`capacity`: what grows and fills up, and what another size would do, from the rollup."""
+"""`capacity`: growth, disks and other scenarios, from the rollup."""
 
 import argparse
 import importlib

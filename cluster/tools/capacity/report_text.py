@@ -17,7 +17,7 @@ _SHADES: Final = " ░▒▓█"
 
 
 def report_text(report: "CapacityReport", source: str, *, explain: bool) -> Iterator[str]:
-    """The lines of the report; `explain` adds to each section how its figures were reached."""
+    """The lines of the report; `explain` adds to each section how its figures were computed."""
     yield period_line(report.period, source)
     growth, topics, disks, *others = tables(report, _GROUPS_MAX, _EVENTS_MAX)
     for table in (growth, topics, disks):
@@ -33,7 +33,7 @@ def report_text(report: "CapacityReport", source: str, *, explain: bool) -> Iter
 
 
 def period_line(period: "CoveredPeriod", source: str) -> str:
-    """From when to when, and of what the history consists."""
+    """The begin and end of the period, and the contents of the history."""
     return f"{period_text(period)}, windows of 1 h and of {period.fine_s} s in {source}"
 
 

@@ -52,9 +52,9 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_history(args: argparse.Namespace, *, quotas: Collection[str] = ()) -> "WindowHistory":
-    """The windows within the period, narrow ones of these quotas, too.
+    """The windows within the period, including narrow ones of these quotas.
 
-    Raises UserError where there are none, or they cannot be read.
+    Raises UserError if there are none, or if they cannot be read.
     """
     windows_place(args)
 

@@ -70,7 +70,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what would have happened. Returns the exit status."""
+    """Print the result of the scenario. Returns the exit status."""
     if args.json and (args.explain or args.top is not None):
         raise UsageError("--explain and --top are for the text: --json has everything")
     scenario = _scenario(args)

@@ -1,4 +1,4 @@
-"""What a supposed size would have done, as text. Pure."""
+"""The result of a scenario as text. Pure."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def what_if_text(found: "WhatIf", source: str, top: int, *, explain: bool) -> Iterator[str]:
-    """The lines of the answer; `explain` adds how each figure was reached."""
+    """The lines of the result; `explain` adds how each figure was computed."""
     yield period_line(found.period, source)
     yield f"If there had been {supposed_text(found)}:"
     for table in what_if_tables(found, top):

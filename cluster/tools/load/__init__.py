@@ -1,1 +1,1 @@
-"""`load-test`: its command, topics and quotas for it, its display."""
+"""`load-test`: its command, topics, quotas and display."""

@@ -1,4 +1,4 @@
-"""`load-test`: producers and consumers as processes, with flags as kafka-producer-perf-test has."""
+"""`load-test`: producers and consumers as processes, with the flags of kafka-producer-perf-test."""
 
 import argparse
 import json
@@ -164,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    # Imported only now, so that help and wrong usage do not load the client library.
+    # Imported late, so that help and wrong usage do not load the client library.
     if args.scenario is not None:
         from cluster.tools.load.scenario import run_scenario
 
@@ -271,7 +271,7 @@ def producer_properties(args: argparse.Namespace) -> dict[str, Any]:
     acks = given.get("acks", args.acks)
     return {
         "acks": acks,
-        # As Java's producer does by itself: retries neither repeat nor reorder records.
+        # As Java's producer does by default: retries neither repeat nor reorder records.
         "enable.idempotence": acks in ("-1", "all"),
         "compression.type": args.compression_codec,
         "message.timeout.ms": _MESSAGE_TIMEOUT_MS,

@@ -1,4 +1,4 @@
-"""Live progress of a load test: a table on a terminal, else a line now and then, on stderr."""
+"""Live progress of a load test on stderr: a table on a terminal, else a line now and then."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REFRESH_S: Final = 0.5
 _LASTING_US: Final = 2_000_000
 _RECENT: Final = 2
-"""Intervals of a second that the live table shows together."""
+"""The intervals of a second that the live table combines."""
 
 
 @contextmanager
@@ -62,14 +62,14 @@ def _lines(reporting_interval_ms: int) -> Progress:
 
 
 class _Waits:
-    """Says of each producer, once, that it waits for answers after its last record."""
+    """Reports once for each producer that it waits for responses after its last record."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._told: set[int] = set()
 
     def show(self, workers: Sequence[Worker]) -> None:
-        """Only a wait that lasts is worth a line."""
+        """Only a lasting wait is worth a line."""
         now_us = time.monotonic_ns() // 1_000
         for number, worker in enumerate(workers):
             wait = worker.wait
@@ -88,7 +88,7 @@ def _live() -> Iterator[Progress]:
         console=console(is_stderr=True),
         auto_refresh=False,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # else output for a pipe would go to the terminal
+        redirect_stdout=sys.stdout.isatty(),  # otherwise output for a pipe would go to the terminal
     )
     with live:
         due = 0.0

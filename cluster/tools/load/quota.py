@@ -1,4 +1,4 @@
-"""Limits what one client of a scenario may produce: the function behind `quotas set`."""
+"""Limits the produce rate of one client of a scenario: the function behind `quotas set`."""
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.security import Servers

@@ -1,4 +1,4 @@
-"""`load-test --scenario noisy-neighbour`: runs it, prints expected against observed."""
+"""`load-test --scenario noisy-neighbour`: runs it and prints expectations and observations."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ class ScenarioOptions:
     """The noisy client's produce quota: bytes/s at each broker."""
     phases: Phases
     properties: "Mapping[str, object]"
-    """Of both producers."""
+    """For both producers."""
     record_bytes: int = 1_000
     while_limited: Callable[[], None] = lambda: None
     """Called once while the noisy client is throttled."""
@@ -64,7 +64,7 @@ class ScenarioOptions:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What was measured, and the checks of it against what is expected."""
+    """The measurements, and their checks against the expectations."""
 
     stretches: "Mapping[str, Stretch]"
     checks: list[Check]
@@ -158,7 +158,7 @@ def neighbors(
 
 
 def _broker_rates(topic: LoadTopic, limited: Stretch) -> tuple[dict[int, float], str]:
-    """The noisy client's bytes/s by leader: from metrics, else from acknowledgements."""
+    """The noisy client's bytes/s by leader: from metrics, else from acknowledgments."""
     leaders = topic.leaders()
     seconds = (limited.until_us - limited.from_us) / 1e6
     wall_offset_us = (time.time_ns() - time.monotonic_ns()) // 1_000

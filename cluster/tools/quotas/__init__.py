@@ -1,1 +1,1 @@
-"""`quotas`: one module per subcommand, and what they share."""
+"""`quotas`: one module per subcommand, and shared parts."""

@@ -1,4 +1,4 @@
-"""What `quotas explain` says of a client besides limits: software, windows, pauses. Pure."""
+"""What `quotas explain` says about a client beside limits: software, windows, pauses. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _JUDGMENTS: Final = {
 
 
 def software_lines(states: Sequence[ClientState]) -> Iterator[str]:
-    """What the client runs on, and its connections to each broker."""
+    """The client's software, and its connections to each broker."""
     by_broker = {state.source.broker: state for state in states}
     names = sorted({state.row.software for state in states if state.row.software})
     told = ", ".join(one_line(name) for name in names)
@@ -33,9 +33,9 @@ def software_lines(states: Sequence[ClientState]) -> Iterator[str]:
 
 
 def thread_times(broker: BrokerStats) -> dict[str, float] | None:
-    """Seconds for which a broker's thread was busy since it began: for clients, and for nobody.
+    """Seconds for which a broker's thread was busy since its start: for clients, and for nobody.
 
-    None where the broker does not count them. Clients that were forgotten are missing in the sum.
+    None if the broker does not count them. The sum lacks clients that were forgotten.
     """
     values = broker.stats.values
     busy, exempt = (values.get(METRIC_OF_KEY[key].name) for key in _TIMES)
@@ -53,7 +53,7 @@ def thread_times(broker: BrokerStats) -> dict[str, float] | None:
 
 
 def thread_lines(brokers: Sequence[BrokerStats]) -> Iterator[str]:
-    """How much of its thread's time each broker has charged."""
+    """The share of its thread's time that each broker has charged."""
     for broker in brokers:
         times = thread_times(broker)
         if times is not None:
@@ -66,7 +66,7 @@ def thread_lines(brokers: Sequence[BrokerStats]) -> Iterator[str]:
 
 
 def window_lines(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
-    """The windows that each broker's rate is made of, oldest first."""
+    """The windows of each broker's rate, oldest first."""
     for state in by_broker(group):
         windows = [
             f"{usage(quota, window['usage'])} ({duration(window['began_ms_ago'])} ago)"
@@ -77,7 +77,7 @@ def window_lines(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
 
 
 def pause_lines(group: Sequence[ClientState]) -> Iterator[str]:
-    """Whether the client kept quiet while it was muted."""
+    """Whether the client paused while it was muted."""
     for state in by_broker(group):
         pauses = state.row.pauses
         if pauses.connections:

@@ -71,7 +71,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the client's rules, use and delays. Raises UserError when no broker knows it."""
+    """Print the client's rules, use and delays. Raises UserError if no broker knows it."""
     if args.client_id is None and args.user is None:
         raise UsageError("name whom: --client-id, --user or both")
     brokers = read_running(data_dir(args))
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows_of(name: str | None, most_bytes: int) -> set[str] | None:
-    """How the stats file may show a name, which has so much room in it; None: any will do."""
+    """The spellings of a name in the stats file, which has this much room for it; None for any."""
     if name is None:
         return None
     return {cut(spelling, most_bytes).decode() for spelling in spellings(name)}
@@ -150,7 +150,7 @@ def _lines(
 def _unanswered(
     keys: Sequence[tuple[str, str, str]], suppositions: Sequence[Supposed]
 ) -> Iterator[str]:
-    """What was supposed of quotas that the clients, user, client id and quota each, do not use."""
+    """The suppositions about quotas that none of the clients (user, client id, quota) use."""
     for what in suppositions:
         if all(quota != what.kind for _, _, quota in keys):
             yield ""

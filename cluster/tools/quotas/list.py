@@ -1,4 +1,4 @@
-"""`quotas list`: every limit that is set, most specific rule first."""
+"""`quotas list`: all limits, the most specific rule first."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What the sub-commands of `quotas` that change limits share: options for entities."""
+"""Options for entities, shared by the sub-commands of `quotas` that change limits."""
 
 import argparse
 
@@ -24,7 +24,7 @@ def add_entity(parser: argparse.ArgumentParser) -> None:
 
 
 def entity_or_none(args: argparse.Namespace) -> QuotaEntity | None:
-    """The entity that the options name, None when they name none. Raises UsageError."""
+    """The entity that the options name; None without one. Raises UsageError."""
     user: Name | None = DEFAULT if args.user_default else args.user
     client_id: Name | None = DEFAULT if args.client_default else args.client_id
     ip: Name | None = DEFAULT if args.ip_default else args.ip

@@ -1,9 +1,9 @@
-"""What a client does about throttle times, seen between it and the broker. Pure: told of requests,
-answers and times by the proxy.
+"""A client's reaction to throttle times, as seen between it and the broker. Pure.
 
-A throttled answer asks for a pause (KIP-219); the next request of the same API on that connection
-ends it. Requests that were sent before the answer was there are no disobedience: the client has
-sent ahead. One that crosses the answer looks like it, for which `Pauses` allows.
+The proxy reports requests, responses and times. A throttled response asks for a pause (KIP-219);
+the next request of the same API on that connection ends it. Requests that were sent before the
+response arrived are no violation: the client has sent ahead. One that crosses the response looks
+like a violation; `Pauses` allows for that.
 """
 
 import statistics
@@ -19,45 +19,45 @@ from cluster.views.quantities import duration, rate, usage
 WATCHED: Final = {ApiKey.PRODUCE: QuotaKind.PRODUCE, ApiKey.FETCH: QuotaKind.FETCH}
 """The requests that are charged by their bytes."""
 _KEPT_SHARE: Final = 0.9
-"""A pause this near to what was asked is kept: clocks and timers differ."""
+"""A pause of at least this share of the throttle time counts as kept: clocks and timers differ."""
 _TOLD_MS: Final = 10
 """Shorter throttle times are not judged."""
 _LEAVING_MS: Final = 1_000
-"""A client that ends closes its connections, whatever it has asked."""
+"""A client that ends closes its connections, whatever it was told."""
 _UNANSWERED_MAX: Final = 100_000
 _PAUSES_MAX: Final = 100_000
 
 
 class Pause(NamedTuple):
-    """What an answer asked for, and how long it was until the next request."""
+    """The pause that a response asked for, and the time until the next request."""
 
     asked_ms: int
     kept_ms: float
 
     @property
     def is_kept(self) -> bool:
-        """Whether it was as long as asked."""
+        """Whether it was long enough."""
         return self.kept_ms >= _KEPT_SHARE * self.asked_ms
 
 
 @dataclass(slots=True)
 class _Connection:
     unanswered: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """API key and size of the requests on their way, by correlation id."""
+    """API key and size of requests without a response, by correlation id."""
     asked: dict[QuotaKind, list[tuple[float, int]]] = field(default_factory=dict)
-    """When a pause was asked for and how long, since the last request of this kind."""
+    """The time and length of each pause since the last request of this kind."""
     paused: set[QuotaKind] = field(default_factory=set)
     broke: set[QuotaKind] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Finding:
-    """What was seen of one kind of request."""
+    """The observations of one kind of request."""
 
     kind: QuotaKind
     requests: int = 0
     bytes: int = 0
-    """Of produce requests, or of answers to fetches."""
+    """Of produce requests, or of responses to fetches."""
     throttled: int = 0
     asked_ms: int = 0
     """The sum of all throttle times."""
@@ -66,30 +66,30 @@ class Finding:
     connections: int = 0
     early_connections: int = 0
     ahead_max: int = 0
-    """Requests that were on their way on the same connection when a throttled answer left."""
+    """Requests in flight on the same connection when a throttled response left."""
     first_ms: float | None = None
     last_ms: float = 0.0
 
     @property
     def behavior(self) -> Pauses:
-        """Pauses that were kept and that were not."""
+        """The numbers of pauses that were kept and that were not."""
         kept = sum(pause.is_kept for pause in self.pauses)
         early = len(self.pauses) - kept
         return Pauses(kept, early, self.connections, self.early_connections)
 
     @property
     def seconds(self) -> float:
-        """From the first to the last request or answer."""
+        """The time from the first to the last request or response."""
         return 0.0 if self.first_ms is None else (self.last_ms - self.first_ms) / 1_000
 
     @property
     def asked_median_ms(self) -> float:
-        """Of the pauses that ended with a request."""
+        """The median of the pauses that ended with a request."""
         return statistics.median(pause.asked_ms for pause in self.pauses) if self.pauses else 0.0
 
     @property
     def kept_median_ms(self) -> float:
-        """Of the same."""
+        """The median of their actual lengths."""
         return statistics.median(pause.kept_ms for pause in self.pauses) if self.pauses else 0.0
 
     @property
@@ -105,7 +105,7 @@ class Finding:
         return "pauses sometimes" if len(self.pauses) >= 3 else "too little to tell"
 
     def verdict(self) -> str:
-        """For a person, in a line."""
+        """The verdict for a person, in a line."""
         ahead = (
             f"; it sends requests ahead, up to {self.ahead_max} were on their way when it was told"
             if self.ahead_max
@@ -127,7 +127,7 @@ class Finding:
         return texts[self.word]
 
     def cost(self, limit: float) -> str:
-        """What throttling cost the client, in a line."""
+        """The cost of throttling for the client, in a line."""
         seconds = self.seconds
         speed = self.bytes / seconds if seconds else 0.0
         return (
@@ -139,25 +139,25 @@ class Finding:
 
 
 class PauseWatch:
-    """One run of a client: everything that passes between it and the broker."""
+    """One run of a client: all traffic between it and the broker."""
 
     def __init__(self) -> None:
         self._connections: dict[int, _Connection] = {}
         self._findings = {kind: Finding(kind) for kind in WATCHED.values()}
         self._given_up_ms: list[float] = []
-        """When the client closed a connection while it waited for an answer."""
+        """When the client closed a connection while it waited for a response."""
 
     def on_connected(self, number: int) -> None:
-        """A connection was opened; its number is new."""
+        """Note a new connection."""
         self._connections[number] = _Connection()
 
     def on_request(
         self, number: int, api_key: int, correlation_id: int, size_bytes: int, now_ms: float
     ) -> None:
-        """A request has begun to arrive from the client."""
+        """Note that a request has begun to arrive from the client."""
         connection = self._connections[number]
         unanswered = connection.unanswered
-        if len(unanswered) >= _UNANSWERED_MAX:  # acks=0: there are no answers
+        if len(unanswered) >= _UNANSWERED_MAX:  # acks=0: there are no responses
             del unanswered[next(iter(unanswered))]
         unanswered[correlation_id] = (api_key, size_bytes)
         finding = self._finding(api_key)
@@ -171,7 +171,7 @@ class PauseWatch:
     def on_answer(
         self, number: int, correlation_id: int, throttle_ms: int, size_bytes: int, now_ms: float
     ) -> None:
-        """A whole answer is on its way to the client."""
+        """Note that a whole response is on its way to the client."""
         connection = self._connections[number]
         api_key, request_bytes = connection.unanswered.pop(correlation_id, (-1, 0))
         finding = self._finding(api_key)
@@ -190,21 +190,21 @@ class PauseWatch:
             connection.asked.setdefault(finding.kind, []).append((now_ms, throttle_ms))
 
     def on_disconnected(self, number: int, now_ms: float, *, by_client: bool) -> None:
-        """A connection is closed."""
+        """Note a closed connection."""
         connection = self._connections.pop(number)
         if by_client and any(key in WATCHED for key, _ in connection.unanswered.values()):
             self._given_up_ms.append(now_ms)
 
     def given_up(self, end_ms: float) -> int:
-        """Connections that the client closed while it waited; not when it came to its end."""
+        """Connections that the client closed while it waited, except at its end."""
         return sum(at_ms < end_ms - _LEAVING_MS for at_ms in self._given_up_ms)
 
     def findings(self) -> Iterator[Finding]:
-        """What was seen of each kind of request that there was."""
+        """The findings of each kind of request."""
         return (finding for finding in self._findings.values() if finding.requests)
 
     def answer_kind(self, number: int, correlation_id: int) -> int | None:
-        """The API key of the request that an answer belongs to; None if there was none."""
+        """The API key of a response's request; None if there was none."""
         found = self._connections[number].unanswered.get(correlation_id)
         return None if found is None else found[0]
 

@@ -1,4 +1,4 @@
-"""Cuts a stream of Kafka's frames without keeping them: the beginning and the end of each. Pure."""
+"""Splits a stream of Kafka's frames without keeping them: the beginning and end of each. Pure."""
 
 import struct
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _TAIL_BYTES: Final = 8
 
 
 class Frame(NamedTuple):
-    """What is known of a frame; `tail` is its last bytes, once it has passed whole."""
+    """A frame; `tail` is its last bytes, once it has passed completely."""
 
     size_bytes: int
     head: bytes
@@ -24,7 +24,7 @@ class FrameCutter:
     """One direction of one connection."""
 
     def __init__(self, *, at_head: bool) -> None:
-        """`at_head`: a frame is told when its beginning is there, else when it has passed."""
+        """`at_head`: whether a frame is reported at its beginning, not when it has passed."""
         self._at_head = at_head
         self._begin = bytearray()
         self._head = b""
@@ -33,7 +33,7 @@ class FrameCutter:
         self._left_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames of which `data` tells. Raises PeerError for a size below 0."""
+        """The frames reported by `data`. Raises PeerError for a size below 0."""
         position = 0
         while position < len(data):
             if not self._left_bytes:
@@ -65,7 +65,7 @@ class FrameCutter:
 
 
 def throttle_ms_of(api_key: int, version: int, answer: Frame) -> int:
-    """The throttle time in an answer to Produce or Fetch, from version 1 on.
+    """The throttle time in a response to Produce or Fetch, from version 1 on.
 
     Fetch begins with it, Produce ends with it; behind that are only empty tags, as the endpoints of
     other leaders (KIP-951) do not come from a cluster of one broker.

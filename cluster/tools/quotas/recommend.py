@@ -1,4 +1,4 @@
-"""`quotas recommend`: which limits fit what clients did, from the rollup's history."""
+"""`quotas recommend`: the limits that fit the clients' usage, from the rollup's history."""
 
 import argparse
 import shlex
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
 _LEVELS: Final = ("client", "default-client", "user", "default-user")
-"""Those shown unless options say which; users only if one has logged in."""
+"""The levels that are shown by default; users only if one has logged in."""
 _MORE_LEVELS: Final = ("user+client", "default-user+default-client")
 _ANONYMOUS: Final = "ANONYMOUS"
 _HEADROOM: Final = 5.0
@@ -92,7 +92,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask Spark, and print what limits would fit. Returns the exit status."""
+    """Ask Spark, and print the limits that would fit. Returns the exit status."""
     if args.json and args.top is not None:
         raise UsageError("--top is for the table: --json has everybody")
     windows_place(args)
@@ -127,7 +127,7 @@ def _limits(suppositions: "Sequence[Supposed]") -> dict[str, float]:
 
 
 def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Demand]":
-    """Those that the options name; those of users only if there are such, or they are named."""
+    """The levels that the options name; those of users only if there are users, or by name."""
     client_ids, named_users = (
         {spelling for name in names or () for spelling in spellings(name)}
         for names in (args.client_id, args.user)
@@ -145,8 +145,10 @@ def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Dema
 
 
 def _command(args: argparse.Namespace, demand: "Demand") -> str | None:
-    """What sets the limit that fits; None for a client without a name, which can have none, for one
-    whose name is so long that the records do not tell it whole, and for one that cannot be typed.
+    """The command that sets the fitting limit.
+
+    None for a client without a name, which can have none, for one whose name is too long for the
+    records, and for one that cannot be typed.
     """
     entity = demand.entity
     if entity is None or not all(

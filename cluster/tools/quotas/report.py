@@ -43,7 +43,7 @@ _ROWS_MAX: Final = 100
 _NAMES_MAX: Final = 20
 _STYLES: Final = {"over": "bold red", "near": "yellow", "": ""}
 _MARGIN: Final = 40
-"""Columns needed beside a plot, for its axis and the text after its line of throttle times."""
+"""The columns needed beside a plot, for its axis and the text after the throttle times."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -137,7 +137,7 @@ def _of(found: "pa.Table", column: str, what: str, names: list[str] | None) -> "
 def _report(
     args: argparse.Namespace, period: "Period", found: "pa.Table", source: str
 ) -> "UsageReport":
-    """What table and plots show of the rows of `totals`."""
+    """The table and plots of the rows of `totals`."""
     from cluster.analytics.reports.usage_history import SERIES_COLUMNS, add_series, of_usages
     from cluster.analytics.reports.usage_report import usage_report
 
@@ -149,7 +149,7 @@ def _report(
 
 
 def _print_json(found: "Iterable[ClientUsage]") -> None:
-    """A list with a line for each, written as it is made."""
+    """Print a list with a line for each item, written as it is made."""
     before = "["
     for usage in found:
         print(f"{before}\n{json_text(usage.as_json())}", end="")
@@ -160,7 +160,7 @@ def _print_json(found: "Iterable[ClientUsage]") -> None:
 def _write_files(
     args: argparse.Namespace, found: "pa.Table", report: "UsageReport | None"
 ) -> list[tuple[str, Path]]:
-    """Write the files that the options name; returns what each is, and where."""
+    """Write the files that the options name; returns the kind and place of each."""
     from cluster.analytics.reports import browser_process, html_report
     from cluster.analytics.reports.usage_history import usages
 

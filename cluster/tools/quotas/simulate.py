@@ -1,4 +1,4 @@
-"""`quotas simulate`: when a described or recorded load would be throttled, without any cluster."""
+"""`quotas simulate`: when a described or recorded load would be throttled, without a cluster."""
 
 import argparse
 import csv
@@ -183,7 +183,7 @@ def _offers(args: argparse.Namespace, kind: QuotaKind) -> list[Offer]:
 
 
 def _described(args: argparse.Namespace, kind: QuotaKind) -> tuple[float, int, int]:
-    """The rate, over how many connections, in what amounts."""
+    """A load with this rate, number of connections, and size of requests."""
     try:
         if kind not in COUNTED:
             batch = 16_384 if args.batch is None else int(byte_rate(args.batch))
@@ -198,7 +198,7 @@ def _described(args: argparse.Namespace, kind: QuotaKind) -> tuple[float, int, i
 
 
 def recorded(lines: Iterable[str], connections: int, column: str = "bytes") -> list[Offer]:
-    """The requests of a file, by time; those that name no connection take turns.
+    """The requests of a file, by time; those without a connection take turns.
 
     `column` has the amounts. Raises UserError.
     """

@@ -1,10 +1,10 @@
-"""A load against the quota core of the broker, on a clock of its own: when is who throttled. Pure.
+"""A load against the broker's quotas, on a simulated clock: who is throttled when. Pure.
 
-A connection sends its requests in order, each when it is due and the one before has been answered;
-a throttled connection goes on when its delay is over, as the broker's mute makes every client do.
-Handling takes no time. A fetch takes at most what the broker hands out at once, and is repeated
-after a delay, since a throttled answer has no records (KIP-219); so are a change of topics that is
-refused (KIP-599), and a connection that is closed for its address's rate (KIP-612).
+A connection sends its requests in order, each when it is due and the previous one has been
+answered; a throttled connection continues when its delay is over, as the broker's mute makes every
+client do. Handling takes no time. A fetch takes at most what the broker sends at once, and is
+repeated after a delay, since a throttled response has no records (KIP-219); so is a change of
+topics that is refused (KIP-599), and a connection that is closed for its address's rate (KIP-612).
 """
 
 import heapq
@@ -28,70 +28,71 @@ _USER: Final = "simulated"
 _CLIENT_ID: Final = "simulated"
 _HOST: Final = "192.0.2.1"
 _START_MS: Final = 1
-"""The clock's begin: time 0 of the load."""
+"""The clock at the beginning of the load."""
 
 
 COUNTED: Final = (QuotaKind.MUTATION, QuotaKind.CONNECTION)
-"""What is no bytes: created and deleted partitions, and accepted connections."""
+"""Quotas that do not count bytes: created and deleted partitions, and accepted connections."""
 
 
 class Offer(NamedTuple):
-    """A request that a connection wants to send, or the records that it wants to fetch; or, of an
-    address, a connection that one of its clients wants to open.
+    """A request that a connection wants to send, or records that it wants to fetch.
+
+    For an address, a connection that one of its clients wants to open.
     """
 
     at_ms: int
-    """Since the begin of the load."""
+    """Since the beginning of the load."""
     amount: int
     """Bytes, partitions, or 1 for a connection."""
     connection: int
 
 
 class Step(NamedTuple):
-    """One request as the broker took it."""
+    """One request as the broker handled it."""
 
     at_ms: int
     connection: int
     due_ms: int
     """When the connection wanted to send it."""
     amount: int
-    """0 for a fetch that was answered without records, and for what was refused."""
+    """0 for a fetch that was answered without records, and for a refused request."""
     rate: float
-    """Of `Simulated.kind`, after the request."""
+    """The rate of `Simulated.kind` after the request."""
     delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What is simulated: limits, windows, what a request is."""
+    """The simulated limits, windows and kind of request."""
 
     limits: Mapping[QuotaKind, float]
     windows: WindowOptions
     load: QuotaKind = QuotaKind.PRODUCE
-    """What is done; never REQUEST, which limits produce requests and fetches."""
+    """The kind of load; never REQUEST, which limits produce requests and fetches."""
     request_us: int = 0
-    """How long each keeps the broker's thread."""
+    """How long each request occupies the broker's thread."""
 
     @property
     def kind(self) -> QuotaKind:
-        """The quota whose rate is told."""
+        """The quota whose rate is shown."""
         return self.load if self.load in self.limits else QuotaKind.REQUEST
 
 
 def steady_load(rate: float, connections: int, batch: int, duration_ms: int) -> Iterator[Offer]:
-    """So much per second in requests of `batch`, in turn from each connection."""
+    """A load of this much per second in requests of `batch`, in turn from each connection."""
     every_ms = batch * 1_000 / rate
     for number in range(math.ceil(duration_ms / every_ms)):
         yield Offer(int(number * every_ms), batch, number % connections)
 
 
 def simulate(what: Simulated, offers: Iterable[Offer]) -> Iterator[Step]:
-    """Every request in the order in which the broker takes them, until all are sent."""
+    """Every request in the order in which the broker handles it, until all are sent."""
     broker = _Broker(what)
     waiting: dict[int, deque[Offer]] = {}
     for offer in sorted(offers, key=lambda each: each.at_ms):
         waiting.setdefault(offer.connection, deque()).append(offer)
-    # (when it can be taken, when it was due, connection): earlier requests first.
+    # (when it can be handled, when it was due, connection): earlier requests first.
     turns = [(queue[0].at_ms, queue[0].at_ms, number) for number, queue in waiting.items()]
     heapq.heapify(turns)
     while turns:
@@ -108,7 +109,7 @@ def simulate(what: Simulated, offers: Iterable[Offer]) -> Iterator[Step]:
 
 
 class _Broker:
-    """Asks the core of a broker, as its handlers and its acceptor do."""
+    """Calls the quotas of a broker as its handlers and its acceptor do."""
 
     def __init__(self, what: Simulated) -> None:
         self._what = what
@@ -133,7 +134,7 @@ class _Broker:
         return Step(at_ms, offer.connection, due_ms, amount, rate, delay_ms)
 
     def _take_request(self, offer: Offer, now_ms: MonotonicMs) -> tuple[int, int]:
-        """How much of it is taken, and the delay."""
+        """The amount that is taken, and the delay."""
         accounts = self._accounts.get(offer.connection)
         if accounts is None:
             accounts = ClientAccounts(self._quotas, _USER, _CLIENT_ID)
@@ -158,23 +159,23 @@ class _Broker:
 
 @dataclass(slots=True)
 class Interval:
-    """What happened within one interval of the timeline."""
+    """One interval of the timeline."""
 
     begin_ms: int
     offered: int = 0
     taken: int = 0
-    """Of what is limited, as `Offer.amount`."""
+    """The taken amount, as `Offer.amount`."""
     requests: int = 0
     throttled: int = 0
     delay_ms_max: int = 0
     muted_ms: int = 0
     """Summed over connections."""
     rate: float = 0.0
-    """At the last request of it."""
+    """The rate at its last request."""
 
 
 def timeline(offers: Iterable[Offer], steps: Iterable[Step], interval_ms: int) -> list[Interval]:
-    """Offers and steps by interval, from 0 to the last that has any, without gaps."""
+    """Offers and steps by interval, from 0 to the last one with any, without gaps."""
     found: dict[int, Interval] = {}
 
     def at(time_ms: int) -> Interval:
@@ -196,7 +197,7 @@ def timeline(offers: Iterable[Offer], steps: Iterable[Step], interval_ms: int) -
     rows = [found.get(number) or Interval(number * interval_ms) for number in range(last + 1)]
     for before, row in itertools.pairwise(rows):
         if not row.requests:
-            row.rate = before.rate  # nothing was looked at: the figure of before is repeated
+            row.rate = before.rate  # no request: the earlier figure is repeated
     return rows
 
 

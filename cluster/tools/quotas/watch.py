@@ -51,13 +51,13 @@ _COLUMNS: Final = (
 )
 _LIVE_COLUMNS: Final = (*_COLUMNS, "OF LIMIT")
 _DISPENSABLE: Final = ("BROKERS", "RULE", "USER", "OF LIMIT", "LIMIT", "MUTED", "THROTTLE-MS")
-"""What a narrow terminal does without, in this order."""
+"""The columns that a narrow terminal omits, in this order."""
 _AMOUNTS: Final = ("RATE", "LIMIT", "USED", "THROTTLE-MS", "MUTED")
 _NEAR: Final = 0.8
 _BAR_CELLS: Final = 12
 _INTERVAL_MIN_S: Final = 0.1
 _LINES_AROUND: Final = 5
-"""Of the live table: the first line, the headings, the hint, and two empty ones."""
+"""The lines around the live table: the first line, the headings, the hint, and two empty ones."""
 _HINT: Final = "Rates and limits are of the broker named first, where the client stands worst."
 
 
@@ -156,14 +156,14 @@ def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[Bro
         Live(first, console=console(), screen=True, auto_refresh=False) as live,
     ):
         while not _is_quit_pressed(args.interval):
-            # The size is asked for each time, as a window may change it.
+            # The size is read each time, since a window may change it.
             live.update(_screen(args, read_brokers(files), live.console.size), refresh=True)
 
 
 def _screen(
     args: argparse.Namespace, brokers: Sequence[BrokerStats], size: "ConsoleDimensions"
 ) -> "RenderableType":
-    """All that fits the terminal; no line is broken."""
+    """The lines that fit the terminal; no line is broken."""
     from rich.console import Group
 
     groups = _sorted_groups(brokers, everyone=args.all)
@@ -198,7 +198,7 @@ def _line(text: str, style: str = "") -> "Text":
 
 
 def _health(brokers: Sequence[BrokerStats]) -> str:
-    """How many brokers are alive, and which are not."""
+    """The number of live brokers, and the others."""
     others = [broker for broker in brokers if broker.state != ALIVE]
     alive = f"{len(brokers) - len(others)} of {len(brokers)} brokers alive"
     return f"{alive}; {_state_line(others)}" if others else alive
@@ -228,7 +228,7 @@ def _bar(utilization: float | None) -> str:
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """Within the block, the terminal delivers single keys without echo; afterwards as before."""
+    """Within the block, the terminal delivers single keys without echo."""
     if not sys.stdin.isatty():
         yield
         return
@@ -241,7 +241,7 @@ def _single_keys() -> Iterator[None]:
 
 
 def _is_quit_pressed(wait_s: float) -> bool:
-    """Wait for `wait_s`, or until the key `q`. Returns whether that was pressed."""
+    """Wait for `wait_s`, or until the key `q`. Returns whether it was pressed."""
     if not sys.stdin.isatty():
         time.sleep(wait_s)
         return False

@@ -1,6 +1,6 @@
-"""A proxy on 127.0.0.1 between clients and one broker, which tells a `PauseWatch` what passes.
+"""A proxy on 127.0.0.1 between clients and one broker, which reports the traffic to a `PauseWatch`.
 
-It reads from clients at any time, also while the broker does not, so that it sees when they send.
+It reads from clients at any time, even while the broker does not, so that it sees when they send.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from cluster.tools.quotas.proxied_frames import FrameCutter, throttle_ms_of
 
 _READ_BYTES: Final = 256 * 1024
 _HELD_MAX_BYTES: Final = 64 * 1024 * 1024
-"""What a client may have sent that the broker does not take yet; then it is not read either."""
+"""The bytes of a client that the proxy holds for the broker; beyond that it stops reading, too."""
 _API_AND_CORRELATION: Final = struct.Struct(">hhi")
 _CORRELATION: Final = struct.Struct(">i")
 
 
 class ProxyTls(NamedTuple):
-    """Both sides of a proxy whose clients speak TLS: it has to read what it passes on."""
+    """Both sides of a proxy whose clients use TLS: it has to read what it passes on."""
 
     to_clients: ssl.SSLContext
     """With a key that clients of the broker trust."""
@@ -33,7 +33,7 @@ class ProxyTls(NamedTuple):
 
 
 class WatchingProxy:
-    """Lifecycle: made (it has its port), `begin` in a running event loop, `close`."""
+    """Lifecycle: created (it has its port), `begin` in a running event loop, `close`."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server((LOOPBACK, 0))
@@ -41,7 +41,7 @@ class WatchingProxy:
         self.watch = PauseWatch()
         """Replaced when a run begins; connections that are open then are not watched."""
         self.unreadable = ""
-        """Why nothing can be told of a connection, where there was such a one; else empty."""
+        """Why some connection cannot be followed; empty if there is none."""
         self._broker_port = 0
         self._tls: ProxyTls | None = None
         self._server: asyncio.Server | None = None
@@ -55,7 +55,7 @@ class WatchingProxy:
         )
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Stop accepting connections."""
         if self._server is not None:
             self._server.close()
         self._listening.close()
@@ -80,11 +80,11 @@ class WatchingProxy:
 
 
 class _Unreadable(Exception):
-    """A client that speaks in a way that the proxy cannot follow; the text is for its user."""
+    """A client uses the protocol in a way that the proxy cannot follow; the text says how."""
 
 
 def now_ms() -> float:
-    """The clock of everything that a watch is told."""
+    """The clock for all times of a watch."""
     return time.monotonic_ns() / 1e6
 
 
@@ -95,7 +95,7 @@ class _Link:
         self._number = number
         self._watch = watch
         self._versions: dict[int, int] = {}
-        """Of the watched requests without an answer, by correlation id."""
+        """The versions of watched requests without a response, by correlation id."""
 
     async def pass_on(
         self,
@@ -104,7 +104,7 @@ class _Link:
         broker_reader: asyncio.StreamReader,
         broker_writer: asyncio.StreamWriter,
     ) -> None:
-        """Until either side closes. Raises _Unreadable."""
+        """Pass data on until either side closes. Raises _Unreadable."""
         self._watch.on_connected(self._number)
         requests = asyncio.create_task(self._requests(reader, broker_writer))
         answers = asyncio.create_task(self._answers(broker_reader, writer))

@@ -1,9 +1,9 @@
-"""`quotas explain --if KEY=AMOUNT`: what another limit would do to the traffic that is there. Pure.
+"""`quotas explain --if KEY=AMOUNT`: the effect of another limit on the current traffic. Pure.
 
-The delay is what the broker's formula gives for the rate that it measures now. A client that is
-held back at present would send more without its limit: how much, nobody knows. What is owed of
-requests that were larger than the windows admit is not counted. Changes of topics are put through
-the broker's token bucket, window by window, as far back as the broker tells of them.
+The delay is that of the broker's formula for the rate that it measures now. A throttled client
+would send more without its limit: how much, nobody knows. Debts of requests that were larger than
+the windows admit are not counted. Changes of topics are put through the broker's token bucket,
+window by window, as far back as the broker reports them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,24 +21,25 @@ from cluster.views.supposed_limits import Supposed
 _HELD_FROM: Final = 0.95
 """A rate this near to its limit is probably what the limit admits."""
 _USUAL: Final = WindowOptions()
-"""Of changes of topics: their settings are not in what brokers tell."""
+"""For changes of topics, whose settings brokers do not report."""
 
 
 class LimitEffect(NamedTuple):
-    """What a limit would do on one broker."""
+    """The effect of a limit on one broker."""
 
     delay_ms: int
-    """What the next request would wait if the limit came into force now."""
+    """The delay of the next request if the limit came into force now."""
     speed: float
-    """The share of the present rate that the limit admits in the long run, at most 1."""
+    """The share of the current rate that the limit admits in the long run, at most 1."""
     request_ms: float
-    """How long the limit takes for a request of the client's average size."""
+    """The time that the limit requires for a request of the client's average size."""
     is_held_now: bool
-    """The present rate is what the present limit admits, so the client may want more."""
+    """Whether the current rate is what the current limit admits, so that the client may want
+    more."""
 
 
 def outcome(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> LimitEffect:
-    """What this limit would do to the rate of a row that was written then."""
+    """The effect of this limit on the rate of a row that was written then."""
     if row.quota == QuotaKind.MUTATION:
         delay_ms = _bucket_delay_ms(row, limit, written_ms)
     else:
@@ -60,7 +61,7 @@ def _bucket_delay_ms(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> in
 
 
 def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
-    """For a person: one line for each broker."""
+    """One line for each broker, for a person."""
     yield f"  if {what.key} were {rate(what.kind, what.limit)}:"
     for state in group:
         row, then = state.row, _outcome(state, what)
@@ -84,7 +85,7 @@ def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
 
 
 def to_json(what: Supposed, state: ClientState) -> dict[str, Any]:
-    """For scripts: what it would do on the broker of `state`."""
+    """The effect on the broker of `state`, for scripts."""
     return {
         "broker": state.source.broker,
         "key": what.key,
