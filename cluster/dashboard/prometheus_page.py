@@ -22,9 +22,9 @@ _INTRODUCTION: Final = f"""\
 
 <!-- Written by `python -m cluster.dashboard.prometheus_page`. -->
 
-The dashboard's process answers `/metrics` (every broker) and `/metrics/broker/ID` (one) in
-Prometheus' text format, or in OpenMetrics 1.0 to whoever accepts it, as Prometheus does. It
-reads the brokers' stats files ([metrics.md](metrics.md)); the brokers take no part in it.
+The dashboard's process serves `/metrics` (every broker) and `/metrics/broker/ID` (one) in
+Prometheus' text format, or in OpenMetrics 1.0 to clients that accept it, as Prometheus does. It
+reads the brokers' stats files ([metrics.md](metrics.md)), without contacting the brokers.
 
 ```
 prometheus --config.file=etc/prometheus.yml
@@ -33,43 +33,46 @@ MILENA_GRAFANA_DASHBOARDS=$PWD/etc/grafana/dashboards \\
 ```
 
 `etc/grafana/dashboards` has two dashboards: quotas (rate, limit and throttle time of each
-client) and the cluster. Where the dashboard has a password, Prometheus needs it as `basic_auth`
+client) and the cluster. If the dashboard has a password, Prometheus needs it as `basic_auth`
 (`etc/prometheus.yml`).
 
 ## What to know
 
-- **Names** are those that Kafka's beans get by the usual rules of jmx_exporter, which
+- **Names** are those that Kafka's beans get by the usual rules of jmx_exporter, and that
   dashboards made for Kafka query: lower case, joined by `_`; a meter (`...PerSec`) is a counter
-  that ends in `_total`; `Percent` becomes `_percent`; tags are labels. Those of groups are
-  kafka_exporter's. Names that begin with `milena_` are not Kafka's. Every series but
-  `milena_cluster_...`, which are of the whole cluster, has the label `broker`.
-- **A counter ends in `_total`** in either format, since Prometheus chooses the format. Where Kafka
-  has a total beside a rate over a window (`offset-commit-count`, `offset-commit-rate`), the total
-  is here: take its `rate()`.
+  that ends in `_total`; `Percent` becomes `_percent`; tags become labels. Names of groups are
+  kafka_exporter's. Names that begin with `milena_` do not exist in Kafka. Every series has the
+  label `broker`, except for `milena_cluster_...`, which describe the whole cluster.
+- **A counter ends in `_total`** in both formats, because Prometheus chooses the format. If Kafka
+  has both a total and a rate over a window (`offset-commit-count`, `offset-commit-rate`), only
+  the total is exported: apply `rate()` to it.
 - **Processes** of brokers have the names that every exporter uses (`process_cpu_seconds_total`,
-  ...), as told by the system. There is no JVM, and so nothing of `jvm_...`.
-- **Quantiles** in milliseconds are of the last five minutes (of what there is, in the first
-  half minute), NaN if nothing came. Prometheus cannot add them up; the histograms beside them
-  it can. The median is `quantile="0.5"`, which jmx_exporter writes as 0.50.
-- **Rates of clients** are what the quota compares with its limit, in bytes per second or
-  percent of one thread, of this broker. Limits hold for each broker, too. **Throttle times** are
-  means as in Kafka, of what was throttled since the scrape some {SPAN_MS // 1_000} s before (or
-  the last one); 0 where nothing was.
-- **Sums that Kafka does not have** are not exported, so that adding up the parts counts once.
-  `kafka_server_brokertopicmetrics_...` exists with and without `topic`, as in Kafka.
-- **A dead or silent broker** has `kafka_up` 0, and no other series but the time since it wrote:
-  graphs end rather than go on unchanged. After a restart its counters begin at 0.
+  ...), with values from the operating system. There is no JVM, and so there are no `jvm_...`.
+- **Quantiles** in milliseconds cover the last five minutes (in the first half minute of readings,
+  all requests so far), and are NaN if there were none. Prometheus cannot aggregate quantiles, but
+  it can aggregate the histograms beside them. The median is `quantile="0.5"`, which jmx_exporter
+  writes as 0.50.
+- **Rates of clients** are those that the quota compares with its limit, in bytes per second or
+  percent of one thread, on this broker. Limits are per broker, too. **Throttle times** are
+  means as in Kafka, of the requests throttled since the scrape some {SPAN_MS // 1_000} s before
+  (or the last one); 0 if none were throttled.
+- **Sums that Kafka does not have** are not exported, so that adding up the parts counts each
+  once. `kafka_server_brokertopicmetrics_...` exists with and without `topic`, as in Kafka.
+- **A dead or silent broker** has `kafka_up` 0, and no other series but the time since it last
+  updated its stats file: graphs end instead of continuing unchanged. After a restart its counters
+  begin at 0.
 - **Bounds**: {CLIENTS_MAX} clients (user and client id) have series of their own, those with
-  limits first, and of these the most throttled. The rates of the others are summed up, and the
-  longest of their throttle times is told, under `user="_other",client_id="_other"`;
-  `milena_clients_other` is their number. Their counters are left out, since a sum would fall
-  whenever a client leaves it. Of groups, {LAGS_MAX} series of partitions are told, the furthest
-  behind first, and `milena_consumergroup_partitions_left_out` is the number of others. A label
-  has at most {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files
-  show names of more than 180 bytes by their beginning and SHA-256, and cut users to 128 bytes;
-  clients that look the same then are added up.)
-  Control characters become U+FFFD. What has no room in a stats file is not here either, and is
-  counted: `milena_server_metrics_clientrowslost_total`, `..._topicswithoutrow`,
+  limits first, and among these the most throttled first. The rates of the others are summed up,
+  and the longest of their throttle times is exported, under
+  `user="_other",client_id="_other"`; `milena_clients_other` is their number. Their counters are
+  omitted, because the sum would fall whenever a client leaves it. Of groups, {LAGS_MAX} series of
+  partitions are exported, those with the largest lag first, and
+  `milena_consumergroup_partitions_left_out` is the number of the others. A label has at most
+  {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files represent
+  names of more than 180 bytes by their beginning and SHA-256, and cut users to 128 bytes; clients
+  that look the same after that are summed up.) Control characters become U+FFFD. Items without
+  room in a stats file are not exported either, but counted:
+  `milena_server_metrics_clientrowslost_total`, `..._topicswithoutrow`,
   `..._grouppartitionswithoutrow`.
 
 ## Names
@@ -103,7 +106,14 @@ def _rows() -> Iterator[tuple[str, ...]]:
         yield f"`{place.family}{suffix}`", kind, unit, values or "-", f"`{name}`", doc
         if name in _TIMED and _TIMED[name].key in WITH_BUCKETS:
             histogram, labels = seconds_family(place.family), "request=<Api>, le"
-            yield f"`{histogram}`", Type.HISTOGRAM, Unit.SECONDS, labels, f"`{name}`", "the same"
+            yield (
+                f"`{histogram}`",
+                Type.HISTOGRAM,
+                Unit.SECONDS,
+                labels,
+                f"`{name}`",
+                "the same times in seconds",
+            )
 
 
 def _of_kafka() -> Iterator[tuple[str, Type, Unit, str]]:

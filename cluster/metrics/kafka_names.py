@@ -27,35 +27,57 @@ TOPIC_METRICS: Final = (
     _of_topic(
         "TotalProduceRequestsPerSec", _COUNTER, Unit.PARTITIONS, "partitions of produce requests"
     ),
-    _of_topic("FailedProduceRequestsPerSec", _COUNTER, Unit.PARTITIONS, "of these: refused ones"),
+    _of_topic(
+        "FailedProduceRequestsPerSec",
+        _COUNTER,
+        Unit.PARTITIONS,
+        "refused partitions of produce requests",
+    ),
     _of_topic(
         "TotalFetchRequestsPerSec",
         _COUNTER,
         Unit.PARTITIONS,
         "partitions of answered fetch requests",
     ),
-    _of_topic("FailedFetchRequestsPerSec", _COUNTER, Unit.PARTITIONS, "of these: refused ones"),
     _of_topic(
-        "Size", _GAUGE, Unit.BYTES, "bytes of its replicas on this broker", "kafka.log:type=Log"
+        "FailedFetchRequestsPerSec",
+        _COUNTER,
+        Unit.PARTITIONS,
+        "refused partitions of fetch requests",
     ),
     _of_topic(
-        "NumLogSegments", _GAUGE, Unit.SEGMENTS, "segments of these replicas", "kafka.log:type=Log"
+        "Size",
+        _GAUGE,
+        Unit.BYTES,
+        "bytes of the topic's replicas on this broker",
+        "kafka.log:type=Log",
+    ),
+    _of_topic(
+        "NumLogSegments",
+        _GAUGE,
+        Unit.SEGMENTS,
+        "segments of the topic's replicas on this broker",
+        "kafka.log:type=Log",
     ),
     _of_topic(
         "PartitionCount",
         _GAUGE,
         Unit.REPLICAS,
-        "its replicas on this broker",
+        "the topic's replicas on this broker",
         "milena.server:type=Topics",
     ),
     _of_topic(
-        "LeaderCount", _GAUGE, Unit.PARTITIONS, "of these: led ones", "milena.server:type=Topics"
+        "LeaderCount",
+        _GAUGE,
+        Unit.PARTITIONS,
+        "the topic's partitions that this broker leads",
+        "milena.server:type=Topics",
     ),
     _of_topic(
         "UnderReplicated",
         _GAUGE,
         Unit.PARTITIONS,
-        "led partitions with a replica out of sync",
+        "led partitions with a replica that is not in sync",
         "kafka.cluster:type=Partition",
     ),
     _of_topic(
@@ -77,23 +99,28 @@ TOPIC_METRICS: Final = (
 
 
 REQUEST_PARTS: Final = (
-    RequestPart("TotalTimeMs", "from the arrival of the request to the last byte of its answer"),
+    RequestPart("TotalTimeMs", "from the arrival of the request to the last byte of its response"),
     RequestPart(
         "RequestQueueTimeMs",
-        "from the arrival of the whole request until the broker's thread began with it: it was busy"
-        " with others that were ready in the same turn, or with earlier ones of the connection",
+        "from the arrival of the complete request until the broker's thread began to process it:"
+        " the thread was busy with other requests of the same turn of its loop, or with earlier"
+        " requests of the connection",
     ),
-    RequestPart("LocalTimeMs", "the thread worked on it until it was answered or had to wait"),
     RequestPart(
-        "RemoteTimeMs", "it waited: for other brokers, records, a rebalance, or the controller"
+        "LocalTimeMs",
+        "processing by the broker's thread until the request was answered or had to wait",
     ),
-    RequestPart("ThrottleTimeMs", "the throttle time that its answer told, not part of the total"),
+    RequestPart(
+        "RemoteTimeMs", "waiting for other brokers, records, a rebalance, or the controller"
+    ),
+    RequestPart("ThrottleTimeMs", "the throttle time in the response; not part of the total"),
     RequestPart(
         "ResponseQueueTimeMs",
-        "its answer was encoded, and waited for those of the connection's other requests",
+        "waiting of the encoded response for responses to other requests of the connection",
     ),
     RequestPart(
-        "ResponseSendTimeMs", "from the first attempt to send it until the socket had taken it all"
+        "ResponseSendTimeMs",
+        "from the first attempt to send the response until the socket had accepted all of it",
     ),
 )
 """In the order of the stats file, which has a histogram in microseconds for each."""
@@ -120,15 +147,16 @@ REQUEST_METRICS: Final = (
         f"{_OF_API}RequestsPerSec,request=<Api>,version=<n>",
         _COUNTER,
         Unit.REQUESTS,
-        "of these: in one version",
+        "requests of one API in one version",
     ),
     Metric(
         "ErrorsPerSec",
         f"{_OF_API}ErrorsPerSec,request=<Api>,error=<ERROR>",
         _COUNTER,
         Unit.ERRORS,
-        "errors in answers of one API, each item of an answer by itself; success (`NONE`) is not"
-        " counted; once some 500 pairs have been seen, `_other` stands for new ones",
+        "errors in responses of one API; each item of a response counts separately; success"
+        " (`NONE`) is not counted; after some 500 pairs of API and error, new ones count as"
+        " `_other`",
     ),
 )
 """The counters of each API; `<...>` stands for a part that varies."""
@@ -143,7 +171,7 @@ _HELP: Final = {
     **{without_labels(metric.name): metric.doc for metric in REQUEST_METRICS[::-1]},
     "kafka.server:type=group-coordinator-metrics,name=group-count": "groups, by protocol",
     "kafka.server:type=group-coordinator-metrics,name=consumer-group-count": (
-        "groups of the newer protocol, by state"
+        "groups of the newer consumer protocol, by state"
     ),
 }
 

@@ -57,16 +57,20 @@ class QuotaUsage:
     rate: Annotated[float, _Fact(Unit.VARIES, Adding.LAST, (Adding.MAX,))] = 0.0
     """As the quota measured it, over its window, at the end of the interval."""
     requests: Annotated[
-        int, _Fact(Unit.REQUESTS, Adding.SUM, (Adding.SUM,), "requests that were charged")
+        int,
+        _Fact(Unit.REQUESTS, Adding.SUM, (Adding.SUM,), "requests that were charged to the quota"),
     ] = 0
     throttled: Annotated[
-        int, _Fact(Unit.REQUESTS, Adding.SUM, (Adding.SUM,), "of these: with a throttle time")
+        int,
+        _Fact(
+            Unit.REQUESTS, Adding.SUM, (Adding.SUM,), "requests whose response had a throttle time"
+        ),
     ] = 0
     throttle_ms: Annotated[
         int,
         _Fact(
             *(Unit.MILLISECONDS, Adding.SUM, (Adding.SUM, Adding.MAX)),
-            "throttle time handed out",
+            "sum of the throttle times in responses",
         ),
     ] = 0
     """Its maximum in windows is that of one interval's sum, not of one request."""
@@ -75,7 +79,8 @@ class QuotaUsage:
     muted_ms: Annotated[
         int,
         _Fact(
-            *(Unit.MILLISECONDS, Adding.SUM, (Adding.SUM,)), "how long connections were not read"
+            *(Unit.MILLISECONDS, Adding.SUM, (Adding.SUM,)),
+            "time in which connections were not read",
         ),
     ] = 0
 
@@ -131,13 +136,14 @@ class KafkaSensor(NamedTuple):
 
 KAFKA_SENSORS: Final[Mapping[QuotaKind, KafkaSensor]] = {
     QuotaKind.PRODUCE: KafkaSensor(
-        *("Produce", "byte-rate", Unit.BYTES_PER_SECOND), "bytes per second, as the quota sees it"
+        *("Produce", "byte-rate", Unit.BYTES_PER_SECOND),
+        "bytes per second, as measured by the quota",
     ),
     QuotaKind.FETCH: KafkaSensor(
-        *("Fetch", "byte-rate", Unit.BYTES_PER_SECOND), "bytes per second, as the quota sees it"
+        *("Fetch", "byte-rate", Unit.BYTES_PER_SECOND), "bytes per second, as measured by the quota"
     ),
     QuotaKind.REQUEST: KafkaSensor(
-        *("Request", "request-time", Unit.PERCENT), "percent of the broker's thread"
+        *("Request", "request-time", Unit.PERCENT), "percent of the time of the broker's thread"
     ),
     QuotaKind.MUTATION: KafkaSensor(
         *("ControllerMutation", "mutation-rate", Unit.PARTITIONS_PER_SECOND),

@@ -184,7 +184,7 @@ def test_closed_connections_are_not_errors_of_an_api():
     text = exposition([broker_stats(values=values)], openmetrics=False)
     errors = [line for line in text.decode().splitlines() if "requestmetrics_errors_total" in line]
     assert errors[0].startswith(
-        "# HELP kafka_network_requestmetrics_errors_total errors in answers of one API"
+        "# HELP kafka_network_requestmetrics_errors_total errors in responses of one API"
     )
     found = samples(text)
     labels = {"broker": "0", "request": "FetchConsumer", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
