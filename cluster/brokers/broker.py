@@ -63,13 +63,12 @@ def run_broker(
     on_view: Callable[[ClusterView], None],
     first_user: Path | None = None,
 ) -> None:
-    """Run one broker until SIGTERM or SIGINT.
+    """Run one broker until SIGTERM or SIGINT. Raises UserError or StorageFailed if it cannot start.
 
-    `on_ready` is called with its ports and cluster id once it serves clients, `on_view` with each
-    new view of the cluster, `on_progress` now and then while logs are recovered before that: a
-    signal then ends the process at once, and the next start recovers them anew. `first_user`: see
-    `first_user.py`. Raises UserError
-    or StorageFailed when it cannot start.
+    `on_progress` is called now and then while logs are recovered; a signal then ends the process at
+    once, and the next start recovers them again. `on_ready` is called with the ports and the
+    cluster id when the broker serves clients, `on_view` with each new view of the cluster.
+    `first_user` names the file of a user to be stored (`first_user.py`).
     """
     signal.signal(CLUSTER_STOPS, signal.SIG_IGN)  # until the broker serves
     raise_descriptor_limit()
@@ -100,7 +99,7 @@ class Broker:
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
-        # Keys are worth what registrations are: nothing where anybody may write those.
+        # Where anybody may write registrations, the keys in them prove nothing.
         has_keys = settings[keys.REGISTRY_AUTH] is not None
         self._zmq = ZmqContext(self._find_link_keys if has_keys else None)
         self.ports: dict[str, int] = {}
@@ -161,7 +160,7 @@ class Broker:
         self._enter(BrokerState.RUNNING)
 
     def _enter(self, state: BrokerState) -> None:
-        """For whoever looks at the metrics."""
+        """Publish the state of the broker in its metrics."""
         if self._counters is not None:
             self._counters.set("BrokerState", state)
 
@@ -179,7 +178,7 @@ class Broker:
         self._server.limit_connections(options.network_options(settings))
 
     def _repair_logs(self, settings: Settings) -> None:
-        """On a loop of its own: nothing else happens before the logs are open."""
+        """Repair the logs on a separate loop: nothing else happens before they are open."""
         self._enter(BrokerState.RECOVERY)
         loop = EventLoop(self._clock)
         try:
@@ -243,13 +242,13 @@ class Broker:
     def _leave_everything_as_it_is(self) -> None:
         if self._core is None or self._is_stopping or self._is_cluster_stopping:
             return
-        log.info("the cluster stops: clients are not served any more")
+        log.info("the cluster is stopping: client connections are closed")
         self._is_cluster_stopping = True
         self._server.close()
         self._core.end_with_cluster()
 
     def _stop_when_drained(self, deadline_ms: int) -> None:
-        """Wait a moment for followers, so that every replica has the same."""
+        """Wait up to a deadline for followers, so that all replicas have the same records."""
         if self._core is None or self._core.is_drained() or self._loop.now_ms >= deadline_ms:
             self._loop.stop()
         else:
@@ -272,7 +271,7 @@ class Broker:
 
     def _on_leaderships_moved(self, is_done: bool) -> None:
         if not is_done:
-            log.info("stopping without having moved leaderships away")
+            log.info("stopping, although this broker still leads partitions")
         self._loop.stop()
 
     def close(self) -> None:

@@ -40,7 +40,6 @@ def milliseconds(duration: timedelta) -> int:
 
 
 def timestamp(wall_ms: int) -> datetime:
-    """As answers have it."""
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=wall_ms)
 
 

@@ -96,7 +96,7 @@ class Purgatory:
     def __init__(
         self, call_at: Callable[[int, Callable[[], None]], Cancellable], time: LoopTime
     ) -> None:
-        """Of the loop: its timers, and for whom it works; whoever parks pays for the attempts."""
+        """Uses the loop's timers and time; a client that parks a request pays for the attempts."""
         self._call_at = call_at
         self.time = time
         self._watchers: dict[Hashable, dict[Parked, None]] = {}
