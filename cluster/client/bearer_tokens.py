@@ -43,7 +43,6 @@ class TokenFile:
     path: Path
 
     def token(self, now_ms: WallMs) -> BearerToken:
-        """See `TokenSource`."""
         try:
             text = self.path.read_text("utf-8", "replace").strip()
         except OSError as problem:
@@ -61,7 +60,6 @@ class UnsecuredToken:
     lifetime_s: int = LIFETIME_S
 
     def token(self, now_ms: WallMs) -> BearerToken:
-        """See `TokenSource`."""
         now_s = now_ms // 1_000
         ends_at_s = now_s + self.lifetime_s
         claims = {"sub": self.user, "iat": now_s, "exp": ends_at_s}

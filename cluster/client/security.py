@@ -43,7 +43,7 @@ class ClientSecurity:
     """Where tokens come from, for OAUTHBEARER alone."""
 
     def librdkafka_here(self) -> dict[str, Any]:
-        """As `librdkafka`, for a client of this process, which can be called back for a token."""
+        """The settings of a client in this process, which may call back for a token."""
         token = self.token
         if token is None or isinstance(token, UnsecuredToken):
             return {**self.librdkafka()}

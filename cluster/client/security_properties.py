@@ -295,7 +295,7 @@ _USABLE: Final = tuple(SaslMechanism)
 
 
 def _token_login(given: Mapping[str, str], options: Mapping[str, str]) -> _Login:
-    """By a token: from a file (KIP-768), or unsecured, in Java's words or librdkafka's."""
+    """Read a login by token, from a file (KIP-768) or unsecured, in the words of either library."""
     unused = sorted({_USERNAME, _PASSWORD} & given.keys())
     if unused:
         raise UserError(f"{unused[0]} has no effect with sasl.mechanism=OAUTHBEARER: remove it")

@@ -64,12 +64,11 @@ class SecurityFiles:
         return self.directory / "registry.pem"
 
     def key_store(self, broker_id: int) -> Path:
-        """Key and certificates of a broker, as one PEM file."""
         return key_store(self.directory, broker_id)
 
 
 def key_store(directory: Path, broker_id: int) -> Path:
-    """See `SecurityFiles.key_store`."""
+    """Key and certificates of a broker, as one PEM file."""
     return directory / f"broker-{broker_id}.pem"
 
 

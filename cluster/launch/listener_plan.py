@@ -49,7 +49,7 @@ class ListenerPlan(NamedTuple):
         return sorted(named - ANY_ADDRESS)
 
     def protocols(self, texts: Mapping[str, str]) -> list[SecurityProtocol]:
-        """Of every listener, by the settings; those that the settings do not map are left out."""
+        """The protocol of every listener that the settings map to one."""
         return _protocols(self.listened, texts)
 
     def owner(self, broker: int, listener: Listener) -> str:

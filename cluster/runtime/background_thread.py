@@ -30,7 +30,7 @@ _REST_AFTER_S: Final = 0.002
 
 
 def run_now(call: Callable[[], None]) -> None:
-    """In place of a thread: make the call at once."""
+    """Make the call at once, without a thread."""
     call()
 
 

@@ -61,7 +61,6 @@ class HelperProcess:
     """
 
     def __init__(self, loop: EventLoop, module: str, on_message: OnMessage, on_end: OnEnd) -> None:
-        """As `HelperStarter`."""
         self._loop = loop
         self._on_message = on_message
         self._on_end = on_end
@@ -99,14 +98,12 @@ class HelperProcess:
         return self._process.pid
 
     def send(self, message: Message) -> None:
-        """See HelperPort."""
         if self._is_open:
             self._unsent += line(message)
             if not self._is_waiting_to_write:
                 self._write()
 
     def close(self, *, waits: bool = True) -> None:
-        """See HelperPort."""
         if self._is_open:
             self._release()
             self._process.kill()

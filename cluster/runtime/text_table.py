@@ -67,7 +67,7 @@ def fitted_table(
     shrinking: str,
     dispensable: Sequence[str],
 ) -> "Table":
-    """As `rich_table`, for a terminal of `width` columns: nothing is broken into two lines.
+    """Make a `rich_table` for a terminal of `width` columns: nothing is broken into two lines.
 
     The cells of `shrinking` are shortened; where that is not enough, `dispensable` columns are left
     out, in their order.

@@ -84,7 +84,6 @@ class TlsEndpoint:
         port: int,
         done: Callable[[SecuredConnection | None], None],
     ) -> None:
-        """See `acceptor.Securing`."""
         self._terminator.handshakes.begin(
             connection, host, port, self, partial(self._hand_over, done)
         )

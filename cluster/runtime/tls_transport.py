@@ -164,17 +164,15 @@ class TlsTransport:
 
     @property
     def unsent_bytes(self) -> int:
-        """See `Transport`."""
         return 0 if self._encrypted is None else len(self._encrypted)
 
     def fileno(self) -> int:
-        """See `Transport`."""
         return self._socket.fileno()
 
     # -- receiving -------------------------------------------------------------------------------
 
     def receive_into(self, buffer: memoryview) -> int:
-        """See `Transport`. Raises PeerError for records that are damaged or carry nothing."""
+        """Raises PeerError for records that are damaged or carry nothing."""
         try:
             filled = 0
             if self._is_holding:
@@ -196,7 +194,7 @@ class TlsTransport:
         return filled
 
     def expect(self, size_bytes: int) -> None:
-        """See `Transport`. librdkafka gives the socket each of its small records by itself, so each
+        """librdkafka gives the socket each of its small records by itself, so each
         would be a wake-up, which takes more time than its decryption.
         """
         self._expected_bytes = size_bytes
@@ -288,7 +286,6 @@ class TlsTransport:
     # -- sending ---------------------------------------------------------------------------------
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
-        """See `Transport`."""
         taken = self._finish_last()
         data = _joined(buffers, taken)
         position = 0
@@ -300,7 +297,6 @@ class TlsTransport:
         return self._reported(taken + position)
 
     def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
-        """See `Transport`."""
         taken = self._finish_last()
         end = min(size_bytes, taken + _TURN_BYTES)
         while taken < end:
@@ -362,7 +358,7 @@ class TlsTransport:
                 self._socket.send(self._outgoing.read())
 
     def close(self) -> None:
-        """See `Transport`. Says to the peer that nothing follows (close_notify), if it can."""
+        """Says to the peer that nothing follows (close_notify), if it can."""
         self._hold(False)
         if self._encrypted is None:
             with contextlib.suppress(OSError):

@@ -76,20 +76,16 @@ class PlainTransport:
         self.receive_into: Callable[[memoryview], int] = connection.recv_into
 
     def fileno(self) -> int:
-        """See `Transport`."""
         return self._socket.fileno()
 
     def expect(self, size_bytes: int) -> None:
-        """See `Transport`. Nothing to do: clients send large parts of a request at once."""
+        """Nothing to do: clients send large parts of a request at once."""
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
-        """See `Transport`."""
         return self._socket.sendmsg(buffers, (), _MORE if more else 0)
 
     def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
-        """See `Transport`."""
         return os.sendfile(self._socket.fileno(), source.fileno(), position, size_bytes)
 
     def close(self) -> None:
-        """See `Transport`."""
         self._socket.close()

@@ -111,13 +111,11 @@ class ZmqContext:
         on_message: Callable[[bytes, list[bytes]], None],
         port: int = 0,
     ) -> "Router":
-        """See `Router`."""
         return Router(self, loop, host, on_message, port)
 
     def dealer(
         self, loop: EventLoop, endpoint: str, on_message: Callable[[list[bytes]], None]
     ) -> "Dealer":
-        """See `Dealer`."""
         return Dealer(self, loop, endpoint, on_message)
 
     def close(self) -> None:
@@ -176,7 +174,6 @@ class _LoopSocket:
         self._receipt.take(self)
 
     def receive(self, until_ns: int) -> bool:
-        """See `MessageSource`."""
         while self.is_open:
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK)
@@ -281,7 +278,7 @@ class Dealer(_LoopSocket):
         return self._send(frames)
 
     def watch_connection(self, on_change: Callable[[bool], None]) -> None:
-        """From now on, call `on_change` when the connection breaks (False) or is up (True).
+        """Call `on_change` from now on when the connection breaks (False) or is up (True).
 
         It breaks when the peer's process ends, or the network resets it; a paused peer keeps it.
         """

@@ -15,7 +15,7 @@ class SignalPipe:
     """
 
     def __init__(self, loop: EventLoop, calls: Mapping[int, Callable[[], None]]) -> None:
-        """From now on each signal in `calls` runs its callback on the loop."""
+        """Run the callback of each signal in `calls` on the loop from now on."""
         self._loop = loop
         self._calls = calls
         self._reader, self._writer = os.pipe()

@@ -183,7 +183,7 @@ def _engine(args: argparse.Namespace) -> str:
 
 
 def retained(text: str) -> dict[str, timedelta]:
-    """By width how long windows are kept: `30d` for all widths, or `10s=7d,1m=30d`."""
+    """How long windows of each width are kept: `30d` for all widths, or `10s=7d,1m=30d`."""
     if "=" not in text:
         return dict.fromkeys(WIDTHS_S, duration(text))
     found = {}

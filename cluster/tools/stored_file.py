@@ -82,7 +82,7 @@ def opened(path: Path) -> Iterator[StoredFile]:
 
 @contextmanager
 def opened_if_there(path: Path) -> Iterator[StoredFile]:
-    """As `opened`; a missing file counts as empty."""
+    """Open a file; a missing one counts as empty."""
     if path.exists():
         with opened(path) as file:
             yield file

@@ -18,7 +18,7 @@ _API: Final = re.compile(r"kafka\.network:type=RequestMetrics,name=RequestsPerSe
 def metric_values(
     now: Stats, former: Stats | None, metrics: Sequence[Metric] = BROKER_METRICS
 ) -> dict[str, float]:
-    """By key: gauges, and counters as totals, or per second since the earlier reading."""
+    """Gauges by key, and counters as totals, or per second since the earlier reading."""
     if former is None:
         return {each.key: now.values.get(each.name, 0) for each in metrics}
     elapsed_ms = now.written_ms - former.written_ms
@@ -32,7 +32,7 @@ def metric_values(
 
 
 def topic_values(now: Stats, former: Stats | None) -> dict[str, dict[str, float]]:
-    """By topic and key: gauges, and counters as totals, or per second since `former`."""
+    """Gauges by topic and key, and counters as totals, or per second since `former`."""
     elapsed_ms = 0 if former is None else now.written_ms - former.written_ms
     found: dict[str, dict[str, float]] = {}
     for topic, values in now.topics.items():

@@ -119,7 +119,7 @@ def read_brokers(
 
 
 def read_running(data_dir: DataDir) -> list[BrokerStats]:
-    """As `read_brokers`, but raises NotRunning if no broker is alive.
+    """Read the brokers. Raises NotRunning if none is alive.
 
     Files of another layout are named on stderr, or by the UserError if there are no others.
     """

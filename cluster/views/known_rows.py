@@ -15,7 +15,7 @@ class KnownRows:
         self._before, self._present = self._present, {}
 
     def unpack(self, packed: bytes) -> QuotaRow | None:
-        """As `unpack_row`, without samples."""
+        """Unpack a row without samples."""
         row = (
             self._before[packed]
             if packed in self._before

@@ -1,4 +1,4 @@
-"""From the options of `acls` to rules and filters, as Kafka's tool does it (`AclCommand`). Pure."""
+"""Turns the options of `acls` into rules and filters, as `AclCommand` of Kafka does. Pure."""
 
 import argparse
 from collections.abc import Iterable

@@ -108,7 +108,7 @@ class KnownGroup:
 
     @property
     def since_wall_ms(self) -> int:
-        """From when on rebalances are known."""
+        """The time from which rebalances are known."""
         return self.periods[0].since_wall_ms
 
 
@@ -224,7 +224,7 @@ def _gone(rebalance: Rebalance, joining_ms: int) -> Cause | None:
 
 
 def duration_ms(rebalance: Rebalance, now_ms: int) -> int | None:
-    """Of all phases; of one that runs until now; None where it ended without a generation."""
+    """The sum of all phases, a running one until now; None if it ended without a generation."""
     if not rebalance.is_over:
         return max(0, now_ms - rebalance.started_ms)
     if rebalance.generation_id is None or rebalance.joining_ms is None:

@@ -124,7 +124,7 @@ def _classic_group(found: FoundClassicGroup) -> Group:
 
 
 def _shown(coordinator: Coordinator) -> str:
-    """As Kafka's tool shows it."""
+    """The coordinator as Kafka's tool shows it."""
     return f"{coordinator.host}:{coordinator.port}  ({coordinator.node_id})"
 
 
