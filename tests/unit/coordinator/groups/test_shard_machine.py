@@ -1,9 +1,9 @@
 """Any sequence of requests, timeouts, failing appends and changes of the coordinator.
 
-Always: a request is answered once; a generation has one leader and one protocol, and is one larger
-than that before; an instance id has one member; no acknowledged offset is lost. Whenever nothing
-is on its way: what is in the log is what the shard knows. In the end: everybody was answered, and
-groups whose members say nothing any more are empty.
+Invariants: a request is answered once; a generation has one leader and one protocol, and is one
+larger than the one before; an instance id has one member; no acknowledged offset is lost. While no
+append is pending, the log and the shard have the same state. In the end every request was answered,
+and groups whose members are silent are empty.
 """
 
 from collections import Counter

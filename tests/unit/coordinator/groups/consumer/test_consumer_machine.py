@@ -1,10 +1,10 @@
 """Members of the newer consumer protocol in any sequence of events.
 
-Heartbeats are lost, come again, wait for appends that fail or take long; members are slow to give
-up, leave, die; topics change; the coordinator moves. Always: a partition is used by one member at
-most; epochs never fall; a request is answered once; no acknowledged offset is lost. Whenever
-nothing is on its way, what is in the log is what the shard knows. In the end everybody was
-answered, and members that send heartbeats share everything that they subscribe to.
+Heartbeats are lost, repeated, and wait for appends that fail or are slow; members revoke slowly,
+leave and die; topics change; the coordinator moves. Invariants: one member at most uses a
+partition; epochs never decrease; a request is answered once; no acknowledged offset is lost. While
+no append is pending, the log and the shard have the same state. In the end every request was
+answered, and members that send heartbeats share all partitions that they subscribe to.
 """
 
 import re
