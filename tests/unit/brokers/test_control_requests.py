@@ -169,7 +169,7 @@ def test_a_config_that_is_not_understood_is_left_out(stage: HandlerStage) -> Non
         ),
     ],
 )
-def test_who_is_not_the_controller_does_not_do_what_peers_ask_of_it(
+def test_a_broker_refuses_control_requests_when_it_is_not_the_controller(
     stage: HandlerStage, request_of_a_peer: Any
 ) -> None:
     answers: list[Any] = []

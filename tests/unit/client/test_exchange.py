@@ -41,7 +41,7 @@ RESPONSE = AlterClientQuotasResponse(
 
 
 @pytest.mark.parametrize("version", range(SPOKEN[KEY][0], SPOKEN[KEY][1] + 1))
-def test_what_the_client_writes_the_broker_reads_and_the_other_way_round(version):
+def test_client_and_broker_decode_each_others_messages(version):
     frame = encode_request(KEY, version, 7, "tool", REQUEST)
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
     header = parse_request_header(frame[4:])

@@ -212,7 +212,7 @@ SCRAM = {**SASL, "sasl.mechanism": "SCRAM-SHA-512"}
         ({**SSL, "ssl.key.pem": "x"}, "needs its private key"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(given, reason):
+def test_invalid_properties_are_refused_in_one_line(given, reason):
     with pytest.raises(UserError) as refusal:
         client_security(given)
     assert reason in str(refusal.value)
@@ -263,7 +263,7 @@ USUAL = {
         ({"security.protocol": "PLAINTEXT"}, {"security.protocol": "PLAINTEXT"}),
     ],
 )
-def test_what_is_given_replaces_the_usual_login_or_authorities_as_a_whole(given, whole):
+def test_given_properties_replace_the_default_login_or_authorities_as_a_whole(given, whole):
     assert completed(given, USUAL) == whole
 
 
@@ -372,7 +372,7 @@ def test_a_login_by_token_that_cannot_be_is_said_in_one_line(given, reason):
     assert "\n" not in str(refused.value)
 
 
-def test_what_belongs_to_tokens_has_no_effect_with_a_password():
+def test_token_properties_are_refused_when_a_password_is_used():
     given = {**USUAL, "security.protocol": "SASL_PLAINTEXT", URL: "file:///x"}
     del given["ssl.ca.location"]
     with pytest.raises(UserError, match=f"{URL} has no effect with sasl.mechanism=SCRAM-SHA-512"):

@@ -162,7 +162,7 @@ def security(
 @pytest.mark.parametrize(
     "mechanism", [SaslMechanism.PLAIN, SaslMechanism.SCRAM_SHA_256, SaslMechanism.SCRAM_SHA_512]
 )
-def test_it_logs_in(mechanism):
+def test_socket_client_logs_in(mechanism):
     broker = Broker(mechanism)
     with (
         listening(broker) as address,
@@ -220,7 +220,7 @@ def test_a_client_with_tls_is_told_that_a_listener_has_none():
 
 
 @pytest.mark.parametrize("tls", [True, False])
-def test_who_is_let_in_no_more_is_not_told_of_tls_or_logins(tls):
+def test_a_connection_closed_by_the_acceptor_is_not_reported_as_a_tls_or_login_failure(tls):
     """The acceptor closes connections that come too fast, or too many."""
     with listening(None, connections=2) as address:
         said = refused(address, security(tls=tls))
@@ -229,7 +229,7 @@ def test_who_is_let_in_no_more_is_not_told_of_tls_or_logins(tls):
     assert "login" not in said
 
 
-def test_it_logs_in_through_tls(tmp_path):
+def test_socket_client_logs_in_through_tls(tmp_path):
     broker = Broker(SCRAM)
     with (
         listening(broker, server_context(tmp_path, "127.0.0.1")) as address,

@@ -186,7 +186,7 @@ def test_change_of_a_fixed_setting_is_refused(level, given_texts, code, detail):
         (OWN, "principal.builder.class", broker.PRINCIPAL_BUILDER_CLASS.default),
     ],
 )
-def test_what_kafka_lets_change_is_stored_with_a_remark_though_it_has_no_effect(level, name, value):
+def test_a_dynamic_config_without_effect_is_stored_with_a_remark(level, name, value):
     stored = {OWN: {}, CLUSTER_WIDE: {}} | {level: {name: value}}
     check_change(STARTED, level, stored, [name])
     settings, problems = applied(STARTED, stored)

@@ -339,7 +339,7 @@ def test_half_a_surrogate_pair_is_refused(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 60_000, b" " * 70_000])
-def test_what_is_not_json_is_refused(page: Page, sources: Recorded, content: bytes) -> None:
+def test_content_that_is_not_json_is_refused(page: Page, sources: Recorded, content: bytes) -> None:
     answer = page.post("/api/quotas", content=content, headers={"x-milena-token": TOKEN})
     assert answer.status_code == 400
     assert sources.changes == []

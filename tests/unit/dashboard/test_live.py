@@ -52,7 +52,7 @@ def test_many_watchers_cost_one_reading() -> None:
     asyncio.run(scene())
 
 
-def test_nothing_is_read_after_the_last_one_has_gone() -> None:
+def test_reading_stops_when_the_last_watcher_has_gone() -> None:
     async def scene() -> None:
         read = Counted()
         feed = LiveFeed(read, period_s=0)

@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_command(
             assert all(cell in text for cell in row)
 
 
-def test_what_if_covers_cpu_network_disks_and_clients(place: Path) -> None:
+def test_view_covers_cpu_network_disks_and_clients(place: Path) -> None:
     told = view(place, EVERYTHING)
     tables = {table["title"]: table for table in told["tables"]}
     assert list(tables) == ["Processors", "Network", "Final size of logs", "Throttled client ids"]

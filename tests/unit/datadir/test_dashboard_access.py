@@ -26,7 +26,7 @@ def test_only_a_cluster_without_security_needs_none_on_loopback(host, is_guarded
     assert needs_password(host, is_guarded=is_guarded) is needed
 
 
-def test_it_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_password_is_made_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "dashboard-password"
     password = dashboard_password(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -54,7 +54,7 @@ def test_a_file_that_others_can_read_is_closed_to_them(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_password_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "dashboard-password").mkdir()
     with pytest.raises(
         UserError, match=r"^cannot use .*dashboard-password: Is a directory: [^\n]*$"

@@ -10,7 +10,7 @@ from cluster.datadir.registry_auth import make_registry_auth, registry_access
 from cluster.model.errors import UserError
 
 
-def test_it_is_made_once_and_for_nobody_else(tmp_path: Path) -> None:
+def test_registry_password_is_made_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     files = DataDir(tmp_path)
     make_registry_auth(files)
     made = registry_access(files.registry_auth_file)

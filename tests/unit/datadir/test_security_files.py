@@ -42,7 +42,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_nobody_else_may_read_any_of_the_files(tmp_path):
+def test_only_the_owner_may_read_the_files(tmp_path):
     security = prepared(tmp_path)
     write_client_files(tmp_path / "clients", BOOTSTRAP, security)
     for directory in (security.directory, tmp_path / "clients"):
@@ -51,7 +51,7 @@ def test_nobody_else_may_read_any_of_the_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["passwords.json", "ca.key", "broker-1.pem"])
-def test_what_others_can_read_by_now_is_refused_with_one_line(tmp_path, name):
+def test_a_file_that_others_can_read_is_refused_in_one_line(tmp_path, name):
     path = prepared(tmp_path).directory / name
     path.chmod(0o640)
     with pytest.raises(UserError, match=rf"^its group can read .* `chmod 600 {path}`$"):

@@ -128,7 +128,7 @@ def test_each_broker_has_its_own_values_and_all_share_the_rest(tmp_path, setting
         assert settings[keys.DEFAULT_REPLICATION_FACTOR] == 2
 
 
-def test_somebody_elses_registry_is_used_and_none_is_started(tmp_path, settings_of_brokers):
+def test_no_registry_is_started_when_an_external_one_is_given(tmp_path, settings_of_brokers):
     plan = make_plan(options(tmp_path, overrides=("zookeeper.connect=zk:2181/milena",)), NO_NOTE)
     assert plan.registry is None
     assert plan.registry_address == "zk:2181/milena"

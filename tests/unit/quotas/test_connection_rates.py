@@ -20,7 +20,7 @@ def limited(limits: dict[Name, float]) -> ConnectionRates:
     return rates
 
 
-def test_nothing_is_limited_by_default():
+def test_connection_rates_are_unlimited_by_default():
     rates = limited({})
     for _ in range(1_000):
         assert rates.close_after_ms("192.0.2.7", AT_ONCE) == 0

@@ -24,7 +24,7 @@ def test_calls_are_run_in_order_and_all_before_the_end() -> None:
     assert ran == list(range(100))
 
 
-def test_what_has_not_begun_can_be_dropped() -> None:
+def test_calls_that_have_not_begun_can_be_dropped() -> None:
     thread = BackgroundThread("test")
     begun, go_on = threading.Event(), threading.Event()
     ran: list[int] = []

@@ -50,7 +50,7 @@ def test_a_full_collection_does_not_look_at_what_was_left_out() -> None:
     assert not looked_at.intersection(map(id, made))
 
 
-def test_nothing_is_collected_while_it_is_paused_also_if_that_fails() -> None:
+def test_garbage_collection_resumes_when_the_paused_block_fails() -> None:
     seen: list[bool] = []
 
     def fail() -> None:

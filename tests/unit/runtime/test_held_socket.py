@@ -38,7 +38,7 @@ def test_a_client_waits_from_when_it_is_open_until_a_child_serves(held: HeldSock
             assert accepted.recv(1) == b"?"
 
 
-def test_it_is_opened_once_and_again_after_it_was_closed(held: HeldSocket) -> None:
+def test_held_socket_is_opened_once_and_again_after_close(held: HeldSocket) -> None:
     held.open()
     first = held.taken()
     held.open()

@@ -58,7 +58,7 @@ def test_a_message_larger_than_the_pipe_goes_both_ways_without_blocking_the_loop
     assert [m["text"] for m in stage.heard] == [text, "after"]
 
 
-def test_what_is_printed_is_no_message(stage):
+def test_printed_output_is_not_taken_for_a_message(stage):
     stage.helper.send({"do": "print"})
     stage.turn_until(lambda: stage.heard, "the answer")
     assert stage.heard == [{"do": "print"}]
@@ -73,7 +73,7 @@ def test_its_end_is_reported_once(stage, order, reason):
     assert (stage.ends, stage.heard) == ([reason], [])
 
 
-def test_it_can_be_ended_in_the_middle_of_its_work(stage):
+def test_close_ends_a_busy_process(stage):
     stage.helper.send({"do": "hang"})
     stage.turn_until(lambda: stage.heard, "the work to begin")
     stage.helper.close()
@@ -81,7 +81,7 @@ def test_it_can_be_ended_in_the_middle_of_its_work(stage):
     assert stage.ends == []
 
 
-def test_nobody_needs_to_wait_for_its_end(stage):
+def test_close_does_not_wait_for_the_end_when_told_so(stage):
     stage.helper.send({"do": "hang"})
     stage.turn_until(lambda: stage.heard, "the work to begin")
     stage.helper.close(waits=False)
@@ -102,7 +102,7 @@ loop.run()
 """
 
 
-def test_it_ends_when_its_parent_is_killed():
+def test_process_ends_when_its_parent_is_killed():
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())

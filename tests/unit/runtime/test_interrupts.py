@@ -35,7 +35,7 @@ def test_an_interrupt_is_raised_at_the_end() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_what_is_not_pythons_to_handle_stays_as_it_is() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     with deferred_interrupt():
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
         os.kill(os.getpid(), signal.SIGTERM)

@@ -43,7 +43,7 @@ def test_a_kind_without_a_peer_is_limited_too():
     assert admitted(limits, CLOSED, None, 100, 0.0) == 10
 
 
-def test_what_was_left_out_is_told_after_a_while_and_once():
+def test_left_out_lines_are_reported_once_after_a_while():
     limits = limiter()
     admitted(limits, CLOSED, "10.0.0.1", 100, 5.0)
     assert limits.take_left_out(14.9) == []
@@ -56,7 +56,7 @@ def test_what_was_left_out_is_told_after_a_while_and_once():
     assert limits.take_left_out(100.0, everything=True) == []
 
 
-def test_what_is_told_again_and_again_hides_nothing_else():
+def test_a_repeated_line_does_not_suppress_other_lines():
     limits = LineLimiter(Allowance(6, 1.0), Allowance(10, 2.0), per_subject=Allowance(2, 0.5))
     again = [limits.admits(CLOSED, "bob", 0.0, "orders") for _ in range(100)]
     assert (sum(again), again[0]) == (2, True)

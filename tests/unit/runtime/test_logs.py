@@ -72,7 +72,7 @@ os.write(2, b"complained by the interpreter\\n")
     assert lines_of(log_file)[-2:] == ["printed by a library", "complained by the interpreter"]
 
 
-def test_what_others_write_to_the_streams_counts(tmp_path):
+def test_output_of_other_writers_counts_toward_the_file_size(tmp_path):
     log_file = tmp_path / "broker-0.log"
     program = """
 lead(1, 2)

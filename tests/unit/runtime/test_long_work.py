@@ -55,7 +55,7 @@ def test_jobs_take_turns_and_the_thread_is_made_once(stage: Stage) -> None:
     assert stage.names == ["long-work 1.0"]
 
 
-def test_what_a_step_raises_is_raised_in_its_job(stage: Stage) -> None:
+def test_an_exception_of_a_step_is_raised_in_its_job(stage: Stage) -> None:
     told: list[str] = []
 
     def refuse() -> None:
@@ -90,7 +90,7 @@ def test_a_bug_ends_its_job_alone_and_is_logged(
     assert "long work failed" in caplog.text
 
 
-def test_whoever_asked_pays_for_the_thread(stage: Stage) -> None:
+def test_thread_time_is_charged_to_the_requester(stage: Stage) -> None:
     payers: list[Payer] = []
 
     def job() -> Job:

@@ -67,7 +67,7 @@ def test_rewatch_changes_the_events_and_unwatch_ends_them(loop, pair):
     assert seen == [WRITABLE]
 
 
-def test_what_is_let_go_of_in_a_turn_is_not_called_in_it_nor_who_gets_its_number(loop):
+def test_an_unwatched_descriptor_is_not_called_in_the_same_turn_even_when_reused(loop):
     """As when a child's end and its last words are seen at once, and the next child is forked."""
     pipes = [os.pipe(), os.pipe()]
     calls: list[str] = []

@@ -70,7 +70,7 @@ def test_time_off_the_processor_is_nobodys():
     assert payer.owed_ns == clocks.time.busy_ns == 10_000
 
 
-def test_what_is_for_all_is_divided_among_those_who_have_work():
+def test_shared_time_is_divided_among_payers_with_work():
     clocks, one, other = Clocks(), Payer(), Payer()
     clocks.work(one, 10_000)
     clocks.work(other, 30_000)
@@ -107,7 +107,7 @@ def test_the_cpu_clock_is_read_once_a_millisecond():
     assert payer.owed_ns == 1_000_000
 
 
-def test_who_leaves_is_charged_for_what_is_left():
+def test_a_closed_payer_is_charged_for_its_remaining_time():
     clocks, known, unknown, charged = Clocks(), Payer(), Payer(), list[int]()
     known.on_closed = charged.append
     for payer in (known, unknown):

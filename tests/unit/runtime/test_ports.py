@@ -30,7 +30,7 @@ def test_a_taken_port_is_named_with_its_owner_and_the_flag_that_moves_it():
     )
 
 
-def test_where_a_port_that_nobody_asked_for_is_taken_another_one_is_chosen():
+def test_another_port_is_chosen_when_the_default_port_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         usual = taken.getsockname()[1]
         want = WantedPort("dashboard", "127.0.0.1", usual, "--dashboard-port", is_by_default=True)

@@ -48,7 +48,7 @@ class Source:
         return True
 
 
-def test_what_the_budget_covers_is_received_at_once() -> None:
+def test_input_within_the_budget_is_received_at_once() -> None:
     turns = Turns()
     source = Source(turns, "a", count=3)
 

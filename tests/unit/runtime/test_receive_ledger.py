@@ -71,7 +71,7 @@ class Receivers(RuleBasedStateMachine):
 TestReceivers = Receivers.TestCase
 
 
-def test_in_the_end_everybody_is_served_although_all_are_silent() -> None:
+def test_every_receiver_is_served_in_the_end_when_all_are_silent() -> None:
     ledger = ReceiveLedger[int](LIMIT)
     for receiver in range(20):
         ledger.claim(receiver, LARGEST, MonotonicMs(0))
@@ -90,7 +90,7 @@ def test_in_the_end_everybody_is_served_although_all_are_silent() -> None:
     assert now_ms <= 20 * (SILENCE_MS + 1)
 
 
-def test_who_goes_on_receiving_has_more_time_than_who_is_silent() -> None:
+def test_a_receiver_that_makes_progress_has_more_time_than_a_silent_one() -> None:
     ledger = ReceiveLedger[int](LIMIT)
     assert ledger.claim(1, 50, MonotonicMs(0))
     assert ledger.claim(2, 50, MonotonicMs(0))

@@ -53,7 +53,7 @@ def test_markup_in_a_cell_is_text(foreign):
         ("naïve 日本", "naïve 日本"),
     ],
 )
-def test_what_a_terminal_would_obey_is_spelled_out(foreign, seen):
+def test_control_characters_are_escaped(foreign, seen):
     assert table_text(["A"], [[foreign]]) == f"A\n{seen}"
 
 

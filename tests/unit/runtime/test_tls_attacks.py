@@ -106,7 +106,7 @@ def test_many_small_records_with_data_are_taken_at_once(attacked):
     assert calls < 20
 
 
-def test_what_waits_for_the_next_turn_makes_the_connection_ready(attacked):
+def test_records_left_for_the_next_turn_make_the_connection_ready(attacked):
     updates = [attacked.records.key_update() for _ in range(2 * BARREN_PER_TURN)]
     request = attacked.records.record(APPLICATION_DATA, b"a request")
     attacked.client.send(b"".join([*updates, request]))

@@ -263,7 +263,7 @@ def test_other_certificates_are_refused_with_the_right_alert(
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00" + bytes(60), ""),
     ],
 )
-def test_what_is_no_hello_costs_its_connection_and_one_line(start, caplog, sent, line):
+def test_an_invalid_hello_closes_its_connection_and_logs_one_line(start, caplog, sent, line):
     stage = start()
     client = stage.connect()
     client.sendall(sent)

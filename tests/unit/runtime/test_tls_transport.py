@@ -155,7 +155,7 @@ def test_bytes_arrive_whatever_the_size_of_the_buffer(server, version, buffer_by
         assert pair.received(len(data), buffer_bytes) == data
 
 
-def test_what_came_with_the_handshake_is_not_lost(server):
+def test_data_sent_with_the_handshake_is_received(server):
     with pair_of(server, ahead=b"a request that came early") as pair:
         assert pair.received(25, 10) == b"a request that came early"
 
@@ -314,7 +314,7 @@ def test_the_rest_of_a_request_wakes_up_the_loop_when_much_of_it_has_come(server
         assert is_readable(near, DEADLINE_S)  # nothing more is expected
 
 
-def test_nothing_is_expected_after_the_end_of_a_request_that_came_with_the_next(server):
+def test_expectation_ends_when_the_next_request_arrives_with_the_last_bytes(server):
     with pair_of(server, sockets=tcp_pair) as pair:
         pair.transport.expect(20_000)
         pair.client.send(b"x" * 10_000)
@@ -326,7 +326,7 @@ def test_nothing_is_expected_after_the_end_of_a_request_that_came_with_the_next(
         assert is_readable(pair.transport, DEADLINE_S)
 
 
-def test_what_has_come_of_a_request_is_received_also_where_the_loop_is_not_told(server):
+def test_arrived_bytes_of_a_request_are_received_without_a_loop_event(server):
     with pair_of(server, sockets=tcp_pair) as pair:
         pair.transport.expect(100_000)
         pair.client.send(b"x" * 1_000)

@@ -190,7 +190,7 @@ def test_without_keys_everybody_is_heard():
     plain.close()
 
 
-def test_who_does_not_encrypt_is_cut_off(link):
+def test_an_unencrypted_peer_is_disconnected(link):
     """A plain ZeroMQ socket, which gets nothing through."""
     router = link.router()
     host, port = address_of(router)
@@ -244,7 +244,7 @@ def test_a_message_for_a_process_with_another_key_is_not_sent_to_it(link):
     assert True not in changes
 
 
-def test_who_announces_more_than_any_request_holds_is_cut_off(link):
+def test_a_peer_that_announces_an_oversized_frame_is_disconnected(link):
     """Before there is room made for it: by hand, as ZMTP 3.0 has it."""
     router = link.router()
     with socket.create_connection(address_of(router), DEADLINE_S) as stranger:

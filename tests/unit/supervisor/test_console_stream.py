@@ -68,7 +68,7 @@ def test_a_paused_terminal_is_not_waited_for(loop):
     os.close(ours)
 
 
-def test_what_is_kept_for_a_reader_that_never_comes_is_bounded(loop):
+def test_output_kept_for_a_stalled_reader_is_bounded(loop):
     reader, writer = os.pipe()
     stream = ConsoleStream(writer, loop)
     for _ in range(100):

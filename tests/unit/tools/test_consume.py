@@ -77,7 +77,7 @@ def test_records_are_printed_and_counted():
     assert printed(A, B) == (b"a\nb\n", 2)
 
 
-def test_it_stops_after_as_many_as_asked():
+def test_consume_stops_after_max_messages():
     assert printed(A, B, max_messages=1) == (b"a\n", 1)
 
 
@@ -99,7 +99,7 @@ def test_permanent_errors_of_the_client_are_raised():
         printed(gone, A)
 
 
-def test_who_is_in_no_group_needs_no_right_to_one():
+def test_group_errors_are_ignored_when_the_consumer_is_in_no_group():
     denied = FakeMessage(error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     assert printed(denied, A) == (b"a\n", 1)
     member = ConsoleConsumer(
@@ -143,7 +143,7 @@ def test_every_partition_is_taken_from_its_end():
         ({"command_properties": [("auto.offset.reset", "earliest")]}, OFFSET_BEGINNING),
     ],
 )
-def test_where_it_starts(options, offset):
+def test_consume_starts_at_the_chosen_offset(options, offset):
     assert assigned([0, 1, 2], partition=1, **options) == [(1, offset)]
 
 

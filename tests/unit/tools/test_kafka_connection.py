@@ -168,7 +168,7 @@ def test_the_login_of_the_data_directory_is_for_its_own_cluster(tmp_path):
     assert not security_of(args).protocol.has_sasl
 
 
-def test_what_has_no_effect_on_our_own_client_is_said_once(capsys):
+def test_properties_without_effect_are_warned_about_once(capsys):
     args = arguments("127.0.0.1:1", ("linger.ms", "5"), ("client.id", "c"))
     args.has_own_client = True
     for _ in range(2):

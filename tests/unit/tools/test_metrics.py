@@ -245,7 +245,7 @@ def test_requests_are_those_between_two_looks(run, capsys, monkeypatch):
     assert metrics(capsys, run, "--requests") == (0, "no requests\n", "")
 
 
-def test_what_a_metric_is_can_be_asked_without_a_cluster(tmp_path, capsys):
+def test_describe_works_without_a_cluster(tmp_path, capsys):
     status, out, _ = metrics(capsys, tmp_path / "run", "--describe", "--match", "LocalTime")
     assert status == 0
     head, *lines = out.splitlines()
@@ -272,7 +272,7 @@ def test_a_group_that_moved_counts_once_where_it_is_now(run):
     assert looked_at(run) == [("g", 9), ("h", 0)]
 
 
-def test_what_a_dead_broker_said_counts_for_half_a_minute(run):
+def test_stats_of_a_dead_broker_count_for_half_a_minute(run):
     write(a_broker(run), a_group("g", {("t", 0): 5}))
     (dead,) = run.iterdir()
     content = bytearray(dead.read_bytes())

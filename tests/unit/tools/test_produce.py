@@ -113,7 +113,7 @@ def test_after_an_interrupt_the_undelivered_are_counted(capsys):
     assert capsys.readouterr().err == "error: interrupted before 2 records were delivered\n"
 
 
-def test_what_an_interrupt_leaves_may_still_be_delivered():
+def test_records_pending_at_an_interrupt_are_not_counted_as_failed():
     producer = ConsoleProducer(a_client(), "orders", is_sync=False)
 
     def lines() -> Iterator[bytes]:

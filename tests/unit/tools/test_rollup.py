@@ -108,7 +108,7 @@ def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_what_is_printed_at_the_end_has_no_secret_of_the_output(capsys):
+def test_final_report_omits_the_credentials_of_the_output(capsys):
     pytest.importorskip("pyarrow", reason="needs the extra `windows`")
     place = "s3://key:secret@bucket/windows?region=us-east-1"
     Report(is_json=False, output=place).end()

@@ -218,7 +218,7 @@ def test_users_are_listed(cluster, data_dir, capsys):
         (["add", "bob", "--password-file", "/dev/null"], "a password cannot be empty"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(cluster, data_dir, capsys, words, reason):
+def test_invalid_user_changes_are_refused_in_one_line(cluster, data_dir, capsys, words, reason):
     assert run(data_dir, *words) != 0
     assert reason in capsys.readouterr().err
     assert set(cluster.users) == {"admin"}

@@ -89,7 +89,7 @@ def test_a_restarted_broker_is_not_compared_with_its_former_process() -> None:
     assert former.written_ms == 5_000
 
 
-def test_of_former_readings_clients_and_groups_are_not_kept() -> None:
+def test_past_readings_do_not_keep_clients_and_groups() -> None:
     past = PastReadings(span_ms=1_000)
     stats = replace(
         reading(0), rows=[QuotaRow(quota="fetch", user="u", client_id="c")], groups=b"x"

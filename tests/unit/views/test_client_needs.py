@@ -30,7 +30,7 @@ def state(*listeners: tuple[str, int], bootstrap: int, secure: bool = False) -> 
     }
 
 
-def test_nothing_is_needed_at_a_plaintext_listener():
+def test_a_plaintext_listener_needs_no_client_properties():
     said = how_to_go_on(state(("PLAINTEXT", 1), ("SASL_SSL", 2), bootstrap=1), foreground=False)
     assert "need" not in said
     assert "--command-config" not in said
@@ -44,7 +44,7 @@ def test_nothing_is_needed_at_a_plaintext_listener():
         ("SASL_SSL", "sasl.mechanism", "nothing"),
     ],
 )
-def test_what_clients_of_ones_own_listeners_need_is_said(protocol, needs, needs_not):
+def test_client_properties_of_custom_listeners_are_printed(protocol, needs, needs_not):
     said = how_to_go_on(state((protocol, 1), bootstrap=1), foreground=False)
     assert f"security.protocol={protocol}" in said
     assert needs in said

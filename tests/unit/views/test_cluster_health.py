@@ -158,7 +158,7 @@ def test_figures_of_dead_brokers_and_short_silence_do_not_count() -> None:
     assert cluster_health(a_state("running", "running"), stats, {}).state == UP
 
 
-def test_as_json_it_says_all_of_it() -> None:
+def test_json_holds_the_whole_health() -> None:
     health = cluster_health(a_state("running", "paused"), [], {})
     assert health.to_json() == {
         "state": "degraded",

@@ -66,11 +66,11 @@ def test_each_of_several_listeners_has_a_line_with_its_name():
         ([a_listener("C", "SASL_SSL", 3, "::")], "Brokers listen on ::."),
     ],
 )
-def test_who_can_connect_and_what_protects_them_is_said(listeners, said):
+def test_listeners_are_printed_with_their_protection(listeners, said):
     assert said in how_to_go_on(a_state(*listeners), foreground=False)
 
 
-def test_where_the_password_of_the_dashboard_is_is_said_and_nothing_where_it_asks_for_none():
+def test_start_prints_the_password_file_only_if_login_is_required():
     state = a_state(a_listener("A", "PLAINTEXT", 1))
     assert "DASHBOARD" not in how_to_go_on(state, foreground=False)
     url = {**state, "dashboard": "http://127.0.0.1:9292/", "dashboard_login": None}

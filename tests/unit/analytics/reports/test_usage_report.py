@@ -522,7 +522,7 @@ def test_files_of_days_that_are_not_asked_for_are_not_read(tmp_path, capsys, wor
     assert told["active_seconds"] == 40
 
 
-def test_of_many_clients_the_most_throttled_are_shown_and_all_are_in_the_data(tmp_path, capsys):
+def test_report_shows_the_most_throttled_clients_and_exports_all(tmp_path, capsys):
     records = [quota_record(client_id=f"c{n:04}", throttle_ms=n) for n in range(150)]
     written(tmp_path / "rollup", records)
     page, data = tmp_path / "page.html", tmp_path / "table.csv"

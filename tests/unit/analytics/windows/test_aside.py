@@ -58,7 +58,9 @@ def test_a_file_that_somebody_removed_is_no_loss(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["two"]
 
 
-def test_they_come_with_their_change_and_go_with_the_narrowest_windows(tmp_path: Path) -> None:
+def test_rejected_records_are_stored_with_their_change_and_deleted_with_the_narrowest_windows(
+    tmp_path: Path,
+) -> None:
     with WindowDirectory.open(LocalStore(tmp_path)) as directory:
         directory.append([piece(directory, [], aside=["one", "two"])], reached(1))
         assert kept(tmp_path) == ["one", "two"]

@@ -249,7 +249,7 @@ def test_a_delta_of_two_hours_counts_until_both_are_merged(tmp_path):
     assert_plain(tmp_path, records)
 
 
-def test_nothing_new_changes_nothing(tmp_path):
+def test_append_without_new_records_keeps_the_manifest(tmp_path):
     with opened(tmp_path) as directory:
         directory.append([piece(directory, every_kind(1, seconds=10))], reached(1))
         before = directory.manifest

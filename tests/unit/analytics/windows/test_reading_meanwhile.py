@@ -88,7 +88,9 @@ def test_a_directory_that_changes_all_the_time_is_given_up(template, tmp_path):
         read_windows(FailingStore(place, before), QUOTA, "1d")
 
 
-def test_what_a_decided_change_has_not_moved_yet_is_read_from_its_drafts(template, tmp_path):
+def test_files_of_a_decided_change_are_read_from_its_drafts_until_they_are_moved(
+    template, tmp_path
+):
     place = tmp_path / "stopped"
     shutil.copytree(template, place)
     done = tmp_path / "done"

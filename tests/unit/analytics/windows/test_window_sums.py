@@ -162,7 +162,7 @@ def test_sums_of_any_accepted_quota_records(records: list[Record]) -> None:
         assert_windows(windows(records, QUOTA, width), records, QUOTA, WIDTHS_S[width])
 
 
-def test_of_equally_late_records_the_greatest_is_the_last() -> None:
+def test_last_lag_is_the_greatest_when_records_have_the_same_time() -> None:
     records = [lag_record(lag=lag) for lag in (3, 9, 4)]
     for order in (records, records[::-1]):
         (row,) = windows(order, LAG, "10s").to_pylist()

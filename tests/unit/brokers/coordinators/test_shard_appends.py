@@ -278,7 +278,7 @@ def test_a_confirmed_append_is_not_reported_late(stage: HandlerStage, told: Told
     assert told.late == [2]
 
 
-def test_nothing_is_appended_or_reported_after_close(stage: HandlerStage, told: Told) -> None:
+def test_close_stops_appends_and_reports(stage: HandlerStage, told: Told) -> None:
     both(stage)
     appends = appends_to(stage, told)
     appends.add(an_append(1))

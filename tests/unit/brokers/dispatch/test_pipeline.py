@@ -43,7 +43,7 @@ def test_a_quota_of_a_long_client_id_is_kept_to_although_the_id_is_not_kept(stag
     assert names == {kept_name(connection.client_id)}
 
 
-def test_nothing_is_kept_of_a_client_that_has_not_logged_in(stage):
+def test_a_client_is_not_recorded_before_its_login(stage):
     connection = stage.connect()
     connection.login = SimpleNamespace(on_frame=lambda _channel, _frame: False)
     message = request(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
@@ -101,7 +101,7 @@ def test_a_request_is_charged_with_what_the_connection_owes(stage):
     assert state.rate == pytest.approx(20.0)
 
 
-def test_who_reconnects_for_each_request_is_charged_all_the_same(stage):
+def test_a_client_is_charged_when_it_reconnects_for_each_request(stage):
     connection = stage.connect()
     connection.call(fetch_request("t", 0))
     connection.payer.on_closed(300_000_000)

@@ -341,7 +341,7 @@ def test_the_configs_of_many_topics_are_told_in_slices(stage: HandlerStage) -> N
     assert missing.error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_nobody_is_told_of_many_configs_once_it_has_gone(stage: HandlerStage) -> None:
+def test_describing_many_configs_stops_when_the_client_disconnects(stage: HandlerStage) -> None:
     stage.update(*(a_topic(f"t{number}", a_partition(ALL)) for number in range(50)))
     client = stage.connect()
     client.send(
@@ -439,7 +439,7 @@ def test_lists_grow_and_shrink(stage: HandlerStage) -> None:
         assert "'cleanup.policy'" in repr(body)
 
 
-def test_what_cannot_be_altered_is_refused_alone(stage: HandlerStage) -> None:
+def test_an_invalid_alteration_is_refused_without_affecting_the_others(stage: HandlerStage) -> None:
     stage.update(a_topic("good", a_partition(ALL)))
     retention = ("retention.ms", SET, "5")
 
@@ -486,7 +486,7 @@ def test_a_controller_that_does_not_answer(stage: HandlerStage) -> None:
     assert results == {"t": ErrorCode.request_timed_out}
 
 
-def test_nothing_to_alter_is_answered_at_once(stage: HandlerStage) -> None:
+def test_an_empty_alteration_is_answered_at_once(stage: HandlerStage) -> None:
     body, results = altered(stage, incremental())
 
     assert (body, results) == (None, {})
@@ -630,7 +630,7 @@ def test_software_that_is_not_named_as_kafka_demands_is_refused(
         (999, 0, "API key 999 is not supported"),
     ],
 )
-def test_what_is_not_served_closes_the_connection(
+def test_an_unsupported_request_closes_the_connection(
     stage: HandlerStage, api_key: int, version: int, reason: str
 ) -> None:
     channel: Any = stage.connect()

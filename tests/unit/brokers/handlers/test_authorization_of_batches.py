@@ -212,7 +212,7 @@ def test_every_api_that_takes_several_is_here() -> None:
     BATCHES,
     ids=[f"{case.name}, several of {name}" for case, name, _ in BATCHES],
 )
-def test_what_is_denied_has_its_own_error_and_is_left_alone(
+def test_a_denied_item_has_its_own_error_and_is_unchanged(
     tmp_path: Path, case: Case, allowed: str, error: ErrorCode
 ) -> None:
     with HandlerStage(tmp_path / "data", SETTINGS) as stage:

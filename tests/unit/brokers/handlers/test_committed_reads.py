@@ -83,7 +83,7 @@ def test_offsets_are_found_below_an_open_transaction_only(stage: HandlerStage) -
     assert [offset_at(stage, time, 0) for time in times] == [5, 2, 3, 4]
 
 
-def test_what_was_aborted_is_named(stage: HandlerStage) -> None:
+def test_fetch_lists_aborted_transactions(stage: HandlerStage) -> None:
     replicate(
         stage,
         data(0, 1),
@@ -176,7 +176,7 @@ def test_deleted_segments_take_their_aborted_transactions_with_them(stage: Handl
     assert log.transactions.aborted_in(0, 9) == [(2, 2)]
 
 
-def test_nothing_is_served_where_the_index_is_damaged(
+def test_read_committed_returns_no_records_when_the_index_is_damaged(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))

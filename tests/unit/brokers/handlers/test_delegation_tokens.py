@@ -223,7 +223,7 @@ def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
     assert list(stage.store.store.tokens.load(None).tokens) == [kept]
 
 
-def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> None:
+def test_a_token_that_another_broker_stores_applies_here(stage: HandlerStage) -> None:
     now = stage.clock.wall_ms()
     later = WallMs(now + 1_000)
     token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)

@@ -89,7 +89,7 @@ def test_an_offset_outside_of_what_is_committed_is_refused(
     assert partition.log.log_start_offset == 0
 
 
-def test_nothing_above_the_high_watermark_is_deleted(stage: HandlerStage) -> None:
+def test_records_above_the_high_watermark_are_not_deleted(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     reports(stage, partition, OTHER, 7, 0)
     reports(stage, partition, THIRD, 8, 0)
@@ -203,6 +203,6 @@ def test_internal_topics_are_refused(stage: HandlerStage) -> None:
     assert results_in(answer) == [(0, ErrorCode.invalid_topic_exception, -1)]
 
 
-def test_of_a_partition_twice_in_a_request_the_last_offset_counts(stage: HandlerStage) -> None:
+def test_the_last_offset_counts_when_a_request_names_a_partition_twice(stage: HandlerStage) -> None:
     a_log(stage)
     assert results_in(stage.connect().call(deletion((0, 5), (0, 3)))) == [(0, 0, 3)]

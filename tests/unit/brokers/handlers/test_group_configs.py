@@ -110,7 +110,7 @@ def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("texts", [{INTERVAL: "1"}, {SESSION: "x"}, {"retention.ms": "5"}])
-def test_what_a_registry_has_and_cannot_be_used_is_left_out(
+def test_unusable_group_configs_of_the_registry_are_ignored(
     stage: HandlerStage, texts: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.store.call(
@@ -137,7 +137,7 @@ def test_what_a_registry_has_and_cannot_be_used_is_left_out(
         ([(SESSION, SET, "50000"), (SESSION, SET, "50001")], CODES.invalid_request, "duplicate"),
     ],
 )
-def test_what_a_group_may_not_have(
+def test_an_invalid_group_config_is_refused(
     stage: HandlerStage, operations: Operations, code: int, message: str
 ) -> None:
     found, text = altered(stage, operations)

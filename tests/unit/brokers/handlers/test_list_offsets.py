@@ -52,7 +52,7 @@ def test_an_empty_log(stage: HandlerStage) -> None:
     assert ask(stage, MAX_TIMESTAMP) == ask(stage, 0) == (0, -1, -1, -1)
 
 
-def test_what_is_not_committed_is_not_found(stage: HandlerStage) -> None:
+def test_uncommitted_records_are_not_found(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER, OTHER])))
     append(stage, WALL_MS, WALL_MS + 1)
     stage.follower_fetches(OTHER, stage.partition("t"), 1)

@@ -121,7 +121,7 @@ def test_the_records_are_the_requests_own(slow: HandlerStage, thread: ManualBack
     assert codes_of(produced_in(client.receive())) == [0]
 
 
-def test_what_comes_behind_in_a_request_stays_behind(
+def test_batches_of_a_request_keep_their_order_when_the_first_takes_long(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", ALONE, ALONE))
@@ -201,7 +201,9 @@ def test_a_topic_that_was_deleted_meanwhile(slow: HandlerStage, thread: ManualBa
     assert codes_of(produced_in(client.receive())) == [ErrorCode.unknown_topic_or_partition]
 
 
-def test_what_is_refused_is_named(slow: HandlerStage, thread: ManualBackground) -> None:
+def test_a_refused_batch_is_named_in_the_answer(
+    slow: HandlerStage, thread: ManualBackground
+) -> None:
     slow.update(a_topic("t", ALONE))
     client = slow.connect()
     client.send(produce_to(("t", 0, long_batch(timestamp_ms=WALL_MS + 7_200_000)), acks=1))

@@ -206,7 +206,7 @@ def test_a_listener_that_a_leader_does_not_have(stage: HandlerStage, version: in
 
 
 @pytest.mark.parametrize("names", [(), ("t",)])
-def test_nothing_is_told_of_a_cluster_that_is_not_known_yet(
+def test_metadata_is_answered_only_when_the_cluster_is_known(
     stage: HandlerStage, names: tuple[str, ...]
 ) -> None:
     """An answer without brokers makes librdkafka forget all that it knew."""
@@ -420,7 +420,9 @@ def test_a_wrong_suspicion_ends_with_the_next_connection(stage: HandlerStage) ->
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
 
-def test_whoever_waited_for_a_wrongly_suspected_leader_is_answered(stage: HandlerStage) -> None:
+def test_waiting_clients_are_answered_when_the_suspected_leader_reconnects(
+    stage: HandlerStage,
+) -> None:
     stage.update(led_by(OTHER))
     stage.alive.clear()
     first, second = stage.connect(), stage.connect()

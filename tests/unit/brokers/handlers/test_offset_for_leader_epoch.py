@@ -34,7 +34,7 @@ def end_of(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_where_epochs_end(stage: HandlerStage, version: int) -> None:
+def test_end_offsets_of_epochs(stage: HandlerStage, version: int) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=2)))
     append(stage, 3)
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=4, partition_epoch=1)))

@@ -341,9 +341,7 @@ def test_a_client_that_leaves_is_forgotten_but_its_batch_is_not(stage: HandlerSt
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_whoever_asks_the_wrong_broker_learns_the_right_one(
-    stage: HandlerStage, waits: bool
-) -> None:
+def test_produce_to_the_wrong_broker_returns_the_leader(stage: HandlerStage, waits: bool) -> None:
     """Also where another partition of the request has to wait (KIP-951)."""
     stage.update(a_topic("t", a_partition([OTHER]), BOTH if waits else ALONE))
     client = stage.connect()
@@ -359,7 +357,9 @@ def test_whoever_asks_the_wrong_broker_learns_the_right_one(
     assert [(e.node_id, e.host, e.port) for e in answer.node_endpoints] == [(OTHER, "host2", 9094)]
 
 
-def test_whoever_waits_while_leadership_moves_learns_where_it_went(stage: HandlerStage) -> None:
+def test_a_waiting_produce_returns_the_new_leader_when_leadership_moves(
+    stage: HandlerStage,
+) -> None:
     stage.update(a_topic("t", BOTH, BOTH))
     client = stage.connect()
     client.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), acks=-1, version=10))

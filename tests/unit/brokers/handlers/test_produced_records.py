@@ -154,9 +154,7 @@ BODIES = {
 
 @pytest.mark.parametrize("codec", list(Compression))
 @pytest.mark.parametrize("name", BODIES)
-def test_nothing_is_appended_that_no_reader_could_read(
-    stage: HandlerStage, name: str, codec: Compression
-) -> None:
+def test_unreadable_records_are_refused(stage: HandlerStage, name: str, codec: Compression) -> None:
     log = log_of(stage)
     body, count = BODIES[name]
     payload = compress(codec, body)
@@ -173,7 +171,7 @@ def test_nothing_is_appended_that_no_reader_could_read(
 
 
 @pytest.mark.parametrize("codec", list(Compression)[1:])
-def test_nothing_is_appended_that_its_codec_cannot_read(
+def test_a_batch_that_its_codec_cannot_decompress_is_refused(
     stage: HandlerStage, codec: Compression
 ) -> None:
     log = log_of(stage)

@@ -114,7 +114,9 @@ def test_a_user_logs_in_with_what_was_stored(stage: HandlerStage) -> None:
     assert not log_in(stage, "alice", "secret")
 
 
-def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage, tmp_path: Path) -> None:
+def test_a_credential_that_another_broker_stores_applies_here(
+    stage: HandlerStage, tmp_path: Path
+) -> None:
     store = stage.store.store
     credential = {SaslMechanism.SCRAM_SHA_256: None}
     alter(stage, upsertion("alice"))

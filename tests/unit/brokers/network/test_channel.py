@@ -244,7 +244,7 @@ def test_closing_in_the_middle_of_a_request_is_one(server, part):
     assert server.buffers_out == 0
 
 
-def test_what_the_peer_did_wrong_closes_its_channel_also_in_a_large_frame(server):
+def test_a_peer_error_in_a_large_frame_closes_the_channel(server):
     def refuse(channel: Channel, frame: bytes) -> None:
         raise PeerError("I do not understand")
 
@@ -307,7 +307,7 @@ def test_every_reason_must_go_before_the_channel_is_read_on(server):
     assert server.frames == [b"first", b"second"]
 
 
-def test_what_a_request_takes_is_counted_until_its_answer(server):
+def test_memory_of_a_request_is_counted_until_its_answer(server):
     server.process = lambda channel, frame: channel.hold(12_345)
     server.client.sendall(framed(b"1"))
     server.turn()
@@ -462,7 +462,7 @@ def test_a_file_region_leaves_in_thousands_of_parts(server, tmp_path):
     assert server.drain() == content
 
 
-def test_of_a_small_region_that_is_sent_in_part_the_rest_is_a_copy(server, tmp_path):
+def test_the_rest_of_a_partly_sent_small_region_is_copied(server, tmp_path):
     path = tmp_path / "segment"
     content = os.urandom(60_000)
     path.write_bytes(content)

@@ -153,7 +153,7 @@ def test_clients_are_served_independently(start):
     assert first.recv(len(expected), socket.MSG_WAITALL) == expected
 
 
-def test_what_one_peer_does_wrong_is_one_log_line_and_harms_nobody_else(start, caplog):
+def test_a_bad_request_logs_one_line_and_closes_only_its_connection(start, caplog):
     stage = start()
     good, bad = stage.connected(), stage.connected()
     address = bad.getsockname()
@@ -295,7 +295,7 @@ def test_connections_wait_while_they_come_too_fast(start, pauses_ms):
     stage.until(lambda: stage.frames, "the one that waited")
 
 
-def test_who_comes_too_fast_is_closed_after_the_delay_unread(start, caplog):
+def test_a_connection_above_the_rate_is_closed_unread_after_the_delay(start, caplog):
     stage = start()
     stage.server.limit_rates(rates := Rates())
     rates.close_ms = 500
@@ -501,7 +501,7 @@ def comes_untold(client: socket.socket, server_side: socket.socket) -> None:
     wait_until(lambda: arrived_bytes(server_side.fileno()) == 1_000, "the bytes")
 
 
-def test_who_sends_little_by_little_is_not_silent(start):
+def test_a_client_that_sends_slowly_does_not_count_as_silent(start):
     known = Known()
     stage = start(securing=known, queued_max_request_bytes=1_000_000, max_idle_ms=-1)
     slow, honest = stage.connected(), stage.connected()
@@ -518,7 +518,7 @@ def test_who_sends_little_by_little_is_not_silent(start):
     stage.until(lambda: stage.server.connection_count == 1, "it to go when it is silent")
 
 
-def test_who_sends_little_by_little_is_not_idle(start):
+def test_a_client_that_sends_slowly_does_not_count_as_idle(start):
     known = Known()
     stage = start(securing=known)
     client = stage.connected()

@@ -147,7 +147,7 @@ def test_an_expired_session_ends_at_the_next_request(stage: HandlerStage) -> Non
 
 
 @with_sessions
-def test_nobody_becomes_another_user(stage: HandlerStage) -> None:
+def test_reauthentication_as_another_user_is_refused(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     log_in(client)
     stage.pass_time(2_000)
@@ -160,7 +160,7 @@ def test_nobody_becomes_another_user(stage: HandlerStage) -> None:
 
 
 @with_sessions
-def test_nobody_logs_in_again_all_the_time(stage: HandlerStage) -> None:
+def test_reauthentication_is_refused_within_a_second(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     log_in(client)
     log_in(client)

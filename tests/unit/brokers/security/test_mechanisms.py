@@ -207,7 +207,7 @@ def test_every_refusal_takes_as_long_as_a_wrong_password(
     assert refusing_hashes(name, extensions) == expected
 
 
-def test_nobody_acts_as_another_user() -> None:
+def test_another_authorization_id_is_refused() -> None:
     with pytest.raises(LoginFailed) as failed:
         a_scram_exchange().respond(b"n,a=bob,n=alice,r=abc", NOW)
     assert "authorization id" in str(failed.value.told)

@@ -71,7 +71,7 @@ def test_a_second_token_is_not_looked_at() -> None:
         login.respond(message(unsecured()), NOW)
 
 
-def test_nobody_acts_as_another_user() -> None:
+def test_another_authorization_id_is_refused() -> None:
     with pytest.raises(LoginFailed) as failed:
         exchange().respond(message(unsecured(), "a=bob"), NOW)
     assert "authorization id" in str(failed.value.told)

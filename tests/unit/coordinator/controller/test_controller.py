@@ -147,7 +147,7 @@ def test_an_in_sync_replica_with_room_leads_instead_of_a_full_one_and_the_isr_st
     assert leaders(controller.leave_full()) == {}
 
 
-def test_nothing_changes_while_every_in_sync_replica_is_full():
+def test_leaders_stay_while_every_in_sync_replica_is_full():
     controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
     fill(controller, *offline(1, 0), *offline(2, 0), *offline(3, 0))
     assert leaders(controller.leave_full()) == {}

@@ -816,7 +816,7 @@ def test_a_broker_that_misses_updates_is_resent_one(stage, controller):
     assert newest == {f"t{number}" for number in range(20)}
 
 
-def test_nothing_is_resent_to_a_lost_broker(stage, controller):
+def test_updates_are_not_resent_to_a_lost_broker(stage, controller):
     create(controller)
     stage.settle()
     missed = [asked for asked in controller.link.take() if asked.endpoint == "control-2-100"]

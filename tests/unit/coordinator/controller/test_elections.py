@@ -137,7 +137,7 @@ def test_brokers_that_stayed_are_preferred_to_returned_ones(
     assert after.partition_epoch == 10
 
 
-def test_nothing_changes_when_all_brokers_stayed():
+def test_leaders_stay_when_all_brokers_stayed():
     before = a_partition([1, 2, 3])
     assert elect_after_absence(before, live(1, 2, 3), live(1, 2, 3), unclean=False) is None
 

@@ -259,7 +259,7 @@ partitions = st.lists(brokers, min_size=1, max_size=4, unique=True).flatmap(
 
 
 @given(st.lists(partitions, max_size=6), st.sets(brokers), st.sampled_from(ElectionType))
-def test_whoever_is_elected_is_live_and_a_replica_and_of_preferred_elections_in_sync(
+def test_an_elected_leader_is_a_live_replica_and_in_sync_when_preferred(
     states: list[PartitionState], alive: set[BrokerId], election: ElectionType
 ) -> None:
     cluster = a_cluster(alive, a_topic("orders", *states))

@@ -163,7 +163,9 @@ def test_a_check_leaves_brokers_alone_that_lead_enough_of_their_partitions(
 
 
 @pytest.mark.parametrize("delay_ms", [NEVER, 1_000])
-def test_nothing_returns_when_it_is_disabled(stage: Stage, start: Start, delay_ms: int) -> None:
+def test_leaders_do_not_return_when_it_is_disabled(
+    stage: Stage, start: Start, delay_ms: int
+) -> None:
     controller = start(ReturnOptions(is_enabled=False, delay_ms=delay_ms))
     lose(stage, controller, 2)
     come_back(stage, controller, 2, [1, 2])

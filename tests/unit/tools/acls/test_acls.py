@@ -62,7 +62,7 @@ def granted(store: Store) -> set[tuple[str, str, str]]:
     }
 
 
-def test_what_is_added_is_said_as_kafkas_tool_says_it(store, capsys):
+def test_added_acls_are_printed_as_kafkas_tool_prints_them(store, capsys):
     assert acls("--add", "--allow-principal", ALICE, "--operation", "read", "--topic", "t") == 0
     of_topic = "resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`"
     entry = " \t(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)"
@@ -251,7 +251,7 @@ def test_a_refusal_is_said_as_kafkas_tool_says_it(store, capsys):
         ),
     ],
 )
-def test_what_does_not_go_together_is_wrong_usage(store, capsys, words, reason):
+def test_conflicting_options_are_a_usage_error(store, capsys, words, reason):
     try:
         status = acls(*words)
     except SystemExit as end:

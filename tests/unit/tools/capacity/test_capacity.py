@@ -151,7 +151,7 @@ def test_a_value_may_begin_with_a_dash(hour, run, words, brokers, growth):
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else None,
 )
-def test_what_cannot_be_is_one_line(hour, run, words, status, problem):
+def test_invalid_options_are_reported_in_one_line(hour, run, words, status, problem):
     place = ["--rollup", str(hour)] if words else []
     found, _, err = run(*words, *place)
     assert found == status

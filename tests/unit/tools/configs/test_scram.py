@@ -66,7 +66,7 @@ def test_a_password_is_removed(altered):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(altered, found, add, delete, reason):
+def test_invalid_scram_changes_are_refused(altered, found, add, delete, reason):
     with pytest.raises(Refused, match=reason) as refusal:
         run(found, add, delete)
     assert "secret" not in refusal.value.detail

@@ -117,7 +117,7 @@ def test_a_flipped_byte_is_shown_as_not_valid(tmp_path: Path, dumped) -> None:
     assert [line.rpartition(" ")[2] for line in out[2:]] == ["false", "true"]
 
 
-def test_what_follows_the_last_whole_batch_is_counted(tmp_path: Path, dumped) -> None:
+def test_bytes_after_the_last_whole_batch_are_counted(tmp_path: Path, dumped) -> None:
     path = a_log(tmp_path, NEW, MARKER[:-1])
     assert dumped(path)[1][-1] == f"Found {len(MARKER) - 1} invalid bytes at the end of {LOG}"
     assert dumped("--max-bytes", len(NEW), path)[1][-1] == NEW_LINES[0]
@@ -146,7 +146,7 @@ def test_zeros_before_other_bytes_are_damage(tmp_path: Path, dumped) -> None:
     ]
 
 
-def test_what_a_broker_appends_while_it_is_read_is_read_too(tmp_path: Path) -> None:
+def test_batches_appended_while_reading_are_read(tmp_path: Path) -> None:
     path = a_log(tmp_path, NEW, bytes(len(MARKER)))
     with opened(path) as file:
         batches = stored_batches(file)
@@ -156,7 +156,7 @@ def test_what_a_broker_appends_while_it_is_read_is_read_too(tmp_path: Path) -> N
         assert next(batches).position == len(NEW)
 
 
-def test_what_a_broker_appends_before_the_check_for_zeros_is_no_damage(tmp_path: Path) -> None:
+def test_a_batch_appended_before_the_check_for_zeros_is_not_damage(tmp_path: Path) -> None:
     path = a_log(tmp_path, NEW, bytes(len(MARKER)))
 
     class AppendedMeanwhile(StoredFile):

@@ -296,7 +296,7 @@ def test_clients_that_say_that_nobody_polled_are_believed() -> None:
     assert "did not poll within max.poll.interval.ms=300000 (once)" in advice(with_it)[0]
 
 
-def test_what_former_coordinators_know_comes_first() -> None:
+def test_rebalances_of_former_coordinators_come_first() -> None:
     stage = GroupStage().loaded()
     two_of(stage)
     before = Rebalance(MonotonicMs(1), WallMs(WALL_MS - 9_000), 0, 0)
@@ -323,7 +323,7 @@ def test_what_former_coordinators_know_comes_first() -> None:
     assert merged(GROUP, {2: other}, {}) is None
 
 
-def test_what_a_killed_coordinator_forgot_is_said() -> None:
+def test_explanation_names_rebalances_that_a_killed_coordinator_forgot() -> None:
     stage = GroupStage().loaded()
     first, second = two_of(stage)
     stage = stage.reloaded()
@@ -460,7 +460,7 @@ def test_epochs_and_partitions_to_give_up_are_shown_of_the_newer_protocol() -> N
     assert read_answer(pack_answer(answer(stage))) == answer(stage)
 
 
-def test_who_waits_for_heartbeats_only_is_told_so() -> None:
+def test_advice_names_heartbeats_when_the_group_waits_only_for_them() -> None:
     stage = ConsumerStage().loaded()
     first = stage.consumer("member-a")
     second = stage.consumer("member-b")

@@ -31,7 +31,7 @@ def test_partitions_are_named_as_for_kafkas_tool(topics, places):
         ("orders:x", "not valid"),
     ],
 )
-def test_what_does_not_exist_is_wrong_usage(topic, reason):
+def test_a_missing_topic_or_partition_is_a_usage_error(topic, reason):
     with pytest.raises(UsageError, match=reason):
         reset.chosen_places([topic], COUNTS)
 
@@ -71,7 +71,7 @@ def test_offsets_outside_a_partition_are_moved_to_its_nearer_end():
     assert reset.within({A: 7}, {A: 5}, {A: 10}) == ({A: 7}, [])
 
 
-def test_what_is_exported_is_read_back():
+def test_exported_offsets_are_read_back():
     offsets = {Place("orders", 1): 5, Place('odd,"name"', 0): 7}
     assert reset.from_csv(reset.as_csv(offsets, None), "file", ["g"]) == {"g": offsets}
     of_two = reset.as_csv(offsets, "g") + reset.as_csv({A: 1}, "h")

@@ -113,7 +113,7 @@ def test_leader_epochs_of_offsets():
     ]
 
 
-def test_what_became_of_offsets_that_were_to_be_deleted():
+def test_deleted_offsets_table_shows_each_outcome():
     outcomes = {
         ("orders", 1): ErrorCode.none,
         ("orders", 0): ErrorCode.group_subscribed_to_topic,

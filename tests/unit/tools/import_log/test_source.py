@@ -136,7 +136,7 @@ GOOD = plain(0, "a")
     ],
     ids=["torn", "garbage", "flipped", "zeros before the last segment", "inside"],
 )
-def test_what_is_before_the_damage_is_taken(
+def test_batches_before_the_damage_are_imported(
     tmp_path: Path, segments: Sequence[tuple[int, bytes]], taken: list[str], reason: str
 ) -> None:
     directory = a_partition(tmp_path, *segments)
@@ -153,7 +153,7 @@ def test_space_allocated_ahead_is_no_damage(tmp_path: Path) -> None:
     assert values(source) == ["a"]
 
 
-def test_what_is_no_partition_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_partition_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not the directory of a partition"):
         check(tmp_path)
     with pytest.raises(UserError, match="is not a directory"):

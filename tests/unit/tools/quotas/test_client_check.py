@@ -190,7 +190,7 @@ def an_outcome(status: int | None = 0, given_up: int = 0) -> CheckRun:
     return CheckRun((run.finding(),), 1_000.0, status, given_up, "sarama 1.46.0")
 
 
-def test_what_a_person_is_told():
+def test_outcome_as_text():
     software, verdict, cost, end = lines(an_outcome())
     assert software == "software: sarama 1.46.0"
     assert verdict.startswith("produce: it pauses: 4 of 4")

@@ -102,7 +102,7 @@ def test_json_has_all_of_it(tmp_path, capsys):
     assert [(each["broker"], each["delay_ms"]) for each in quota["if"]] == [(0, 5_000), (1, 5_000)]
 
 
-def test_what_the_thread_does_is_charged_or_exempt(tmp_path, capsys):
+def test_thread_time_is_shown_as_charged_or_exempt(tmp_path, capsys):
     request = {"quota": "request", "limit": None, "rule": None}
     written(tmp_path, 0, a_row(usage=200.0, **request), a_row("other", usage=90.0, **request))
     told = explained(tmp_path, capsys, "--client-id", "loader")
@@ -123,7 +123,7 @@ def test_a_delay_for_what_is_owed_is_said_to_be_so(tmp_path, capsys):
     assert "x 10.000 s = 20000 ms, but 25000 ms because of what is owed from before" in told
 
 
-def test_what_if_the_limit_were_another(tmp_path, capsys):
+def test_explain_applies_another_limit(tmp_path, capsys):
     written(tmp_path, 0, a_row())
     told = explained(
         *(tmp_path, capsys, "--client-id", "loader"),
@@ -145,7 +145,7 @@ def test_the_arithmetic_of_what_if():
     assert supposed("request_percentage = 12.5").limit == 12.5
 
 
-def test_what_if_changes_of_topics_were_limited(tmp_path, capsys):
+def test_explain_applies_a_limit_of_topic_changes(tmp_path, capsys):
     changes: dict[str, Any] = {
         **{"quota": "mutation", "limit": None, "rule": None, "rate": 6.0, "delay_ms": 0},
         **{"requests": 20, "usage": 60.0},
@@ -183,7 +183,7 @@ def test_what_if_changes_of_topics_were_limited(tmp_path, capsys):
         (["--user", "u", "--if", "producer_byte_rate=1X"], 2, "must be bytes per second such as"),
     ],
 )
-def test_what_cannot_be_explained_is_said_in_one_line(tmp_path, capsys, options, status, line):
+def test_explain_reports_invalid_options_in_one_line(tmp_path, capsys, options, status, line):
     written(tmp_path, 0, a_row())
     try:
         found = main(["--data-dir", str(tmp_path), "quotas", "explain", *options])

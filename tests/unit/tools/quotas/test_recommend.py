@@ -137,7 +137,7 @@ def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(recommend):
         assert "own clients" not in out
 
 
-def test_what_is_no_number_is_null_in_json(recommend):
+def test_nan_is_null_in_json(recommend):
     out, _ = recommend([replace(NOISY, rate_p95=math.nan)], "--json")
     assert json.loads(out)["recommendations"][0]["rate_p95"] is None
 

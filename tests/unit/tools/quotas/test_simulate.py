@@ -255,7 +255,7 @@ def test_recorded_loads():
         (["[]"], "line 1: t"),
     ],
 )
-def test_what_is_no_load_is_named_by_its_line(lines, reason):
+def test_an_invalid_record_is_named_by_its_line(lines, reason):
     if lines == ["[]"]:
         assert recorded(lines, 1) == []  # a heading without records
         return
@@ -341,7 +341,7 @@ def test_the_command_prints_the_timeline(capsys, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_simulated_is_said_in_one_line(capsys, options, line):
+def test_simulate_reports_invalid_options_in_one_line(capsys, options, line):
     status, told = run(capsys, *options)
     assert status in (1, 2)
     (only,) = told.err.splitlines()

@@ -83,7 +83,7 @@ def test_damage_is_told_with_who_has_the_records(
     assert lines[-1].startswith("Other replicas have what is damaged: a running cluster repairs it")
 
 
-def test_what_nobody_else_has_is_said_to_be_lost(
+def test_verify_reports_data_as_lost_when_no_other_broker_has_it(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for broker in (0, 1):

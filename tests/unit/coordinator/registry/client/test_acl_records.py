@@ -52,7 +52,7 @@ def remove_all(client: Any, pattern: ResourcePattern) -> StoredAcls:
 
 
 @pytest.mark.parametrize("pattern_type", [LITERAL, PREFIXED])
-def test_what_is_stored_is_read(client: Any, pattern_type: PatternType) -> None:
+def test_stored_acls_are_loaded(client: Any, pattern_type: PatternType) -> None:
     patterns = [
         ResourcePattern(ResourceType.TOPIC, "*", pattern_type),
         ResourcePattern(ResourceType.TRANSACTIONAL_ID, "tx é:1 %2F", pattern_type),
@@ -80,7 +80,7 @@ def test_only_changed_rules_are_read(client: Any) -> None:
     assert store_of(client).acls.load(LITERAL, news.seen).acls == {}
 
 
-def test_nothing_is_announced_where_nothing_changes(client: Any) -> None:
+def test_an_acl_request_without_changes_is_not_announced(client: Any) -> None:
     add(client, ORDERS, READ)
     seen = store_of(client).acls.load(LITERAL, None).seen
     assert add(client, ORDERS, READ).entries == {READ}
@@ -134,7 +134,7 @@ def test_rules_without_read_permission_are_named_and_unchanged(
     assert found == StoredAcls(frozenset(), "/kafka-acl/Topic/orders may not be read")
 
 
-def test_what_a_client_makes_has_its_own_protection(registry: RegistryProcess) -> None:
+def test_created_nodes_have_the_default_acl_of_the_client(registry: RegistryProcess) -> None:
     owner = registry.client()
     owner.add_auth("digest", "other:secret")
     for name in ("kafka-acl", "kafka-acl-changes"):

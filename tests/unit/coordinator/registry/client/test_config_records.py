@@ -45,7 +45,7 @@ def now_ms(client: Any) -> WallMs:
 
 
 @pytest.mark.parametrize(("broker", "path"), [(SEVEN, OWN), (None, DEFAULT)])
-def test_what_is_written_is_read_as_kafka_writes_it(client, broker, path, store):
+def test_configs_are_written_as_kafka_does_and_loaded(client, broker, path, store):
     assert store.configs.load(broker_config(broker)) == StoredConfig({}, NO_VERSION)
     assert store.configs.write(broker_config(broker), TEXTS, NO_VERSION, now_ms(client))
 

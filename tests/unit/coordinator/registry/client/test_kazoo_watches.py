@@ -46,7 +46,9 @@ def watches(client: Client) -> LastingWatches:
     return LastingWatches(client)  # type: ignore[arg-type]  # stands in for it
 
 
-def test_what_was_watched_is_watched_again(client: Client, watches: LastingWatches) -> None:
+def test_watches_are_set_again_when_the_client_reconnects(
+    client: Client, watches: LastingWatches
+) -> None:
     events: list[WatchedEvent] = []
     watch = watches.mark(events.append)
     client._data_watchers["/a"].add(watch)

@@ -46,7 +46,7 @@ def now_ms(client: Any) -> int:
     return ctime
 
 
-def test_what_is_written_is_read(client, store):
+def test_written_quotas_are_loaded(client, store):
     entities = [
         ALICE,
         QuotaEntity(DEFAULT, None),

@@ -191,7 +191,7 @@ def test_registering_again_in_the_same_session_finds_the_registration(client):
         ("7", b'{"rack":"\\ud800"}'),
     ],
 )
-def test_what_is_no_broker_is_left_out(client, name, document):
+def test_invalid_broker_nodes_are_ignored(client, name, document):
     """Any tool can write there; the others still need a controller."""
     epoch = store_of(client).brokers.register(a_broker(2), WALL_MS)
     client.create(f"{paths.BROKER_IDS}/{name}", document)
@@ -223,7 +223,7 @@ def test_a_claim_of_our_own_is_made_anew(client):
 # Topics
 
 
-def test_what_was_committed_is_loaded(client):
+def test_committed_topics_are_loaded(client):
     version = elected(client)
     state = ClusterState()
     orders = a_topic(

@@ -247,7 +247,7 @@ def test_snapshot_tolerates_files_removed_by_others(tmp_path: Path) -> None:
     assert fingerprint(Registry(tmp_path).state) == fingerprint(registry.state)
 
 
-def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
     """They hold what ACLs protect, and the passwords of sessions."""
     registry = Registry(tmp_path)
     registry.commit(create("/n"))

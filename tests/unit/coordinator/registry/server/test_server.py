@@ -534,7 +534,7 @@ def test_a_failed_auth_is_answered_and_closed(
     assert registry.closed == []
 
 
-def test_what_is_not_understood(registry: Registry, clients: Iterator[Client]) -> None:
+def test_invalid_requests_are_refused(registry: Registry, clients: Iterator[Client]) -> None:
     client, other = next(clients), next(clients)
     assert client.ask(Operation.RECONFIG, b"")[2] == RegistryError.RECONFIG_DISABLED
     assert other.ask(4711, b"x")[1:3] == (-1, RegistryError.UNIMPLEMENTED)

@@ -48,7 +48,7 @@ def test_a_four_letter_word_is_only_one_at_the_start(word: bytes) -> None:
         fed(later, word)
 
 
-def test_what_was_asked_for_is_not_kept() -> None:
+def test_frame_reader_does_not_keep_returned_frames() -> None:
     frames = FrameReader(max_record_bytes=1_000)
     assert fed(frames, struct.pack(">i", 1_000) + bytes(1_000)) == [bytes(1_000)]
     assert len(frames.pending) == 0

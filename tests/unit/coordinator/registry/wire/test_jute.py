@@ -22,7 +22,7 @@ LONGS = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(INTS, LONGS, st.booleans(), st.none() | st.binary(), st.text())
-def test_what_is_written_is_read(
+def test_encoded_values_are_decoded(
     number: int, long: int, flag: bool, buffer: bytes | None, text: str
 ) -> None:
     record = (
