@@ -1,4 +1,4 @@
-"""What handlers ask the authorizer, and Kafka's errors for what it does not allow."""
+"""Authorization checks for handlers, and the Kafka error for each denied resource type."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -42,7 +42,7 @@ NOT_ALLOWED: Final = {
     ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
     ResourceType.DELEGATION_TOKEN: ErrorCode.delegation_token_authorization_failed,
 }
-"""How it is answered when a right on a resource of a type is missing."""
+"""The error message for each resource type when a right on it is missing."""
 _WORDS: Final = {
     kind: f"{' '.join(part.capitalize() for part in kind.name.split('_'))} authorization failed."
     for kind in NOT_ALLOWED
@@ -59,7 +59,7 @@ def may(
 ) -> bool:
     """Whether the client has a right on the resource of that name.
 
-    `is_audited` is False where it may do without: then nothing is logged of a refusal.
+    With `is_audited` False a denial is not logged, because another right may suffice.
     """
     authorizer = services.authorizer
     return authorizer is None or authorizer.allows(
@@ -70,7 +70,6 @@ def may(
 def check(
     services: Services, context: RequestContext, right: Right, name: str = CLUSTER_NAME
 ) -> None:
-    """Raise Refused unless the client has the right on the resource of that name."""
     if not may(services, context, right, name):
         raise Refused(NOT_ALLOWED[right.resource_type], _WORDS[right.resource_type])
 
@@ -83,7 +82,7 @@ def allowed_among(
     *,
     is_audited: bool = True,
 ) -> set[str]:
-    """Those names of resources on which the client has the right; each is asked for once."""
+    """The distinct names on which the client has the right."""
     distinct = set(names)
     if services.authorizer is None:
         return distinct

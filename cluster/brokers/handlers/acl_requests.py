@@ -1,4 +1,4 @@
-"""What the requests about ACLs have in common: words as codes, and how they are refused."""
+"""Shared by the handlers of ACL requests: access to the rules, and decoding of filters."""
 
 from cluster.brokers.handlers.access import check
 from cluster.brokers.handlers.request import RequestContext
@@ -17,8 +17,7 @@ from cluster.protocol.messages import DeleteAclsFilter, DescribeAclsRequest
 
 
 def acls_for(services: SecurityServices, context: RequestContext, right: Right) -> AclChanges:
-    """Where rules are read and changed, for a client with that right.
-
+    """The ACLs, for a client with that right.
     Raises Refused: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED.
     """
     check(services, context, right)
@@ -28,7 +27,7 @@ def acls_for(services: SecurityServices, context: RequestContext, right: Right) 
 
 
 def filter_of(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
-    """The filter that a request has. Raises Refused for words that are not known."""
+    """The filter of a request. Raises Refused if it contains unknown codes."""
     found = AclFilter(
         ResourceType.of_code(asked.resource_type_filter),
         asked.resource_name_filter,

@@ -1,8 +1,9 @@
 """AlterClientQuotas (API key 49), versions 0-1.
 
-Any broker serves it. Answers when the registry has the changes; every broker follows within a
-round trip to the registry. Each entry succeeds or fails alone; one with any mistake changes
-nothing. v1 flexible.
+Any broker serves it. The answer is sent when the registry has stored the changes; every broker
+applies them within a round trip to the registry. Each entry succeeds or fails on its own; an entry
+with any mistake changes nothing.
+v1 flexible.
 """
 
 from datetime import timedelta
@@ -30,7 +31,7 @@ API: Final = Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 def handle(
     request: AlterClientQuotasRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
-    """Check every entry and have the good ones written."""
+    """Check every entry and store the valid ones."""
     may_alter = may(services, context, ALTER_CLUSTER_CONFIGS)
     changes: dict[QuotaEntity, dict[str, str | None]] = {}
     entities: list[QuotaEntity | Refused] = []

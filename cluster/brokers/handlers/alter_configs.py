@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33), versions 0-2.
 
-As IncrementalAlterConfigs, but the given values replace all that a topic or a broker has.
+Like IncrementalAlterConfigs, but the given values replace all values of a topic or broker.
 v2 flexible.
 """
 
@@ -22,7 +22,6 @@ API: Final = Api(ApiKey.ALTER_CONFIGS, 0, 2)
 def handle(
     request: AlterConfigsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
-    """Replace the configs of each resource."""
     return alter(
         [
             (

@@ -1,7 +1,8 @@
 """AlterReplicaLogDirs (API key 34), versions 1-2.
 
-Answers at once; the replicas of this broker are moved in the background (KIP-113), and
-DescribeLogDirs says how far they are. v2 flexible.
+Answers immediately. This broker's replicas are moved in the background (KIP-113); DescribeLogDirs
+reports the progress.
+v2 flexible.
 """
 
 from collections import defaultdict
@@ -28,7 +29,9 @@ API: Final = Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2)
 def handle(
     request: AlterReplicaLogDirsRequest, context: RequestContext, services: AdminServices
 ) -> AlterReplicaLogDirsResponse:
-    """One result per partition; of several directories for one, the last counts, as in Kafka."""
+    """One result per partition. If a partition is listed with several directories, the last one
+    counts, as in Kafka.
+    """
     may_alter = may(services, context, ALTER_CLUSTER)
     wanted = {
         TopicPartition(topic.name, number): directory.path

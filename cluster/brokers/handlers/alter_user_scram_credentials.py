@@ -1,7 +1,8 @@
 """AlterUserScramCredentials (API key 51), version 0.
 
-Served by the controller, as in Kafka. Each user succeeds or fails alone; one with any mistake
-changes nothing of that user. The request has salted passwords: nothing here takes long.
+The controller serves it, as in Kafka. Each user succeeds or fails on its own; if one alteration of
+a user is invalid, none of that user's is applied. The request contains salted passwords, so the
+broker does no expensive hashing.
 """
 
 from collections import Counter
@@ -37,7 +38,7 @@ _MECHANISMS: Final = {code: mechanism for mechanism, code in MECHANISM_CODES.ite
 def handle(
     request: AlterUserScramCredentialsRequest, context: RequestContext, services: SecurityServices
 ) -> AlterUserScramCredentialsResponse | NotYet:
-    """Check what is asked of each user, and have the good ones written."""
+    """Check the alterations of each user and store the valid ones."""
     named = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
     users = list(dict.fromkeys(named))
     if not services.controller.is_active:
@@ -69,7 +70,7 @@ def _credential(mechanism: SaslMechanism, asked: ScramCredentialUpsertion) -> Sc
 
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, Outcome]:
-    """The users of whom something is asked that cannot be."""
+    """The users with an invalid alteration."""
     refused: dict[str, Outcome] = {}
     items: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...]
     items = (*request.deletions, *request.upsertions)

@@ -1,9 +1,10 @@
 """ApiVersions (API key 18), versions 0-4.
 
-Answers at once from prepared bytes; a version that is unknown here gets error 35 in the layout of
-version 0 with our range (KIP-511), which no other API does.
-v3 flexible, client software name and version (kept on the connection; INVALID_REQUEST unless they
-are as KIP-511 demands), features in force (KIP-584); v4 the levels of features that are supported.
+Answers immediately from prepared bytes. A version that this broker does not support gets
+UNSUPPORTED_VERSION in the layout of version 0 with the supported range (KIP-511); no other API does
+this.
+v3 flexible, client software name and version (stored on the connection; INVALID_REQUEST if they
+violate KIP-511), finalized features (KIP-584); v4 supported feature levels.
 """
 
 import re
@@ -19,13 +20,13 @@ from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 API: Final = Api(ApiKey.API_VERSIONS, 0, MAX_VERSION)
 _FIRST_WITH_SOFTWARE: Final = 3
 _KEPT_CHARACTERS: Final = 100
-"""Of each, so that a connection takes no more memory than it should."""
+"""The maximal length of name and version, which bounds the memory of a connection."""
 _IS_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?").fullmatch
 """Kafka's `ApiVersionsRequest.isValid`."""
 
 
 class Answer(NamedTuple):
-    """A frame, and where its throttle time is, if its version has one."""
+    """A frame, and the position of its throttle time if its version has one."""
 
     frame: bytes
     throttle_position: int | None
@@ -34,7 +35,7 @@ class Answer(NamedTuple):
 def handle(
     software: tuple[str, str] | None, context: RequestContext, services: DataServices
 ) -> Answer:
-    """The APIs of this broker, and its features."""
+    """The APIs and features of this broker."""
     answers, version = services.api_versions, context.version
     if software is not None:
         if not all(_IS_SOFTWARE(word) for word in software):
@@ -47,7 +48,7 @@ def handle(
 
 
 def _decode(version: int, frame: memoryview, position: int) -> tuple[str, str] | None:
-    # A client that is newer than this broker may send what cannot be read here.
+    # A client newer than this broker may send a request that this broker cannot decode.
     if not _FIRST_WITH_SOFTWARE <= version <= MAX_VERSION:
         return None
     request = decode_request(ApiKey.API_VERSIONS, version, frame, position)

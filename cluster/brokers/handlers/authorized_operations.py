@@ -1,4 +1,4 @@
-"""Which operations a client may do, as bit fields of AclOperation codes (KIP-430)."""
+"""The operations that a client may perform, as bit fields of AclOperation codes (KIP-430)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,7 +21,7 @@ _EVERYTHING: Final = {kind: _bits(operations) for kind, operations in SUPPORTED_
 def authorized_operations(
     services: Services, context: RequestContext, resource_type: ResourceType, name: str
 ) -> int:
-    """What the client may do with a resource; without an authorizer all that its type supports."""
+    """The operations allowed on a resource; without an authorizer, all that its type supports."""
     authorizer = services.authorizer
     if authorizer is None:
         return _EVERYTHING[resource_type]
@@ -29,7 +29,7 @@ def authorized_operations(
 
 
 def cluster_operations(services: Services, context: RequestContext) -> int:
-    """What it may do with the cluster; nothing is said to whom may not describe it."""
+    """The operations allowed on the cluster; 0 if the client may not describe it."""
     if not may(services, context, DESCRIBE_CLUSTER):
         return 0
     return authorized_operations(services, context, ResourceType.CLUSTER, CLUSTER_NAME)

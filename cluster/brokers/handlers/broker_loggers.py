@@ -1,6 +1,6 @@
-"""Loggers of a broker as resources of configs (KIP-412): described, and their levels changed.
+"""A broker's loggers as config resources (KIP-412): describing them and changing their levels.
 
-Levels last until the broker ends, as in Kafka.
+Levels last until the broker stops, as in Kafka.
 """
 
 import logging
@@ -16,11 +16,11 @@ from cluster.runtime.logger_levels import LEVELS, ROOT, exists, levels_in_force,
 log = logging.getLogger(__name__)
 
 BROKER_LOGGER: Final = 8
-"""The resource type; its name is the broker's number."""
+"""The resource type; the resource name is the broker id."""
 
 
 def describe_loggers() -> list[Entry]:
-    """Every logger with the level in force."""
+    """Every logger with its effective level."""
     return [
         Entry(
             name=name,
@@ -38,7 +38,9 @@ def describe_loggers() -> list[Entry]:
 
 
 def check_levels(levels: Mapping[str, str | None]) -> None:
-    """Raise Refused unless the loggers exist and may have these levels, None for none of theirs."""
+    """Raise Refused for an unknown logger or an unsupported level. None removes a logger's own
+    level.
+    """
     for name, level in levels.items():
         if level is not None and level not in LEVELS:
             raise Refused(
@@ -56,7 +58,7 @@ def check_levels(levels: Mapping[str, str | None]) -> None:
 
 
 def take_levels(levels: Mapping[str, str | None]) -> None:
-    """Put checked levels in force."""
+    """Apply checked levels."""
     for name, level in levels.items():
         set_level(name, level)
-        log.warning("level of logger %s: %s", name, level or "that of the one above it")
+        log.warning("level of logger %s: %s", name, level or "inherited from its parent")

@@ -1,7 +1,7 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: checks, and who carries a change out.
+"""Shared by AlterConfigs and IncrementalAlterConfigs: the checks, and where each change is made.
 
-Configs of topics go to the controller; those of brokers to the store, by the broker itself, or for
-all brokers by the one that is asked; those of groups to the store by whichever broker is asked.
+The controller changes topic configs. A broker stores its own configs; the broker that receives the
+request stores cluster-wide broker configs and group configs.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from cluster.model.plan import Outcome
 from cluster.model.topics import TopicAlteration, check_topic_name
 
 RIGHTS: Final = (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS)
-"""Which of them is needed depends on the resource."""
+"""The rights that a request may need, depending on its resources."""
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
@@ -59,10 +59,10 @@ def alter(
     is_whole: bool,
     validate_only: bool,
 ) -> NotYet:
-    """Check every resource, have the valid ones changed, and answer with all outcomes.
+    """Check every resource, change the valid ones, and answer with all outcomes.
 
     `is_whole`: the given values replace all values of the resource. `response` and
-    `resource_response` make the answer and its part for one resource.
+    `resource_response` build the answer and its entry for one resource.
     """
 
     def answer(outcomes: Mapping[Resource, Outcome]) -> None:
@@ -194,7 +194,7 @@ def _check_broker(name: str, services: AdminServices) -> None:
 def _alter_loggers(
     name: str, operations: Sequence[Operation], services: AdminServices, *, validate_only: bool
 ) -> None:
-    """Change levels of this broker's loggers at once (KIP-412). Raises Refused."""
+    """Change the levels of this broker's loggers immediately (KIP-412). Raises Refused."""
     _check_broker(name, services)
     levels: dict[str, str | None] = {}
     for logger, operation, level in operations:
@@ -219,7 +219,7 @@ def _after(
     is_whole: bool,
     before: Mapping[str, str],
 ) -> dict[str, str]:
-    """The values of a broker, or of all, after the operations. Raises Refused."""
+    """The values of a broker, or of all brokers, after the operations. Raises Refused."""
     live = services.settings
     below = live.now if level is OWN else live.started
 
@@ -267,7 +267,9 @@ def _check_keys(operations: Sequence[Operation]) -> None:
 def _values(
     operations: Sequence[Operation], table: SettingTable, present: Callable[[str], str]
 ) -> dict[str, str | None]:
-    """The new value of each key, None to remove it. `present` tells a list's. Raises Refused."""
+    """The new value of each key; None removes it. `present` returns the current value of a list.
+    Raises Refused.
+    """
     values: dict[str, str | None] = {}
     for key, operation, value in operations:
         if operation == DELETE:

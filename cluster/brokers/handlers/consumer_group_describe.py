@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe (API key 69), versions 0-1.
 
-Groups of the newer consumer protocol (KIP-848); a classic one is GROUP_ID_NOT_FOUND here, and is
-described by DescribeGroups. UNSUPPORTED_VERSION where group.coordinator.rebalance.protocols lacks
-consumer.
-v1 by which protocol each member takes part (KIP-1099).
+Describes groups of the consumer protocol (KIP-848). A classic group gets GROUP_ID_NOT_FOUND;
+DescribeGroups describes it. UNSUPPORTED_VERSION if group.coordinator.rebalance.protocols does not
+contain `consumer`.
+v1 the protocol of each member (KIP-1099).
 """
 
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def _describe(
 def _check_topics(
     found: ConsumerGroupDescription, context: RequestContext, services: GroupServices
 ) -> None:
-    """Raise Refused where it would show topics that the client may not know of."""
+    """Raise Refused if the answer would contain a topic that the client may not describe."""
     topics = {
         each.topic
         for member in found.members

@@ -1,9 +1,10 @@
 """ConsumerGroupHeartbeat (API key 68), versions 0-1.
 
-The one request of a member of the newer consumer protocol (KIP-848): it joins, says what it has,
-learns what it is to have, and leaves. Answers at once, or when every in-sync replica has what the
-heartbeat changes. UNSUPPORTED_VERSION where group.coordinator.rebalance.protocols lacks consumer.
-v1 expressions, and member ids that the members choose (KIP-1082).
+The only group request of a member of the consumer protocol (KIP-848): it joins, reports the
+partitions it owns, receives its assignment, and leaves. The answer is sent immediately, or when
+every in-sync replica has the changes that the heartbeat makes. UNSUPPORTED_VERSION if
+group.coordinator.rebalance.protocols does not contain `consumer`.
+v1 regular expressions, and member ids chosen by the members (KIP-1082).
 """
 
 from datetime import timedelta
@@ -37,13 +38,13 @@ API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1)
 
 _FIRST_WITH_OWN_MEMBER_IDS: Final = 1
 _NO_TOPIC: Final = TopicId(int=0)
-"""Has no topic: 16 zero bytes on the wire."""
+"""The id that stands for no topic: 16 zero bytes on the wire."""
 
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: GroupServices
 ) -> ConsumerGroupHeartbeatResponse | NotYet:
-    """Take in a member's news, and tell it its partitions."""
+    """Process a member's heartbeat and answer with its assignment."""
     try:
         check_consumer_protocol(services)
         check(services, context, READ_GROUP, request.group_id)

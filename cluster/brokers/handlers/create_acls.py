@@ -1,8 +1,9 @@
 """CreateAcls (API key 30), versions 1-3.
 
-Any broker serves it. Answers when the registry has the rules and this broker applies them; the
-others follow within a round trip to the registry. Each rule succeeds or fails alone.
-v1 patterns of names (KIP-290); v2 flexible; v3 resources of type USER (KIP-373).
+Any broker serves it. The answer is sent when the registry has the rules and this broker applies
+them; the other brokers follow within a round trip to the registry. Each rule succeeds or fails on
+its own.
+v1 name patterns (KIP-290); v2 flexible; v3 resource type USER (KIP-373).
 """
 
 from datetime import timedelta
@@ -39,7 +40,7 @@ API: Final = Api(ApiKey.CREATE_ACLS, 1, 3)
 def handle(
     request: CreateAclsRequest, context: RequestContext, services: SecurityServices
 ) -> CreateAclsResponse | NotYet:
-    """Check every rule, and have the good ones stored."""
+    """Check every rule and store the valid ones."""
     try:
         acls = acls_for(services, context, ALTER_CLUSTER)
     except Refused as refused:
@@ -58,7 +59,9 @@ def handle(
 
 
 def _binding(creation: AclCreation) -> AclBinding:
-    """The rule of a creation. Raises Refused (Kafka: `AclApis`, `AclControlManager`)."""
+    """The rule that an item of the request creates. Raises Refused (Kafka: `AclApis`,
+    `AclControlManager`).
+    """
     kind = ResourceType.of_code(creation.resource_type)
     pattern_type = PatternType.of_code(creation.resource_pattern_type)
     operation = AclOperation.of_code(creation.operation)

@@ -1,7 +1,7 @@
 """CreateDelegationToken (API key 38), versions 1-3.
 
-Any broker serves it; answers when the registry has the token. v2 flexible; v3 for another owner
-(KIP-373).
+Any broker serves it. The answer is sent when the registry has the token.
+v2 flexible; v3 tokens for another owner (KIP-373).
 """
 
 from datetime import timedelta
@@ -32,7 +32,7 @@ API: Final = Api(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3)
 def handle(
     request: CreateDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> CreateDelegationTokenResponse | NotYet:
-    """Make a token for the client, or for another user whom it may make tokens for."""
+    """Create a token for the client, or for another user if the client has the right to."""
     requester = owner = principal_of(context)
     if request.owner_principal_name:
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"

@@ -1,7 +1,7 @@
 """CreatePartitions (API key 37), versions 0-3.
 
-Served by the controller. Answers when every live broker knows the partitions, or at the timeout
-(REQUEST_TIMED_OUT, although they exist).
+The controller serves it. The answer is sent when every live broker knows the partitions, or at the
+timeout (REQUEST_TIMED_OUT, although they exist).
 v2 flexible; v3 topics over `controller_mutation_rate` are refused (KIP-599).
 """
 
@@ -28,7 +28,7 @@ API: Final = Api(ApiKey.CREATE_PARTITIONS, 0, 3)
 def handle(
     request: CreatePartitionsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
-    """Hand the topics to the controller."""
+    """Pass the topics to the controller."""
 
     allowed = allowed_among(services, context, ALTER_TOPIC, (each.name for each in request.topics))
     refused = {
@@ -50,7 +50,7 @@ def handle(
             )
         )
 
-    if refused and not allowed:  # no work for the controller
+    if refused and not allowed:  # nothing is left for the controller
         on_done({})
         return PARKED
     services.controller.create_partitions(

@@ -1,7 +1,7 @@
 """CreateTopics (API key 19), versions 2-7.
 
-Served by the controller (NOT_CONTROLLER elsewhere). Answers when every live broker knows the new
-topics, or at the timeout (REQUEST_TIMED_OUT, although they exist).
+The controller serves it (NOT_CONTROLLER from other brokers). The answer is sent when every live
+broker knows the new topics, or at the timeout (REQUEST_TIMED_OUT, although they exist).
 v4 default partition count and replication factor (-1); v5 flexible, configs; v6 topics over
 `controller_mutation_rate` are refused (KIP-599); v7 topic ids.
 """
@@ -40,7 +40,7 @@ API: Final = Api(ApiKey.CREATE_TOPICS, 2, 7)
 def handle(
     request: CreateTopicsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
-    """Hand the topics to the controller."""
+    """Pass the topics to the controller."""
     allowed = _creatable(request, context, services)
     null_config = {t.name for t in request.topics if any(c.value is None for c in t.configs)}
     duplicates = _duplicates([t.name for t in request.topics])
@@ -65,7 +65,7 @@ def handle(
             )
         )
 
-    if names and not allowed:  # no work for the controller
+    if names and not allowed:  # nothing is left for the controller
         on_done({}, {})
         return PARKED
     services.controller.create_topics(
@@ -81,7 +81,7 @@ def handle(
 def _creatable(
     request: CreateTopicsRequest, context: RequestContext, services: AdminServices
 ) -> set[str]:
-    """The names that the client may create topics of."""
+    """The names of the topics that the client may create."""
     names = {topic.name for topic in request.topics}
     if may(services, context, CREATE_ON_CLUSTER, is_audited=False):
         return names

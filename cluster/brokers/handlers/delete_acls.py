@@ -1,8 +1,8 @@
 """DeleteAcls (API key 31), versions 1-3.
 
-Any broker serves it. Each filter is answered with the rules that it selected on this broker, when
-the registry has them no more and this broker does not apply them.
-v1 patterns of names (KIP-290); v2 flexible; v3 resources of type USER (KIP-373).
+Any broker serves it. Each filter is answered with the rules that it matched on this broker, after
+the registry has removed them and this broker has stopped applying them.
+v1 name patterns (KIP-290); v2 flexible; v3 resource type USER (KIP-373).
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ API: Final = Api(ApiKey.DELETE_ACLS, 1, 3)
 def handle(
     request: DeleteAclsRequest, context: RequestContext, services: SecurityServices
 ) -> DeleteAclsResponse | NotYet:
-    """Have all rules removed that any of the filters selects."""
+    """Delete all rules that match any of the filters."""
     try:
         acls = acls_for(services, context, ALTER_CLUSTER)
     except Refused as refused:

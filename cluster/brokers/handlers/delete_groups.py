@@ -1,7 +1,7 @@
 """DeleteGroups (API key 42), versions 0-2.
 
-Answers when every in-sync replica has the tombstones of every group. A group with members is
-refused (NON_EMPTY_GROUP).
+The answer is sent when every in-sync replica has the tombstones of every group. A group with
+members is refused (NON_EMPTY_GROUP).
 v2 flexible.
 """
 
@@ -28,7 +28,7 @@ API: Final = Api(ApiKey.DELETE_GROUPS, 0, 2)
 def handle(
     request: DeleteGroupsRequest, context: RequestContext, services: GroupServices
 ) -> DeleteGroupsResponse | NotYet:
-    """Remove groups with all their committed offsets."""
+    """Delete groups with all their committed offsets."""
     found: dict[LedShard[GroupShard], list[str]] = {}
     results: list[DeletedGroup] = []
     for group_id in dict.fromkeys(request.groups_names):

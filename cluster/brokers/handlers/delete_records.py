@@ -1,7 +1,7 @@
 """DeleteRecords (API key 21), versions 0-2 (KIP-107).
 
-The leader moves its log start; segments below it go with the next check of the retention. Waits in
-the purgatory until every live replica has followed, or the timeout.
+The leader advances its log start; the next retention check deletes the segments below it. The
+request waits in the purgatory until every live replica has followed, or until the timeout.
 v2 flexible.
 """
 
@@ -64,7 +64,7 @@ class _Waiting:
 
 
 class _DelayedDeletion:
-    """A request in the purgatory."""
+    """A DeleteRecords request in the purgatory."""
 
     kind: ClassVar[str] = "DeleteRecords"
 
@@ -97,9 +97,9 @@ class _DelayedDeletion:
 def handle(
     request: DeleteRecordsRequest, context: RequestContext, services: DataServices
 ) -> DeleteRecordsResponse | NotYet:
-    """Move each partition's log start here, and answer when all replicas have.
+    """Advance each partition's log start, and answer when all replicas have done so.
 
-    Of a partition that is named twice the last offset counts, as in Kafka.
+    If a partition is listed twice, the last offset counts, as in Kafka.
     """
     asked_of: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:

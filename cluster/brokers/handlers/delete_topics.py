@@ -1,8 +1,8 @@
 """DeleteTopics (API key 20), versions 1-6.
 
-Served by the controller. Answers when every live broker has dropped the topics, or at the timeout
-(REQUEST_TIMED_OUT, although they are deleted); a broker that is down drops its replicas when it is
-back.
+The controller serves it. The answer is sent when every live broker has dropped the topics, or at
+the timeout (REQUEST_TIMED_OUT, although they are deleted). A broker that is down drops its replicas
+after it restarts.
 v4 flexible; v5 error messages, topics over `controller_mutation_rate` are refused (KIP-599); v6
 topics by id.
 """
@@ -36,7 +36,7 @@ _Deleted = tuple[str | None, uuid.UUID | None, Outcome]
 def handle(
     request: DeleteTopicsRequest, context: RequestContext, services: AdminServices
 ) -> DeleteTopicsResponse | NotYet:
-    """Hand the topics to the controller."""
+    """Pass the topics to the controller."""
     wanted, refused = _usable(request.topics)
     topics: list[tuple[str | None, uuid.UUID | None]] = []
     for asked in wanted:
@@ -52,7 +52,7 @@ def handle(
     if not services.settings[DELETE_TOPIC_ENABLE]:
         disabled = Outcome(ErrorCode.topic_deletion_disabled, "delete.topic.enable is false")
         return _response([(name, topic_id, disabled) for name, topic_id in topics] + refused)
-    if refused and not topics:  # no work for the controller
+    if refused and not topics:  # nothing is left for the controller
         return _response(refused)
     services.controller.delete_topics(
         topics,
@@ -66,9 +66,10 @@ def handle(
 def _usable(
     asked: Sequence[DeleteTopicState],
 ) -> tuple[list[DeleteTopicState], list[_Deleted]]:
-    """Those that name one topic each, and that no other one names; and a refusal of the others.
+    """The valid items, each of which names a topic that no other item names; and refusals of the
+    other items.
 
-    A topic that is named twice is refused once (Kafka: `ControllerApis.deleteTopics`).
+    A repeated topic is refused once (Kafka: `ControllerApis.deleteTopics`).
     """
     usable: dict[str | uuid.UUID, DeleteTopicState] = {}
     refused: list[_Deleted] = []
@@ -97,7 +98,7 @@ def _usable(
 def _named_by_both(
     topics: Sequence[tuple[str | None, uuid.UUID | None]], services: AdminServices
 ) -> list[_Deleted]:
-    """A refusal of each topic that one item names by its name and another one by its id."""
+    """A refusal of each topic that one item names by name and another one by id."""
     names = {name for name, _ in topics}
     why = "The provided topic name maps to an ID that was already supplied."
     mapped = [(services.metadata.topic_name(topic_id), topic_id) for _, topic_id in topics]
@@ -111,15 +112,15 @@ def _named_by_both(
 def _denial(
     asked: DeleteTopicState, context: RequestContext, services: AdminServices
 ) -> _Deleted | None:
-    """None where the client may delete the topic. Whoever may not even know of a topic does not
-    learn the name that an id has.
+    """The refusal, or None if the client may delete the topic. A client without the right to
+    describe a topic does not learn the name of its id.
     """
     by_id = asked.name is None
     name = services.metadata.topic_name(asked.topic_id) if by_id else asked.name
     if name is None:
         if services.authorizer is None:
             return None
-        # The controller may know it already, but not who may delete it.
+        # The controller may know the topic before this broker does, but it does not check rights.
         return None, asked.topic_id, Outcome(ErrorCode.unknown_topic_id)
     may_know = not by_id or may(services, context, DESCRIBE_TOPIC, name)
     if may_know and may(services, context, DELETE_TOPIC, name):

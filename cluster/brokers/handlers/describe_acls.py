@@ -1,7 +1,7 @@
 """DescribeAcls (API key 29), versions 1-3.
 
-Answers with the rules that this broker has when it is asked. SECURITY_DISABLED without an
-authorizer. v1 patterns of names (KIP-290); v2 flexible; v3 resources of type USER (KIP-373).
+Answers with the rules that this broker applies. SECURITY_DISABLED without an authorizer.
+v1 name patterns (KIP-290); v2 flexible; v3 resource type USER (KIP-373).
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,21 +32,22 @@ from cluster.protocol.writer import EncodedItems
 API: Final = Api(ApiKey.DESCRIBE_ACLS, 1, 3)
 
 _LOOKED_AT_PER_STEP: Final = 100
-"""Patterns and rules; all of 10,000 rules take some 40 ms."""
+"""The number of patterns and rules examined in one step; examining 10,000 rules takes about 40 ms.
+"""
 _STEPS_AT_ONCE: Final = 5
 
 _Stored = Sequence[tuple[ResourcePattern, StoredAcls]]
 
 
 class _Resources:
-    """The resources of an answer, encoded."""
+    """The encoded resources of an answer."""
 
     def __init__(self) -> None:
         self._content = bytearray()
         self._count = 0
 
     def gather(self, stored: _Stored, wanted: AclFilter, version: int) -> Iterator[None]:
-        """Add what the filter selects, in short steps."""
+        """Add the rules that match the filter, in short steps."""
         looked_at = count(1)
         for pattern, acls in stored:
             if next(looked_at) % _LOOKED_AT_PER_STEP == 0:
@@ -78,14 +79,13 @@ class _Resources:
                 self._count += 1
 
     def answer(self) -> DescribeAclsResponse:
-        """The answer that has them."""
         return _response(ErrorCode.none, None, EncodedItems(self._count, self._content))
 
 
 def handle(
     request: DescribeAclsRequest, context: RequestContext, services: SecurityServices
 ) -> DescribeAclsResponse | NotYet:
-    """The rules that the filter selects, by resource pattern; where there are many, in slices."""
+    """The rules that match the filter, by resource pattern. A large answer is built in slices."""
     try:
         stored = acls_for(services, context, DESCRIBE_CLUSTER).stored()
         wanted = filter_of(request)

@@ -1,6 +1,7 @@
 """DescribeClientQuotas (API key 48), versions 0-1.
 
-Answers after reading the registry, so what was just changed through any broker is in the answer.
+Answers after reading the registry, so the answer contains every change that a broker has
+acknowledged.
 v1 flexible.
 """
 
@@ -29,7 +30,7 @@ API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 def handle(
     request: DescribeClientQuotasRequest, context: RequestContext, services: AdminServices
 ) -> NotYet | DescribeClientQuotasResponse:
-    """Every entity that the filter selects, with its quotas."""
+    """Every entity that matches the filter, with its quotas."""
     components = [
         FilterComponent(each.entity_type, each.match_type, each.match)
         for each in request.components

@@ -1,6 +1,7 @@
 """DescribeCluster (API key 60), versions 0-2.
 
-Answers at once from the broker's cache. v1 endpoint type (brokers only); v2 fenced brokers (none).
+Answers immediately from the broker's metadata cache.
+v1 endpoint type (brokers only); v2 fenced brokers (none).
 """
 
 from datetime import timedelta
@@ -27,7 +28,9 @@ _CONTROLLERS: Final = 2
 def handle(
     request: DescribeClusterRequest, context: RequestContext, services: AdminServices
 ) -> DescribeClusterResponse:
-    """Cluster id, controller and the brokers of the client's listener."""
+    """The cluster id, the controller, and the brokers with their endpoints of the client's
+    listener.
+    """
     metadata = services.metadata
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(

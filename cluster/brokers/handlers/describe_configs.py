@@ -1,8 +1,8 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Tells of topics, of this broker and its loggers (KIP-412), and of groups, whether they
-exist or not (KIP-848); "" names the values that were set for all brokers in use (KIP-226). Other
-resource types are INVALID_REQUEST.
+Describes topics, this broker and its loggers (KIP-412), and groups, whether they exist or not
+(KIP-848). The broker name "" stands for the cluster-wide broker configs that are set (KIP-226).
+Other resource types get INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 
@@ -50,10 +50,10 @@ _CONFIGS_PER_STEP: Final = 20
 def handle(
     request: DescribeConfigsRequest, context: RequestContext, services: AdminServices
 ) -> DescribeConfigsResponse | NotYet:
-    """One result per asked resource; of many of them the answer is made in slices.
+    """One result per requested resource; a large answer is built in slices.
 
-    One that is asked again with the same keys is told once: a few bytes name it, and its configs
-    are some ten kilobytes.
+    A resource requested again with the same keys is answered once: a few bytes name it, and its
+    configs take about ten kilobytes.
     """
     asked = {
         (each.resource_type, each.resource_name, each.configuration_keys): each
@@ -91,8 +91,8 @@ def _describe_all(
     services: AdminServices,
     results: list[DescribeConfigsResult],
 ) -> Iterator[None]:
-    """Adds a result for each resource, its configs encoded: as objects they take ten times the
-    memory.
+    """Add a result for each resource with its configs already encoded: as objects they take ten
+    times the memory.
     """
     for resource in resources:
         code, detail, entries = _found(resource, context, services)
@@ -120,7 +120,7 @@ def _describe_all(
 def _found(
     resource: DescribeConfigsResource, context: RequestContext, services: AdminServices
 ) -> tuple[ErrorCode, str | None, list[Entry]]:
-    """The wanted configs of a resource, or why there are none."""
+    """The requested configs of a resource, or the error."""
     try:
         _check_access(resource, context, services)
         entries = _entries(resource, services)
@@ -178,13 +178,13 @@ def _check_broker(name: str, services: AdminServices, or_what: str) -> None:
 
 
 def check_group_name(name: str) -> None:
-    """Raise Refused for a group that cannot have configs."""
+    """Raise Refused for a group name that cannot have configs."""
     if name == "":
         raise Refused(ErrorCode.invalid_request, "Group name must not be empty")
 
 
 def is_number(broker_id: str) -> bool:
-    """Whether a broker's name is an integer, as Java reads them."""
+    """Whether a broker name is an integer by Java's rules."""
     return re.fullmatch(r"[+-]?[0-9]{1,10}", broker_id) is not None
 
 

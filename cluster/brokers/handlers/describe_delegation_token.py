@@ -1,6 +1,7 @@
 """DescribeDelegationToken (API key 41), versions 1-3.
 
-Any broker serves it, from what it knows. v2 flexible; v3 who had a token made (KIP-373).
+Any broker serves it, from its own copy of the tokens.
+v2 flexible; v3 the requester of each token (KIP-373).
 """
 
 from datetime import timedelta
@@ -26,7 +27,7 @@ API: Final = Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3)
 def handle(
     request: DescribeDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> DescribeDelegationTokenResponse:
-    """The tokens of these owners and renewers, or of all, that the client may see."""
+    """The tokens that the client may see, of the given owners and renewers or of all users."""
     if not may_ask(services, context):
         return _response(ErrorCode.delegation_token_request_not_allowed)
     if not services.tokens.is_enabled:

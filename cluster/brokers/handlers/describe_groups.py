@@ -1,9 +1,9 @@
 """DescribeGroups (API key 15), versions 0-6.
 
-Only the coordinator of a group can say anything of it (NOT_COORDINATOR for the others). Groups of
-the newer consumer protocol are unknown here: ConsumerGroupDescribe describes them.
+Only the coordinator of a group can describe it (NOT_COORDINATOR from other brokers). Groups of the
+consumer protocol are unknown here; ConsumerGroupDescribe describes them.
 v3 authorized operations (KIP-430); v4 instance ids (KIP-345); v5 flexible; v6 GROUP_ID_NOT_FOUND,
-before it an unknown group is one in state Dead (KIP-1043).
+before it an unknown group has the state Dead (KIP-1043).
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """DescribeLogDirs (API key 35), versions 1-4.
 
-Names every log directory with the replicas that are in it, or that are being moved to it. One that
-has failed has KAFKA_STORAGE_ERROR (KIP-112). v2 flexible; v3 top-level error; v4 sizes of the
-volume (KIP-827).
+Lists every log directory with its replicas and the replicas that are being moved to it. A failed
+directory has KAFKA_STORAGE_ERROR (KIP-112).
+v2 flexible; v3 top-level error; v4 sizes of the volume (KIP-827).
 """
 
 import os
@@ -35,24 +35,22 @@ _REPLICAS_AT_ONCE: Final = 500
 _REPLICAS_PER_STEP: Final = 50
 
 _Wanted = Collection[TopicPartition] | None
-"""None: all of them."""
+"""None means all partitions."""
 
 
 class _Rows:
-    """The replicas of one log directory by topic, encoded."""
+    """The encoded replicas of one log directory, by topic."""
 
     def __init__(self) -> None:
         self._content: dict[str, bytearray] = {}
         self._counts: dict[str, int] = {}
 
     def add(self, topic: str, row: DescribeLogDirsPartition, version: int) -> None:
-        """Add a replica."""
         content = self._content.setdefault(topic, bytearray())
         write_describe_log_dirs_partition(content, row, version)
         self._counts[topic] = self._counts.get(topic, 0) + 1
 
     def topics(self) -> tuple[DescribeLogDirsTopic, ...]:
-        """All of them."""
         return tuple(
             DescribeLogDirsTopic(name=name, partitions=EncodedItems(self._counts[name], content))
             for name, content in self._content.items()
@@ -64,7 +62,7 @@ def handle(
 ) -> DescribeLogDirsResponse | NotYet:
     """One result per log directory, in the order of the settings.
 
-    Where there are many replicas, the answer is made in slices.
+    If there are many replicas, the answer is built in slices.
     """
     if not may(services, context, DESCRIBE_CLUSTER):
         return DescribeLogDirsResponse(
@@ -165,7 +163,9 @@ def _result(
 
 
 def _volume(directory: LogDirectory) -> tuple[int, int]:
-    """Size, and what an ordinary user may still write, of the volume. Raises StorageFailed."""
+    """The volume's size and the space that an unprivileged user can still write. Raises
+    StorageFailed.
+    """
     try:
         facts = os.statvfs(directory.path)
     except OSError as error:

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (API key 50), version 0.
 
-Any broker serves it, from what the registry has now. Tells mechanisms and iterations, nothing that
-a password could be checked with.
+Any broker serves it, reading the registry. The answer contains mechanisms and iteration counts,
+nothing that would allow checking a password.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ def handle(
     context: RequestContext,
     services: SecurityServices,
 ) -> DescribeUserScramCredentialsResponse | NotYet:
-    """What there is of the users that are named, or of all."""
+    """The credentials of the given users, or of all users."""
     if not may(services, context, DESCRIBE_CLUSTER):
         return _response(
             ErrorCode.cluster_authorization_failed, "Cluster authorization failed.", []

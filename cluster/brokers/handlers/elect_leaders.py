@@ -1,9 +1,9 @@
 """ElectLeaders (API key 43), versions 0-2.
 
-Served by the controller. Answers when every live broker knows the new leaders, or at the timeout
-(REQUEST_TIMED_OUT, although they lead). Without a list of partitions all are meant; those that need
-no election are left out of the answer then.
-v1 unclean elections (KIP-460; v0 preferred ones), an error of the whole request; v2 flexible.
+The controller serves it. The answer is sent when every live broker knows the new leaders, or at the
+timeout (REQUEST_TIMED_OUT, although they lead). A request without a list of partitions stands for
+all partitions; those that need no election are then left out of the answer.
+v1 unclean elections (KIP-460; v0 only preferred ones), top-level error; v2 flexible.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ API: Final = Api(ApiKey.ELECT_LEADERS, 0, 2)
 def handle(
     request: ElectLeadersRequest, context: RequestContext, services: AdminServices
 ) -> ElectLeadersResponse | NotYet:
-    """Hand the partitions to the controller."""
+    """Pass the partitions to the controller."""
     partitions = _partitions(request)
     try:
         check(services, context, ALTER_CLUSTER)
-        if partitions == []:  # as in Kafka whatever the type
+        if partitions == []:  # as in Kafka, before the election type is checked
             return _response(Outcome(ErrorCode.none), [])
         election = _election_type(request)
     except Refused as refused:

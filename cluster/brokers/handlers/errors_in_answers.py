@@ -1,4 +1,6 @@
-"""The error codes in an answer, wherever its class has them (Kafka: `errorCounts`). Pure."""
+"""Finds the error codes in an answer, in whichever fields its class has them (Kafka:
+`errorCounts`). Pure.
+"""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -7,13 +9,13 @@ from typing import Any, Final, get_args, get_type_hints
 from cluster.model.errors import ErrorCode
 
 _Field = tuple[str, bool]
-"""The name of a field; and whether it has items, rather than a code."""
+"""The name of a field, and whether it holds items rather than an error code."""
 _FIELDS: Final[dict[Any, tuple[_Field, ...]]] = {}
-"""Of each class that was asked for, those with codes."""
+"""The fields with error codes of each class examined so far."""
 
 
 def errors_in(answer: Any) -> Iterator[ErrorCode]:
-    """Each error in an answer made of generated messages, once for each item that has it."""
+    """Each error in an answer of generated messages, once per item that has it."""
     for name, has_items in _fields_with_codes(type(answer)):
         value = getattr(answer, name)
         if not has_items:
@@ -25,7 +27,7 @@ def errors_in(answer: Any) -> Iterator[ErrorCode]:
 
 
 def _fields_with_codes(message: Any) -> tuple[_Field, ...]:
-    """The fields of a class that are error codes, or sequences of items that have some."""
+    """The fields of a class that are error codes, or sequences of items with error codes."""
     known = _FIELDS.get(message)
     if known is None:
         known = _FIELDS[message] = tuple(_find(message))

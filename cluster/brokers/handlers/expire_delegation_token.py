@@ -1,6 +1,7 @@
 """ExpireDelegationToken (API key 40), versions 1-2.
 
-Any broker serves it, for the owner of the token and its renewers. v2 flexible.
+Any broker serves it, for the token's owner and its renewers.
+v2 flexible.
 """
 
 from typing import Final
@@ -17,7 +18,7 @@ API: Final = Api(ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2)
 def handle(
     request: ExpireDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> ExpireDelegationTokenResponse | NotYet:
-    """Change when the token of that secret ends."""
+    """Change the expiry time of the token with that HMAC."""
     return change_end(
         context,
         services,

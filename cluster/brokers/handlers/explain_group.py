@@ -1,10 +1,10 @@
-"""Explain group (API key 31000 of our own, version 0): why a group rebalanced, for a person.
+"""ExplainGroup (API key 31000, specific to this cluster, version 0): why a group rebalanced.
 
-Kafka has no such request: it is not in ApiVersions, and a broker of Kafka closes the connection.
-Request and answer have Kafka's frames and the older headers; their bodies are in
-`coordinator/groups/history/explanation.py`. Every broker answers it for any group: the group's
-coordinator with what it knows, former coordinators with the history they kept; each answer has an
-error code too.
+Kafka has no such request: ApiVersions does not list it, and a Kafka broker closes the connection.
+Request and answer use Kafka's frames and its non-flexible headers;
+`coordinator/groups/history/explanation.py` defines their bodies. Every broker answers for any
+group: the coordinator with what it knows, a former coordinator with the history it kept. Each
+answer has an error code.
 """
 
 import struct
@@ -41,7 +41,7 @@ def handle(group_id: str, context: RequestContext, services: GroupServices) -> E
     except Refused as refused:
         code = refused.code
         if code is ErrorCode.not_coordinator and groups.partition_of(group_id) is None:
-            code = ErrorCode.group_id_not_found  # there is no __consumer_offsets yet
+            code = ErrorCode.group_id_not_found  # __consumer_offsets does not exist yet
     else:
         since_ms = led.since_wall_ms
         found = led.ask(ExplainGroup(group_id))
@@ -65,7 +65,7 @@ def _decode(_version: int, frame: memoryview, position: int) -> str:
 def _encode(
     _version: int, correlation_id: int, answer: ExplainAnswer, _throttle_ms: int
 ) -> list[Outgoing]:
-    """The tool that asks has nothing else to send: it need not know how long it is muted."""
+    """The throttle time is left out: the tool that sends this request sends nothing else."""
     body = pack_answer(answer)
     return [_PREFIX.pack(len(body) + 4, correlation_id) + body]
 

@@ -1,13 +1,15 @@
 """Fetch (API key 1), versions 4-18.
 
-Answers at once if there are enough bytes, or more than a limit lets through, or any partition has
-an error; else it is parked until the bytes are there, the leader changes, or max wait is over.
-Records leave as file regions.
-read_committed reads to the last stable offset and is told of aborted transactions: there are some
-only in logs that Kafka has written.
-Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392).
+The answer is sent immediately if there are enough bytes, if a limit is exceeded, or if any
+partition has an error. Otherwise the request is parked until the bytes are there, the leader
+changes, or the maximal wait time is over. Records are sent as file regions.
+read_committed reads up to the last stable offset and lists aborted transactions; only logs written
+by Kafka contain any.
+Not supported: fetch sessions (KIP-227; session id 0 declines them) and fetching from followers
+(KIP-392).
 v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;
-v18 a replica's high watermark by tag (KIP-1166), which only KRaft's quorum uses: ignored.
+v18 a replica's high watermark as a tagged field (KIP-1166), ignored because only KRaft's quorum
+uses it.
 """
 
 import logging
@@ -52,7 +54,7 @@ Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 
 
 class _Result:
-    """What one pass over all partitions of a request has read."""
+    """The result of reading all partitions of a request once."""
 
     __slots__ = ("endpoints", "is_enough", "size_bytes", "topics")
 
@@ -61,12 +63,13 @@ class _Result:
         self.endpoints: dict[int, NodeEndpoint] = {}
         self.size_bytes = 0
         self.is_enough = False
-        """Waiting would add nothing that is asked for: there are enough bytes, or more than a limit
-        lets through, or an error, or a read ended with its segment and the next one has more."""
+        """Whether waiting cannot improve the answer: it has enough bytes, exceeds a limit or has an
+        error, or a read ended with its segment and the next segment has more.
+        """
 
 
 class _DelayedFetch:
-    """A fetch in the purgatory."""
+    """A Fetch request in the purgatory."""
 
     kind: ClassVar[str] = "Fetch"
 
@@ -92,7 +95,7 @@ class _DelayedFetch:
 def handle(
     request: FetchRequest, context: RequestContext, services: DataServices
 ) -> Answer | NotYet:
-    """Read what there is; wait for more if that is too little."""
+    """Read the available records; wait for more if they are too few."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         request = request._replace(topics=each_once(topics))
@@ -115,7 +118,7 @@ def handle(
 
 
 def _read_all(request: FetchRequest, context: RequestContext, services: DataServices) -> _Result:
-    # Never more than the quota admits at once, else the answer could never be sent.
+    # Limited to what the quota admits at once; a larger answer could never be sent.
     admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
     min_bytes = min(request.min_bytes, budget)
@@ -163,8 +166,8 @@ def _read(
     context: RequestContext,
     services: DataServices,
 ) -> tuple[FetchedPartition, int]:
-    """One partition's answer, and how many bytes of its limit are unused although more records are
-    there: only whole batches are read.
+    """One partition's answer, and the unused bytes of its limit if there are more records: only
+    whole batches are read.
     """
     index, leader_epoch, offset, last_fetched_epoch, _, max_bytes = wanted
     partition = None
@@ -202,7 +205,7 @@ def _read(
                 seen = own.transactions
                 aborted = () if seen.are_none else seen.aborted_in(offset, data.next_offset)
             if data.next_offset < stable:
-                # Only whole batches are read, so a limit is counted as used up (Kafka cuts there).
+                # Only whole batches are read: the limit counts as used up (Kafka cuts a batch).
                 held_back = max(0, limit - size_bytes)
                 if offset < own.segments[-1].base_offset:
                     result.is_enough = True
@@ -219,7 +222,7 @@ def _read(
             and isinstance(refused, DamagedBatch)
             and partition.log.damage.is_being_repaired
         ):
-            # As if nothing were there yet: the request waits until it is, or shows that it fails.
+            # Treated as an empty read: the request waits for the repair, or fails later.
             hw, start = partition.high_watermark, partition.log.log_start_offset
             return FetchedPartition(index, 0, hw, hw, start), 0
         result.is_enough = True
@@ -269,9 +272,9 @@ def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: DataServ
 
 
 def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Epoch and end offset at which the client's log diverges from ours (KIP-595), or None.
+    """Epoch and end offset at which the client's log diverges from this one (KIP-595), or None.
 
-    Raises Refused(offset_out_of_range) for an epoch that is newer than all of ours.
+    Raises Refused(offset_out_of_range) for an epoch that is newer than every epoch of this log.
     """
     if wanted.last_fetched_epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
         return None  # before the log start the offset alone decides

@@ -1,10 +1,10 @@
 """FindCoordinator (API key 10), versions 0-6.
 
-The leader of the partition of `__consumer_offsets` that keeps the group. The topic is created when
-it is missed, whatever `auto.create.topics.enable` says; COORDINATOR_NOT_AVAILABLE until then, and
-while the leader is not known to live. Not done: coordinators of transactions
+The coordinator is the leader of the group's partition of `__consumer_offsets`. The topic is created
+on demand, whatever `auto.create.topics.enable` is; COORDINATOR_NOT_AVAILABLE until it exists and
+while the leader is not known to be alive. Not supported: coordinators of transactions
 (docs/decisions/051-transactional-ids.md) and of share groups (INVALID_REQUEST).
-v1 kinds of keys, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
+v1 key types, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ NO_TRANSACTIONS: Final = "Transactions are not supported by this cluster (Milena
 def handle(
     request: FindCoordinatorRequest, context: RequestContext, services: GroupServices
 ) -> FindCoordinatorResponse:
-    """Who coordinates each group."""
+    """The coordinator of each group."""
     several = context.version >= _FIRST_WITH_SEVERAL
     keys = dict.fromkeys(request.coordinator_keys) if several else (request.key,)
     found = tuple(_coordinator(key, request.key_type, context, services) for key in keys)
@@ -87,9 +87,10 @@ def _coordinator(
 
 
 def _no_transactions(version: int) -> Refused:
-    """What ends each client's attempt at once, with the message where it shows one.
+    """An error that makes every client give up immediately, with a message where the client shows
+    one.
 
-    librdkafka, which asks by version 2 at most, tries all other codes again until its timeout.
+    librdkafka, which uses version 2 at most, retries every other code until its own timeout.
     """
     if version <= _LAST_OF_LIBRDKAFKA:
         return Refused(ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
@@ -101,7 +102,7 @@ def _leader(
 ) -> tuple[BrokerId, Endpoint]:
     partition = services.groups.partition_of(group_id)
     if partition is None:
-        # The broker needs it, rather than the client: it counts against nobody's quota.
+        # The broker needs the topic, not the client, so no client's quota is charged.
         services.asks.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
         raise Refused(
             ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."

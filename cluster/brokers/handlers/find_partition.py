@@ -1,4 +1,4 @@
-"""The replica that a request means, or the code for why there is none here."""
+"""Finds the local replica that a request names."""
 
 import uuid
 
@@ -15,12 +15,12 @@ def find_partition(
     topic_id: uuid.UUID | None = None,
     other_id: ErrorCode = ErrorCode.unknown_topic_id,
 ) -> Partition:
-    """The replica here, leading or not.
+    """The local replica, whether it leads or not.
 
-    `topic` is None where a topic id named nothing. Raises Refused: unknown_topic_id,
-    unknown_topic_or_partition, not_leader_or_follower for a partition of other brokers,
-    kafka_storage_error for one that is offline with its log directory (KIP-112), and `other_id`
-    where the replica here belongs to an earlier topic of that name.
+    `topic` is None if the topic id is unknown. Raises Refused: unknown_topic_id,
+    unknown_topic_or_partition, not_leader_or_follower for a partition without a replica here,
+    kafka_storage_error for one that is offline with its log directory (KIP-112), and `other_id` if
+    the local replica belongs to an earlier topic of that name.
     """
     if topic is None:
         raise Refused(ErrorCode.unknown_topic_id)

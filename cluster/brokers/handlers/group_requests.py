@@ -1,4 +1,4 @@
-"""Shared by the handlers of group requests: finding the group, answering now or later."""
+"""Shared by the handlers of group requests: finding the group, answering immediately or later."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,7 +23,7 @@ ResponseT = TypeVar("ResponseT")
 def find_group(
     services: GroupServices, context: RequestContext, right: Right, group_id: str
 ) -> LedShard[GroupShard]:
-    """The shard of a group, for requests that need a group id and this right.
+    """The shard of a group, for a request that needs a group id and this right.
 
     Raises Refused: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR,
     COORDINATOR_LOAD_IN_PROGRESS.
@@ -35,7 +35,7 @@ def find_group(
 
 
 def check_consumer_protocol(services: GroupServices) -> None:
-    """Raise Refused(UNSUPPORTED_VERSION) where the newer consumer protocol is switched off."""
+    """Raise Refused(UNSUPPORTED_VERSION) if the consumer protocol is disabled."""
     if "consumer" not in services.settings[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
         raise Refused(ErrorCode.unsupported_version)
 
@@ -48,8 +48,8 @@ def answered(
 ) -> ResponseT | NotYet:
     """Submit a request to the coordinator.
 
-    Returns the response, or PARKED when the reply comes later. A client that disconnects meanwhile
-    stays a member until its session ends, as in Kafka.
+    Returns the response, or PARKED if the reply comes later. A client that disconnects meanwhile
+    remains a member until its session expires, as in Kafka.
     """
     early: list[ReplyT] = []
     is_parked = False
@@ -68,5 +68,5 @@ def answered(
 
 
 def client_host(context: RequestContext) -> str:
-    """The address of a member as Kafka shows it: `/127.0.0.1`."""
+    """The address of a member in Kafka's form: `/127.0.0.1`."""
     return f"/{context.channel.peer.rpartition(':')[0]}"

@@ -1,6 +1,6 @@
 """Heartbeat (API key 12), versions 0-4.
 
-Answers at once: a member is alive, and learns whether it has to join again.
+Answers immediately. The answer tells the member whether it has to rejoin.
 v3 static members (KIP-345); v4 flexible.
 """
 
@@ -21,7 +21,7 @@ API: Final = Api(ApiKey.HEARTBEAT, 0, 4)
 def handle(
     request: HeartbeatRequest, context: RequestContext, services: GroupServices
 ) -> HeartbeatResponse:
-    """Prolong a member's session."""
+    """Extend a member's session."""
     try:
         group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:

@@ -1,9 +1,10 @@
 """IncrementalAlterConfigs (API key 44), versions 0-1.
 
-Topics: any broker serves it; the change goes through the controller, and the answer comes when
-every live broker has it. Settings of one broker: that broker alone, of all ("") any; the answer
-comes when the registry has the change and this broker applies it. Levels of a broker's loggers
-(KIP-412): that broker, at once. v1 flexible.
+Topics: any broker serves the request; the controller makes the change, and the answer is sent when
+every live broker has it. Broker configs: only the named broker serves them, any broker the
+cluster-wide ones (""); the answer is sent when the registry has the change and this broker applies
+it. Levels of a broker's loggers (KIP-412): only that broker, immediately.
+v1 flexible.
 """
 
 from typing import Final
@@ -24,7 +25,7 @@ API: Final = Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext, services: AdminServices
 ) -> NotYet:
-    """Set, delete, append or subtract values; other values stay."""
+    """Set, delete, append or subtract values; other values are kept."""
     return alter(
         [
             (

@@ -1,10 +1,10 @@
 """InitProducerId (API key 22), versions 0-5.
 
-Gives idempotent producers a new id with epoch 0; waits when a new block of ids has to be fetched
-from the registry. Not done: transactional ids (UNSUPPORTED_VERSION, which no client tries again;
-docs/decisions/051-transactional-ids.md).
-v2 flexible; v3 present id and epoch: a producer that asks for a higher epoch gets a new id instead;
-v5 lets the broker answer TRANSACTION_ABORTABLE (KIP-890), which only transactions need.
+Assigns an idempotent producer a new id with epoch 0, and waits if a new block of ids has to be
+fetched from the registry. Not supported: transactional ids (UNSUPPORTED_VERSION, which no client
+retries; docs/decisions/051-transactional-ids.md).
+v2 flexible; v3 current id and epoch (a producer that asks for a higher epoch gets a new id
+instead); v5 TRANSACTION_ABORTABLE may be returned (KIP-890), which only transactions need.
 """
 
 from datetime import timedelta
@@ -29,7 +29,6 @@ API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 5)
 def handle(
     request: InitProducerIdRequest, context: RequestContext, services: DataServices
 ) -> InitProducerIdResponse | NotYet:
-    """A fresh producer id."""
     if not _may(request, context, services):
         return _refused(
             ErrorCode.cluster_authorization_failed
@@ -61,7 +60,7 @@ def handle(
 
 
 def _may(request: InitProducerIdRequest, context: RequestContext, services: DataServices) -> bool:
-    """Whoever may write to some topic may do so idempotently (KIP-679)."""
+    """Whether the client may write idempotently: it may if it can write to any topic (KIP-679)."""
     if request.transactional_id is not None:
         return may(services, context, WRITE_TRANSACTIONAL_ID, request.transactional_id)
     authorizer = services.authorizer

@@ -1,9 +1,9 @@
 """JoinGroup (API key 11), versions 0-9.
 
-Waits until the group's members have joined, or the rebalance timeout is over.
+Waits until the group's members have joined, or until the rebalance timeout.
 v1 rebalance timeout, before it the session timeout; v4 MEMBER_ID_REQUIRED (KIP-394); v5 static
-members (KIP-345); v6 flexible; v7 protocol type, null where there is no protocol; v8 the reason to
-join (KIP-800); v9 a leader may be told to skip its assignment (KIP-814).
+members (KIP-345); v6 flexible; v7 protocol type, null if there is no protocol; v8 the reason to
+join (KIP-800); v9 the leader may be told to skip the assignment (KIP-814).
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ _FIRST_THAT_SKIPS_ASSIGNMENT: Final = 9
 def handle(
     request: JoinGroupRequest, context: RequestContext, services: GroupServices
 ) -> JoinGroupResponse | NotYet:
-    """Take a member into the next generation."""
+    """Add a member to the next generation."""
     try:
         group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:

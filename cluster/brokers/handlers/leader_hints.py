@@ -1,4 +1,4 @@
-"""Who leads now, for clients that asked the wrong broker (KIP-951)."""
+"""The current leader, for clients that sent a request to the wrong broker (KIP-951)."""
 
 from cluster.brokers.handlers.request import RequestContext
 from cluster.brokers.handlers.services import Services
@@ -9,7 +9,7 @@ from cluster.protocol.endpoints import NodeEndpoint
 def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int] | None:
     """Id and epoch of the partition's leader as far as this broker knows, or None.
 
-    None also where that leader's process has ended: its successor is not known yet.
+    None also if the leader's process has ended, because its successor is not known yet.
     """
     state = services.metadata.partition(partition)
     if state is None or not state.has_leader:
@@ -22,7 +22,9 @@ def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int
 def endpoints_of(
     broker: int, context: RequestContext, services: Services
 ) -> dict[int, NodeEndpoint]:
-    """Where that broker listens for clients of the same listener, by id; empty while it is away."""
+    """The endpoint of that broker on the client's listener, by broker id; empty while it is not
+    registered.
+    """
     registration = services.metadata.brokers.get(BrokerId(broker))
     endpoint = None if registration is None else registration.endpoint(context.listener)
     if registration is None or endpoint is None:

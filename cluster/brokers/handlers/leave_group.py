@@ -1,7 +1,7 @@
 """LeaveGroup (API key 13), versions 0-5.
 
-v3 several members, also static ones by their instance ids, each with its own error (KIP-345); v4
-flexible; v5 the reason to leave (KIP-800).
+v3 several members, also static ones by instance id, each with its own error (KIP-345); v4 flexible;
+v5 the reason to leave (KIP-800).
 """
 
 from typing import Final
@@ -23,7 +23,6 @@ _FIRST_WITH_SEVERAL: Final = 3
 def handle(
     request: LeaveGroupRequest, context: RequestContext, services: GroupServices
 ) -> LeaveGroupResponse | NotYet:
-    """Take members out of a group."""
     try:
         group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
@@ -45,7 +44,7 @@ def handle(
 
 def _response(reply: LeaveGroupReply, version: int) -> LeaveGroupResponse:
     code = reply.error
-    if version < _FIRST_WITH_SEVERAL:  # the error of the member is that of the request
+    if version < _FIRST_WITH_SEVERAL:  # the member's error is the error of the whole request
         errors = (code, *(member.error for member in reply.members))
         code = next((error for error in errors if error is not ErrorCode.none), code)
     return LeaveGroupResponse(

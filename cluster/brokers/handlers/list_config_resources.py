@@ -1,9 +1,9 @@
 """ListConfigResources (API key 74), versions 0-1.
 
-Answers at once with the names of what configs can be for: topics, brokers, their loggers, and those
-groups that have configs. UNSUPPORTED_VERSION for other types of resources. There are no
-subscriptions to clients' metrics, which are all that version 0 lists.
-v1 types of resources (KIP-1142).
+Answers immediately with the resources that can have configs: topics, brokers, their loggers, and
+the groups that have configs. UNSUPPORTED_VERSION for other resource types. Version 0 lists only
+client metrics subscriptions, of which there are none.
+v1 resource types (KIP-1142).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ _FIRST_WITH_TYPES: Final = 1
 def handle(
     request: ListConfigResourcesRequest, context: RequestContext, services: AdminServices
 ) -> ListConfigResourcesResponse:
-    """The resources of the asked types, of all types if none is named."""
+    """The resources of the requested types, or of all types if none is given."""
     if not may(services, context, DESCRIBE_CLUSTER_CONFIGS):
         return ListConfigResourcesResponse(
             throttle_time=NO_TIME,

@@ -1,8 +1,8 @@
 """ListGroups (API key 16), versions 0-5.
 
-The groups that this broker coordinates; a client asks every broker. While some are being loaded
-the others are listed under COORDINATOR_LOAD_IN_PROGRESS, as in Kafka.
-v3 flexible; v4 states, and a filter by them (KIP-518); v5 types, and a filter by them (KIP-848).
+Lists the groups that this broker coordinates; a client sends it to every broker. While some groups
+are being loaded, the others are listed with COORDINATOR_LOAD_IN_PROGRESS, as in Kafka.
+v3 flexible; v4 states and a state filter (KIP-518); v5 types and a type filter (KIP-848).
 """
 
 from typing import Final

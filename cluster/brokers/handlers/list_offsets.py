@@ -1,13 +1,13 @@
 """ListOffsets (API key 2), versions 1-10.
 
-Answers at once, unless it has to open batches that take long (compressed ones above all): these are
-opened on another thread, up to the timeout. Latest is the high watermark, with
-read_committed the last stable offset, which ends a search as well.
+Answers immediately, unless batches have to be decoded that take long (mainly compressed ones).
+Those are decoded on another thread, up to the timeout. The latest offset is the high watermark, or
+the last stable offset with read_committed; searches end there as well.
 A new leader whose high watermark is still below the start of its epoch answers
-OFFSET_NOT_AVAILABLE rather than an offset that might go back later (KIP-207).
+OFFSET_NOT_AVAILABLE, because its offset might later go backwards (KIP-207).
 v4 leader epochs; v5 OFFSET_NOT_AVAILABLE, before it LEADER_NOT_AVAILABLE; v6 flexible; v7 -3 max
-timestamp; v8 -4 earliest local (as earliest, there is no remote tier); v9 -5 latest tiered (none);
-v10 timeout.
+timestamp; v8 -4 earliest local (same as earliest, since there is no remote tier); v9 -5 latest
+tiered (none); v10 timeout.
 """
 
 import logging
@@ -55,23 +55,25 @@ _FIRST_VERSION_OF: Final[Mapping[int, int]] = {
 _FIRST_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 
 _Found = tuple[int, int, LeaderEpoch]
-"""Timestamp (-1 where none is asked for), offset (-1 where there is none), and its epoch."""
+"""Timestamp (-1 if not requested), offset (-1 if there is none), and its epoch."""
 _NOTHING: Final[_Found] = (-1, -1, NO_EPOCH)
 
 _T = TypeVar("_T")
 _Searching = Generator[BatchSearch, TimestampOffset | None, _T]
-"""Yields the batches that have to be opened, and is sent what is found in them."""
+"""Yields the batches that have to be decoded, and is sent what is found in them."""
 _OPENED_AT_ONCE: Final = 8
-"""Further batches of a request are opened on another thread."""
+"""The number of batches of a request that are decoded on the broker's thread; the rest go to
+another thread.
+"""
 _TIMEOUT_MS: Final = 30_000
-"""For requests that state none; what is not found by then is REQUEST_TIMED_OUT."""
+"""The timeout of requests that have none; an offset not found by then is REQUEST_TIMED_OUT."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def handle(
     request: ListOffsetsRequest, context: RequestContext, services: DataServices
 ) -> ListOffsetsResponse | NotYet:
-    """One offset per asked partition; one that is asked for twice is refused, once."""
+    """One offset per requested partition; a partition that is listed twice is refused once."""
     answering = _answer(request, context, services)
     opened = 0
     try:
@@ -107,7 +109,7 @@ def _answer_later(
     services: DataServices,
     deadline_ms: int,
 ) -> Generator[BatchSearch, TimestampOffset | None, None]:
-    """Open what is left on another thread, until the time for it is over."""
+    """Decode the remaining batches on another thread, up to the deadline."""
     try:
         while context.channel.is_open:
             try:
@@ -163,7 +165,7 @@ def _list(
         check(services, context, DESCRIBE_TOPIC, topic)
         if is_repeated:
             raise Refused(ErrorCode.invalid_request, "the partition is in the request twice")
-        # What a version does not know is an error of this partition alone, as in Kafka.
+        # An unsupported timestamp is an error of this partition alone, as in Kafka.
         if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, version + 1):
             raise Refused(ErrorCode.unsupported_version, f"timestamp {asked.timestamp}")
         partition = find_partition(services, topic, index)
@@ -194,7 +196,7 @@ def _find_offset(
 ) -> "_Searching[_Found]":
     leader = partition.check_leader(asked.current_leader_epoch)
     own = partition.log
-    # Until the followers of a new leader have fetched, it may not know all that was committed.
+    # A new leader may not know every committed offset until its followers have fetched.
     is_behind = leader.high_watermark < leader.epoch_start_offset
     if asked.timestamp == _LATEST:
         if is_behind:
@@ -216,7 +218,7 @@ def _find_offset(
         search = search_timestamp(own.segments, asked.timestamp, bounds)
     try:
         found = yield from search
-    finally:  # it may have taken its time, and whoever does not lead any more may have cut the log
+    finally:  # meanwhile the replica may have lost leadership and truncated its log
         leader = partition.check_leader(asked.current_leader_epoch)
     if is_behind and (found is None or found.offset >= leader.high_watermark):
         raise Refused(ErrorCode.offset_not_available)
