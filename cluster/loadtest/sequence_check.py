@@ -129,7 +129,7 @@ def verify(promised: Mapping[Place, Promised], checks: Mapping[Place, SequenceCh
 def by_partition(
     promised: Mapping[Place, Promised], checks: Mapping[Place, SequenceCheck]
 ) -> dict[int, Verified]:
-    """As `verify`, for each partition."""
+    """Call `verify` for each partition."""
     partitions = sorted({partition for _, partition in promised.keys() | checks.keys()})
     return {
         partition: verify(

@@ -95,7 +95,7 @@ def shortened(text: str) -> str:
 
 
 def listed(items: Iterable[str], count: int) -> str:
-    """As many of the `count` items as fit into a detail, and the number of the others.
+    """Name as many of the `count` items as fit into a detail, and the number of the others.
 
     Takes at most one item more than it names.
     """

@@ -46,7 +46,7 @@ class WindowHistory:
 
     @property
     def span_s(self) -> int:
-        """From the start of the first window to the end of the last."""
+        """The time between the start of the first window and the end of the last."""
         return self.end_s - self.first_s
 
     def width_s(self, kind: WindowKind) -> int:
@@ -133,7 +133,7 @@ class Traffic(NamedTuple):
 
 
 def traffic(history: WindowHistory) -> Traffic:
-    """From windows of brokers; without these from those of topics, else of quotas."""
+    """The traffic by windows of brokers, or else by windows of topics, or else of quotas."""
     for kind in (BROKER, TOPIC):
         found = _measured(history, kind)
         if found:

@@ -184,7 +184,7 @@ def lag_series(windows: pa.Table, span: Span, *, by_partition: bool = False) -> 
 
 
 def _moves(windows: pa.Table, whose: list[str]) -> pa.Table:
-    """By series: its partitions, its first and last window, and the advance of log ends and
+    """The partitions of each series, its first and last window, and the advance of log ends and
     committed offsets.
     """
     names = ("log_end_max", "committed_max")
@@ -216,8 +216,8 @@ def _moves(windows: pa.Table, whose: list[str]) -> pa.Table:
 def _changes(
     windows: pa.Table, span: Span, whose: list[str]
 ) -> dict[tuple[Any, ...], list[tuple[int, int, int]]]:
-    """By series in order of time: the number of a window, and the changes of the lag and of the
-    number of known partitions since the previous window.
+    """The windows of each series in order of time: the number of a window, and the changes of the
+    lag and of the number of known partitions since the previous window.
 
     A partition's row holds for its window and those without a row after it, but not for longer than
     a partition may be silent.

@@ -174,7 +174,7 @@ def _edge_within(
     is_exact: bool,
     from_end: bool,
 ) -> datetime | None:
-    """As `_edge`, within a day. The widths are the narrowest first; the widest is asked first.
+    """Like `_edge`, within a day. `widths` begins with the narrowest; the widest is read first.
 
     `is_exact`: only for the narrowest of them.
     """

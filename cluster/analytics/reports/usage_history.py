@@ -264,7 +264,7 @@ def span_of(found: pa.Table, width_s: int) -> Span:
 
 
 def span_of_starts(starts: pa.ChunkedArray, width_s: int) -> Span:
-    """From the first start of a window to the end of the last one; not empty."""
+    """The time between the first start of a window and the end of the last one; not empty."""
     found = pc.min_max(starts)
     first, last = (int(found[name].as_py().timestamp()) for name in ("min", "max"))
     return Span(first, last + width_s, width_s)
@@ -353,7 +353,7 @@ def _add_point(points: list[Point], row: dict[str, Any]) -> None:
 
 
 def busiest(usage: ClientUsage) -> dict[int, Point]:
-    """By window: the highest rate of a broker, its limit, and the throttle time of all brokers."""
+    """The highest rate of a broker in each window, its limit, and all brokers' throttle time."""
     merged: dict[int, Point] = {}
     for point in (point for points in usage.series.values() for point in points):
         before = merged.get(point.start_s)

@@ -55,7 +55,6 @@ class Commits:
     """
 
     def __init__(self, store: Store) -> None:
-        """See `begin`."""
         self.store = store
         self.manifest = Manifest()
         self._writer = secrets.token_hex(8)

@@ -82,7 +82,6 @@ class WindowDirectory:
     """
 
     def __init__(self, commits: Commits, held: ExitStack) -> None:
-        """See `open`."""
         self._commits = commits
         self._held = held
 

@@ -197,7 +197,6 @@ class _Reader:
                     yield self._read(path, names, where)
 
     def split(self, names: Sequence[str]) -> Split:
-        """See `split_windows`."""
         found = Split([], [])
         for paths, hours in self._pieces():
             if hours:
@@ -211,7 +210,7 @@ class _Reader:
         return found
 
     def _pieces(self) -> Iterator[tuple[list[str], list[str]]]:
-        """In order of time: visible files, and the hours of deltas that may belong to their
+        """Visible files in order of time, and the hours of deltas that may belong to their
         windows.
         """
         days = {*self._manifest.days, *(hour[:10] for hour in self.waiting)}

@@ -117,7 +117,7 @@ class _Told:
 
 
 def _counts_of(counters: TopicCounters) -> tuple[int, ...]:
-    """In the order of `TopicFigures`."""
+    """The counts in the order of `TopicFigures`."""
     return (
         counters.bytes_in,
         counters.bytes_out,

@@ -210,7 +210,6 @@ class _Attempt:
         self._full_bytes = full_bytes
 
     def on_frame(self, channel: Connection, frame: memoryview) -> bool:
-        """See `PendingLogin`."""
         reaction = self._logins.take(channel, self._login, frame)
         if reaction is None:
             return False
@@ -228,7 +227,6 @@ class _Expired:
         self._logins = logins
 
     def on_frame(self, channel: Connection, frame: memoryview) -> bool:
-        """See `PendingLogin`."""
         is_handshake = parse_request_header(frame).api_key == ApiKey.SASL_HANDSHAKE
         if is_handshake and self._logins.log_in_again(channel, frame):
             return True

@@ -45,14 +45,13 @@ Validator = Callable[[str, WallMs], ValidToken]
 
 
 class OAuthExchange:
-    """See `Exchange`."""
+    """The server's side of a login with a bearer token (RFC 7628)."""
 
     def __init__(self, validate: Validator) -> None:
         self._validate = validate
         self._refused: LoginFailed | None = None
 
     def respond(self, message: bytes, now_ms: WallMs) -> bytes | Proof:
-        """See `Exchange`."""
         if self._refused is not None:
             if message == _NOTICED:
                 raise self._refused

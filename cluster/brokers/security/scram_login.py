@@ -55,7 +55,6 @@ class ScramExchange:
         self._failure = LoginFailed("invalid user name or password")
 
     def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
-        """See `Exchange`."""
         try:
             if self._server is None:
                 return self._begin(parse_client_first(token), now_ms)

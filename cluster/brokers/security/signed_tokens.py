@@ -44,7 +44,6 @@ class SignedTokens:
         self._issuer = issuer
 
     def __call__(self, token: str, now_ms: WallMs) -> ValidToken:
-        """See `Validator`."""
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:

@@ -21,7 +21,6 @@ class UnsecuredTokens:
         self._rules = rules
 
     def __call__(self, token: str, now_ms: WallMs) -> ValidToken:
-        """See `Validator`."""
         parts = token.split(".")
         if len(parts) != 3 or parts[2]:
             raise TokenRefused("an unsecured token has two parts, then a dot and no signature")

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """To be carried out at once. A reply that depends on stored records is returned by
+    """What the caller carries out at once. A reply that depends on stored records is returned by
     `Shard.on_appended` instead, so nothing in here waits."""
 
     appends: tuple[Append, ...] = ()

@@ -25,7 +25,7 @@ _CORRELATION: Final = struct.Struct(">i")
 
 
 class ProxyTls(NamedTuple):
-    """Both sides of a proxy whose clients use TLS: it has to read what it passes on."""
+    """TLS on each side of a proxy, which has to decrypt what it passes on."""
 
     to_clients: ssl.SSLContext
     """With a key that clients of the broker trust."""

@@ -28,7 +28,7 @@ SOON_S = 0.2
 
 @pytest.fixture
 def enough_files() -> Iterator[None]:
-    """Both ends of a thousand connections are in one process here."""
+    """This process has both ends of a thousand connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4_000:
         pytest.skip("this process may not open 4,000 files")

@@ -195,7 +195,7 @@ def test_files_of_a_deleted_directory_are_left_to_it(stage: Stage) -> None:
 
 
 def test_names_that_are_wanted_at_once_are_free_at_once(stage: Stage) -> None:
-    """As a compacted segment wants the name of the one that it replaces."""
+    """A compacted segment needs the name of the one that it replaces."""
     first, second = stage.log.segments[:2]
     stage.work.deleted_files.delete_now(
         stage.directory, [first, second], DELAY_MS, kept_snapshots=[second.base_offset]

@@ -109,7 +109,7 @@ def test_without_a_reserve_a_full_directory_stays_full_until_there_is_room(
 def test_a_directory_that_the_system_refuses_is_tried_again(
     disk: MeasuredDisk, room: DirectoryRoom, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As with a disk quota, where the file system says that there is space."""
+    """A disk quota refuses a write while the file system still reports free space."""
 
     def refuse(*_: object) -> int:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")

@@ -107,7 +107,7 @@ class LogAgainstDictionary(RuleBasedStateMachine):
 
     @rule(is_interrupted=st.booleans())
     def move(self, is_interrupted: bool) -> None:
-        """To another directory; or up to its first piece, after which nobody goes on."""
+        """Move the log to another directory, or give up after the first piece."""
         source, home = self.log.directory, self._new_home()
         target = home / f"{PARTITION}.moving"
         home.mkdir()

@@ -67,7 +67,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log = self._open(clean=True)
 
     def _open(self, *, clean: bool, recovery_point: int = 0) -> PartitionLog:
-        """As at the start of a broker."""
+        """Open the log, like a broker that starts."""
         self.renames.clear()
         self.unlinks.clear()
         return PartitionLog.open(
@@ -189,7 +189,7 @@ class LogAgainstList(RuleBasedStateMachine):
         most=st.sampled_from([1, 3, 1_000]),
     )
     def retain(self, retention_bytes: int, age: int, committed: float, most: int) -> None:
-        """As the retention does; a record is as old as there are values after its own."""
+        """Apply retention; the age of a record is the number of values after its own."""
         log = self.log
         high_watermark = self.start + int(committed * (self.end - self.start))
         for reason in REASONS:

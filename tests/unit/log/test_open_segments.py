@@ -39,13 +39,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def descriptors(directory: Path) -> int:
-    """Of this process, on files of a directory."""
+    """The number of descriptors of this process on files of a directory."""
     paths = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
     return sum(path.is_relative_to(directory) for path in paths)
 
 
 def mappings(directory: Path) -> int:
-    """Of this process, of files of a directory."""
+    """The number of mappings of this process of files of a directory."""
     return Path("/proc/self/maps").read_text().count(f" {directory}/")
 
 

@@ -287,7 +287,7 @@ def test_timestamps_find_their_first_record(tmp_path: Path) -> None:
 
 
 def test_for_the_newest_committed_record_older_segments_are_not_read(tmp_path: Path) -> None:
-    """Of a busy log the newest record is hardly ever committed, and all others may be many."""
+    """The newest record of a busy log is hardly ever committed."""
     log = open_log(tmp_path)
     for step in range(60):
         append(log, a_batch(timestamp_ms=NOW_MS + step))
@@ -621,7 +621,7 @@ Write = Callable[[int, Sequence[memoryview | bytes], int], int]
 
 
 def write_in_pieces(write: Write, piece_bytes: int, left: list[int]) -> Write:
-    """In place of `os.pwritev`: at most so many bytes at a time, as often as `left` says, once."""
+    """A replacement of `os.pwritev` that writes at most so many bytes, `left` times, then fails."""
 
     def short_write(descriptor: int, parts: Sequence[memoryview | bytes], position: int) -> int:
         if not left[0]:

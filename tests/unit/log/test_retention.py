@@ -80,13 +80,13 @@ def test_by_age(retention_ms: int, expected: int) -> None:
     [(-1, 0), (600, 0), (500, 0), (401, 0), (400, 1), (399, 1), (100, 4), (0, 5)],
 )
 def test_by_size(retention_bytes: int, expected: int) -> None:
-    """As many as can go while at least that much stays."""
+    """Segments are deleted while at least `retention_bytes` stay."""
     assert count(a_log(AGED, LogOptions(retention_bytes=retention_bytes)), Reason.SIZE) == expected
 
 
 @pytest.mark.parametrize(("log_start", "expected"), [(0, 0), (9, 0), (10, 1), (39, 3), (50, 4)])
 def test_below_the_log_start(log_start: int, expected: int) -> None:
-    """Of every topic; the active segment stays even where all of its records are deleted."""
+    """The active segment stays even when all of its records are deleted."""
     state = a_log(AGED, LogOptions(is_deleted=False, retention_ms=0), log_start=log_start)
     assert count(state, Reason.LOG_START) == expected
 

@@ -21,7 +21,7 @@ def test_round_trip(value: int) -> None:
     [(0, "00"), (-1, "01"), (1, "02"), (63, "7e"), (-64, "7f"), (64, "8001"), (300, "d804")],
 )
 def test_known_encodings(value: int, encoded: str) -> None:
-    """From the Protocol Buffers encoding guide: zigzag, seven bits a byte, low ones first."""
+    """The examples are those of the Protocol Buffers encoding guide."""
     out = bytearray()
     write_varint(out, value)
     assert out.hex() == encoded

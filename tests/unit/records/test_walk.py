@@ -35,7 +35,7 @@ def read(data: bytes, count: int) -> list[Record]:
 
 
 def check(compiled: Any, data: bytes, count: int) -> tuple[int, ...]:
-    """Both walks find the same, and what they accept the reader reads so."""
+    """Compare both walks with each other, and with the reader if they accept the records."""
     found = tuple(int(each) for each in walk(data, count))
     assert compiled.walk(data, count) == found
     assert walk(bytearray(data), count) == found

@@ -345,7 +345,7 @@ def test_the_end_of_the_connection_wakes_up_the_loop_whatever_is_expected(server
 @pytest.mark.parametrize("version", VERSIONS)
 @given(data=st.data())
 def test_every_request_arrives_whole_whatever_is_expected(server, version, data):
-    """As a channel does, it is told of the rest of each request, whose records are cut anywhere."""
+    """It expects the rest of each request, like a channel; records are cut anywhere."""
     sizes = data.draw(st.lists(st.integers(1, 80_000), min_size=1, max_size=4), "sizes of requests")
     records = data.draw(st.lists(st.integers(1, 40_000), min_size=1, max_size=5), "of records")
     pieces = data.draw(st.lists(st.integers(1, 60_000), min_size=1, max_size=5), "of pieces")

@@ -230,7 +230,7 @@ def test_only_holders_of_known_keys_connect(caplog):
 
 
 def test_a_message_for_a_process_with_another_key_is_not_sent_to_it(link):
-    """As when the port of a broker that died belongs to another process."""
+    """The port of a broker that died may belong to another process."""
     router = link.router()
     address, _, _ = router.endpoint.partition("#")
     changes: list[bool] = []

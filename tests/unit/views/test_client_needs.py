@@ -8,7 +8,7 @@ from cluster.views.cluster_text import how_to_go_on
 
 
 def state(*listeners: tuple[str, int], bootstrap: int, secure: bool = False) -> dict[str, Any]:
-    """Of one broker with listeners of these protocols at these ports."""
+    """The state of one broker with listeners of these protocols at these ports."""
     process = {"pid": 1, "state": "running", "host": "127.0.0.1", "port": bootstrap}
     shown = [
         {

@@ -16,7 +16,7 @@ FILE_HEADER: Final = _HEADER.pack(b"MLNJ", 1)
 
 
 class TornEntry(Exception):
-    """From this position on a journal file has no valid entries."""
+    """A journal file has no valid entries from this position on."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"{reason} at byte {position}")

@@ -94,7 +94,7 @@ def test_a_damaged_batch_is_refused(begun, written):
 @pytest.mark.parametrize("name", ["metadata", "commits/1"])
 @pytest.mark.parametrize("written", ["", "v1", "v1\n{", "v7\n{}", '{"i'])
 def test_checkpoint_that_spark_cannot_continue_is_refused(begun, name, written):
-    """As after a power failure, which leaves the newest files empty or cut."""
+    """A power failure leaves the newest files empty or cut."""
     for number in (0, 1):
         plan_batch(begun, number, {0: 9 + number}, is_committed=True)
     (begun.spark / "metadata").write_text('{"id":"a-query"}')

@@ -1,4 +1,4 @@
-"""From frame to answer: what a connection remembers of its requests, and what it must not."""
+"""Handling of a frame up to its answer, and what a connection remembers of its requests."""
 
 from types import SimpleNamespace
 

@@ -1,5 +1,5 @@
-"""Of a request about several topics or groups, each has its own answer, and nothing is done for
-what the client may not touch, nor told about it; made of the cases of `authorization_cases`.
+"""Authorization of requests about several topics or groups: each has its own answer, and one that
+is denied is neither changed nor disclosed. The cases are those of `authorization_cases`.
 """
 
 import dataclasses

@@ -224,7 +224,7 @@ def test_a_peer_that_is_paused_is_not_lost(stage: Stage, peer: Peer) -> None:
 
 
 def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage, peer: Peer) -> None:
-    """As after a network's fault: the peer is the same, its connection is another."""
+    """A network fault replaces the connection; the peer stays the same."""
     address, mark, key = peer.endpoint.partition("#")
     relay = Relay(int(address.rpartition(":")[2]))
     stage.update(f"tcp://127.0.0.1:{relay.port}{mark}{key}")

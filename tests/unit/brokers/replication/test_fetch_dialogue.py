@@ -63,7 +63,7 @@ def state_in(epoch: LeaderEpoch) -> PartitionState:
 
 
 class Dialogue:
-    """Both sides and the messages between them; the test decides when a message arrives."""
+    """A leader, a follower and the messages between them, which the test delivers."""
 
     def __init__(self, directory: Path, *, by_file: bool) -> None:
         self.directory = directory

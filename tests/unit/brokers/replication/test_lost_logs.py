@@ -49,7 +49,7 @@ class Life:
         return condition_of(self.table, self.known, boot)
 
     def use(self, generation: int = 1) -> None:
-        """As a broker does once its registration is known."""
+        """Mark the directories, like a broker whose registration is known."""
         self.known = {}
         for directory in self.table.directories:
             write_mark(directory.path, generation, BOOT)

@@ -246,7 +246,7 @@ def test_a_directory_that_cannot_be_read_leaves_the_others(
 def test_newer_epoch_and_topic_win_when_a_partition_exists_twice(
     tmp_path: Path,
 ) -> None:
-    """As where a disk is mounted again that was away for a while."""
+    """It does when a disk is mounted again after an absence."""
     disk = Disk(tmp_path, count=2)
     table = disk.open()
     create(table, T0, records=5)

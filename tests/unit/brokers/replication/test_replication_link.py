@@ -67,7 +67,7 @@ class Pair:
         self.follower = Side(brokers, root, OTHER, machines[1])
 
     def take(self, topic: TopicState) -> None:
-        """Both take the roles of a topic."""
+        """Apply the state of a topic on the leader and on the follower."""
         brokers = {BrokerId(s.number): s.registration() for s in (self.leader, self.follower)}
         for side in (self.leader, self.follower):
             roles = side.stage.roles

@@ -27,7 +27,6 @@ TOPIC = a_topic("t", a_partition(ALL), a_partition(ALL))
 
 
 def failure_of(number: int) -> StorageFailed:
-    """As the log raises it."""
     failure = StorageFailed(f"cannot write: {os.strerror(number)}")
     failure.__cause__ = OSError(number, os.strerror(number))
     return failure

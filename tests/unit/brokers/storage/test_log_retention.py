@@ -55,7 +55,7 @@ class Retaining:
             partition.append(memoryview(build_batch([record])), 1, wall_ms, self.stage.loop.now_ms)
 
     def check(self) -> int:
-        """As when the interval is over, with all its turns; returns their number."""
+        """Run a whole check, like at the end of an interval; returns the number of its turns."""
         self.retention.on_tick()
         return self.finish()
 

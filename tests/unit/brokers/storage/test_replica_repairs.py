@@ -325,7 +325,7 @@ def test_a_replica_alone_refuses_at_once(tmp_path: Path) -> None:
 
 
 def compact(partition: Partition, gone: set[int]) -> None:
-    """As if compaction had removed the records at these offsets of the closed segments."""
+    """Remove the records at these offsets from the closed segments, like compaction."""
     log = partition.log
     rebuild = ClosedRebuild(log)
     for segment in log.segments[:-1]:

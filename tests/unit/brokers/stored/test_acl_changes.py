@@ -66,7 +66,7 @@ class Stage:
         return self.authorizer.allows("alice", "10.0.0.1", READ, TOPIC, topic, is_audited=False)
 
     def write(self, path: str, document: bytes, change: bytes | None) -> None:
-        """As Kafka's AclAuthorizer on another machine does it."""
+        """Write the way that AclAuthorizer of a Kafka broker does."""
         self.other.ensure_path(path)
         self.other.set(path, document)
         if change is not None:

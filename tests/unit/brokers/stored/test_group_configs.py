@@ -39,7 +39,7 @@ class Stage:
         self.configs.follower.load_at_start()
 
     def write(self, document: bytes) -> None:
-        """As a tool of Kafka does: the record, and a change node."""
+        """Write the record and a change node, like a tool of Kafka."""
         self.other.ensure_path(PATH)
         self.other.set(PATH, document)
         self.other.create(paths.CONFIG_CHANGE_PREFIX, b"{}", sequence=True)

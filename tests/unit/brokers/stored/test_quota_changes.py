@@ -49,7 +49,7 @@ class Stage:
         self.known = quotas
 
     def write(self, rate: int) -> None:
-        """As another broker does: the config, then its announcement."""
+        """Write the config, then announce it, like another broker."""
         document = b'{"version":1,"config":{"producer_byte_rate":"%d"}}' % rate
         self.other.ensure_path("/config/users/alice")
         self.other.set("/config/users/alice", document)

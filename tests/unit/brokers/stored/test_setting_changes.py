@@ -55,7 +55,7 @@ class Stage:
         return self.live[keys.LOG_SEGMENT_BYTES]
 
     def write(self, path: str, texts: Mapping[str, str] | bytes) -> None:
-        """As a tool does that changes the registry itself and announces nothing."""
+        """Change the registry without an announcement."""
         document = (
             texts if isinstance(texts, bytes) else json.dumps({"config": dict(texts)}).encode()
         )

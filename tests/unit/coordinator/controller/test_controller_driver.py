@@ -734,7 +734,7 @@ def test_no_answer_waits_for_a_lost_broker(stage, controller):
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_a_request_without_timeout_is_answered_when_it_is_written(stage, controller, timeout_ms):
-    """As in Kafka: successful changes time out, failures are reported."""
+    """Kafka does the same: successful changes time out, failures are reported."""
     created = create(controller, timeout_ms=timeout_ms)
     stage.settle()
     assert created.codes == [{"orders": "request_timed_out"}]

@@ -197,7 +197,7 @@ def test_leadership_returns_to_every_preferred_replica_that_is_in_sync() -> None
 
 
 def an_uneven_cluster() -> ClusterState:
-    """Of ten partitions each, brokers 1 and 2 do not lead two and one of those that prefer them."""
+    """Brokers 1 and 2 are each preferred by ten partitions and do not lead two and one of them."""
     return a_cluster(
         [1, 2],
         a_topic(

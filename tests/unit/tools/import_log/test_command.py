@@ -14,7 +14,7 @@ from cluster.tools.main import main
 
 
 class LosingWriter:
-    """In place of `PartitionWriter`: one batch is acknowledged, then the cluster is gone."""
+    """Replaces `PartitionWriter`: one batch is acknowledged, then the cluster is gone."""
 
     first_offset = end_offset = 0
 

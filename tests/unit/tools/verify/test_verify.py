@@ -37,7 +37,7 @@ def a_log(directory: Path, partition: TopicPartition = ORDERS, batches: int = 30
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Of a cluster of two brokers, of which the first has two topics."""
+    """The directory of a cluster of two brokers; the first has two topics."""
     brokers = [tmp_path / f"broker-{number}" for number in range(2)]
     for broker in brokers:
         a_log(broker).close(flush=False)

@@ -197,7 +197,7 @@ def test_missing_transactions_are_refused(tmp_path: Path) -> None:
 
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
-    """As many more files can be open at a time, whoever took the others."""
+    """Allow the process to open only `count` more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.open("/dev/null", os.O_RDONLY)
     os.close(lowest_free)
