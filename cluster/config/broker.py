@@ -49,12 +49,14 @@ GIB: Final = 1 << 30
 BROKER_SETTINGS: Final = SettingTable("broker")
 
 _SHUTDOWN_IS_TIMED: Final = without_effect(
-    "a stopping broker asks for three seconds, and anew when the controller changes"
+    "a stopping broker repeats its request for three seconds, and again if the controller changes"
 )
 _ONE_CHECKPOINT: Final = without_effect(
     "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
 )
-_BROKERS_LINKED: Final = without_effect("brokers reach each other by links that are no listeners")
+_BROKERS_LINKED: Final = without_effect(
+    "brokers connect to each other by links that are not listeners"
+)
 
 
 def broker_setting(
@@ -94,20 +96,20 @@ BROKER_ID: Final = broker_setting(
     integer(at_least=0),
     default=0,
     aliases=(Alias("node.id", 1),),
-    doc="This broker's number, unique in the cluster.",
+    doc="Id of this broker, unique in the cluster.",
 )
 BROKER_RACK: Final = broker_setting(
     "broker.rack",
     optional_string(),
     default=None,
-    doc="Rack of this broker; replicas of a partition are spread over racks.",
+    doc="Rack of this broker; the replicas of a partition are spread over racks.",
 )
 LISTENERS: Final = broker_setting(
     "listeners",
     listener_list(),
     default=(Listener("PLAINTEXT", LOOPBACK, BROKER_PORT),),
-    doc="Names and addresses to listen on; port 0 takes any free port. A name other than that of a"
-    " security protocol needs an entry in listener.security.protocol.map.",
+    doc="Names and addresses to listen on; port 0 selects any free port. A name that is not that"
+    " of a security protocol needs an entry in listener.security.protocol.map.",
 )
 LISTENER_SECURITY_PROTOCOL_MAP: Final = broker_setting(
     "listener.security.protocol.map",
@@ -133,20 +135,20 @@ ADVERTISED_LISTENERS: Final[Setting[tuple[Listener, ...]]] = broker_setting(
     "advertised.listeners",
     listener_list(),
     default=(),
-    doc="Addresses that clients of each listener are told; the listeners themselves when empty.",
+    doc="Addresses that clients of each listener receive; if empty, those of the listeners.",
 )
 ZOOKEEPER_CONNECT: Final = broker_setting(
     "zookeeper.connect",
     matching(r"[^\s,/]+(,[^\s,/]+)*(/\S*)?", "host:port[,host:port...][/chroot]"),
     default=f"{LOOPBACK}:{REGISTRY_PORT}",
     scope=Scope.CLUSTER,
-    doc="Where the registry answers: the built-in one or a ZooKeeper ensemble.",
+    doc="Addresses of the registry: the built-in one or a ZooKeeper ensemble.",
 )
 ZOOKEEPER_SESSION_TIMEOUT_MS: Final = broker_setting(
     "zookeeper.session.timeout.ms",
     integer(at_least=100),
     default=18 * SECOND_MS,
-    doc="Silence after which the registry declares this broker dead.",
+    doc="Time without a heartbeat after which the registry declares this broker dead.",
 )
 ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = broker_setting(
     "zookeeper.connection.timeout.ms",
@@ -158,90 +160,93 @@ ZOOKEEPER_SSL_CLIENT_ENABLE: Final = broker_setting(
     "zookeeper.ssl.client.enable",
     boolean(),
     default=False,
-    doc="Reach the registry over TLS. (Kafka needs zookeeper.clientCnxnSocket for it too.)",
+    doc="Whether brokers connect to the registry over TLS. (Kafka also needs"
+    " zookeeper.clientCnxnSocket for it.)",
 )
 ZOOKEEPER_CLIENT_CNXN_SOCKET: Final = broker_setting(
     "zookeeper.clientCnxnSocket",
     optional_string(),
     default=None,
-    doc="The class that Kafka reaches ZooKeeper over TLS with.",
-    effect=without_effect("zookeeper.ssl.client.enable alone decides"),
+    doc="The class with which Kafka connects to ZooKeeper over TLS.",
+    effect=without_effect("only zookeeper.ssl.client.enable matters"),
 )
 ZOOKEEPER_SSL_TRUSTSTORE_LOCATION: Final = broker_setting(
     "zookeeper.ssl.truststore.location",
     optional_string(),
     default=None,
-    doc="File with the certificates of those who may sign the registry's; null: the system's.",
+    doc="File with the certificates of the authorities that may sign the registry's certificate;"
+    " null for the system's.",
 )
 ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD: Final = broker_setting(
     "zookeeper.ssl.truststore.password",
     secret(),
     default=None,
-    doc="Password of that file, if it is of PKCS12.",
+    doc="Password of the trust store, if it is a PKCS12 file.",
 )
 ZOOKEEPER_SSL_TRUSTSTORE_TYPE: Final = broker_setting(
     "zookeeper.ssl.truststore.type",
     matching(r"\w+", "PEM or PKCS12"),
     default="PEM",
-    doc="Format of that file; Java's own, JKS, cannot be read here.",
+    doc="Format of the trust store; Java's own format, JKS, is not supported.",
 )
 ZOOKEEPER_SSL_KEYSTORE_LOCATION: Final = broker_setting(
     "zookeeper.ssl.keystore.location",
     optional_string(),
     default=None,
-    doc="File with the broker's key and certificate, for a registry that asks for one.",
+    doc="File with the broker's key and certificate, for a registry that requests one.",
 )
 ZOOKEEPER_SSL_KEYSTORE_PASSWORD: Final = broker_setting(
     "zookeeper.ssl.keystore.password",
     secret(),
     default=None,
-    doc="Password of that file.",
+    doc="Password of the key store.",
 )
 ZOOKEEPER_SSL_KEYSTORE_TYPE: Final = broker_setting(
     "zookeeper.ssl.keystore.type",
     matching(r"\w+", "PEM or PKCS12"),
     default="PEM",
-    doc="Format of that file.",
+    doc="Format of the key store.",
 )
 ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION: Final = broker_setting(
     "zookeeper.ssl.endpoint.identification.algorithm",
     matching("HTTPS|", "HTTPS, or nothing"),
     default="HTTPS",
-    doc="HTTPS: the registry's certificate has to name its host.",
+    doc="HTTPS requires the registry's certificate to name its host.",
 )
 ZOOKEEPER_SSL_PROTOCOL: Final = broker_setting(
     "zookeeper.ssl.protocol",
     choice("TLSv1.2", "TLSv1.3"),
     default="TLSv1.2",
-    doc="Version of TLS, unless zookeeper.ssl.enabled.protocols says otherwise.",
+    doc="TLS version, unless zookeeper.ssl.enabled.protocols is set.",
 )
 ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = broker_setting(
     "zookeeper.ssl.enabled.protocols",
     string_list(pattern=r"TLSv1\.[23]", allowed="a comma-separated list of TLSv1.2 and TLSv1.3"),
     default=(),
-    doc="Versions of TLS; when empty, that of zookeeper.ssl.protocol.",
+    doc="TLS versions; if empty, that of zookeeper.ssl.protocol.",
 )
 ZOOKEEPER_SSL_CIPHER_SUITES: Final = broker_setting(
     "zookeeper.ssl.cipher.suites",
     string_list(),
     default=(),
-    doc="Cipher suites, by the names of the standards (TLS_...); all that are thought safe when"
-    " empty.",
+    doc="Cipher suites, by their standard names (TLS_...); if empty, all that are considered"
+    " secure.",
 )
 ZOOKEEPER_SET_ACL: Final = broker_setting(
     "zookeeper.set.acl",
     boolean(),
     default=False,
     scope=Scope.CLUSTER,
-    doc="Make znodes that only the identity of milena.registry.auth may read and change.",
+    doc="Whether brokers create znodes that only the identity of milena.registry.auth may read and"
+    " change.",
 )
 REGISTRY_AUTH: Final = broker_setting(
     "milena.registry.auth",
     password(r"(digest|sasl):[^:\s]+:\S+", "digest:user:password or sasl:user:password"),
     default=None,
     scope=Scope.CLUSTER,
-    doc="Who brokers are to the registry, by addauth or by SASL (DIGEST-MD5); best given in a file"
-    " that others cannot read.",
+    doc="Identity with which brokers log in to the registry, by addauth or by SASL (DIGEST-MD5);"
+    " preferably set in a file that others cannot read.",
 )
 ZOOKEEPER_4LW_COMMANDS_WHITELIST: Final = broker_setting(
     "zookeeper.4lw.commands.whitelist",
@@ -251,35 +256,37 @@ ZOOKEEPER_4LW_COMMANDS_WHITELIST: Final = broker_setting(
     ),
     default=("srvr",),
     scope=Scope.CLUSTER,
-    doc="Four-letter words that the registry which was started with the brokers answers, to anybody"
-    " and without a login; ZooKeeper's setting of that name.",
+    doc="Four-letter words that the registry started with the brokers answers, to any client and"
+    " without a login; ZooKeeper's setting of that name.",
 )
 INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     "inter.broker.protocol.version",
     matching(r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a Kafka release such as 3.9-IV0"),
     default="3.9",
     scope=Scope.CLUSTER,
-    doc="The Kafka release that brokers name to tools, which read it to learn what works.",
-    effect=without_effect("the brokers of a cluster are of one release"),
+    doc="The Kafka release that brokers report to tools, which infer supported features from it.",
+    effect=without_effect("all brokers of a cluster have the same release"),
 )
 CONTROL_HOST: Final = broker_setting(
     "milena.control.host",
     matching(r"[^\s/:]+|[0-9a-fA-F:]+", "a host name or address"),
     default=LOOPBACK,
-    doc="Address on which other brokers reach this one's control and replication endpoints; any but"
-    " a loopback one needs milena.registry.auth, by which links are encrypted and authenticated.",
+    doc="Address at which other brokers connect to this broker's control and replication"
+    " endpoints; an address other than loopback needs milena.registry.auth, with which links are"
+    " encrypted and authenticated.",
 )
 CONTROL_PORT: Final = broker_setting(
     "milena.control.port",
     integer(at_least=0, at_most=65_535),
     default=0,
-    doc="Port of the control endpoint; 0 takes any free port, announced through the registry.",
+    doc="Port of the control endpoint; 0 selects any free port, announced through the registry.",
 )
 REPLICATION_PORT: Final = broker_setting(
     "milena.replication.port",
     integer(at_least=0, at_most=65_535),
     default=0,
-    doc="Port of the replication endpoint; 0 takes any free port, announced through the registry.",
+    doc="Port of the replication endpoint; 0 selects any free port, announced through the"
+    " registry.",
 )
 
 # ------------------------------------------------------------------- topics
@@ -288,19 +295,19 @@ NUM_PARTITIONS: Final = broker_setting(
     "num.partitions",
     integer(at_least=1),
     default=1,
-    doc="Partitions of a topic created without a number.",
+    doc="Number of partitions of a topic created without one.",
 )
 DEFAULT_REPLICATION_FACTOR: Final = broker_setting(
     "default.replication.factor",
     integer(at_least=1, at_most=32_767),
     default=1,
-    doc="Replicas of a topic created without a number. `start` sets min(3, brokers).",
+    doc="Replication factor of a topic created without one. `start` sets min(3, brokers).",
 )
 AUTO_CREATE_TOPICS_ENABLE: Final = broker_setting(
     "auto.create.topics.enable",
     boolean(),
     default=True,
-    doc="Whether asking for an unknown topic creates it.",
+    doc="Whether a metadata request for an unknown topic creates it.",
 )
 DELETE_TOPIC_ENABLE: Final = broker_setting(
     "delete.topic.enable", boolean(), default=True, doc="Whether topics may be deleted."
@@ -310,59 +317,62 @@ MIN_INSYNC_REPLICAS: Final = broker_setting(
     integer(at_least=1),
     default=1,
     update=Update.CLUSTER_WIDE,
-    doc="In-sync replicas that an acks=all produce needs.",
+    doc="Number of in-sync replicas that a produce request with acks=all needs.",
 )
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = broker_setting(
     "unclean.leader.election.enable",
     boolean(),
     default=False,
     update=Update.CLUSTER_WIDE,
-    doc="Whether a replica outside the ISR may lead when none inside is alive; loses records.",
+    doc="Whether a replica outside the ISR may become the leader if none in the ISR is alive; this"
+    " loses records.",
 )
 AUTO_LEADER_REBALANCE_ENABLE: Final = broker_setting(
     "auto.leader.rebalance.enable",
     boolean(),
     default=True,
-    doc="Whether the controller moves leadership back to preferred replicas.",
+    doc="Whether the controller returns leadership to preferred replicas.",
 )
 LEADER_REBALANCE_DELAY_MS: Final = broker_setting(
     "milena.leader.rebalance.delay.ms",
     long(at_least=-1),
     default=1_000,
-    doc="How long after it is in sync again a preferred replica leads again, where"
-    " auto.leader.rebalance.enable is true; -1: not before the next of Kafka's checks"
+    doc="Time after which a preferred replica that is in sync again becomes the leader again, if"
+    " auto.leader.rebalance.enable is true; -1 to wait for the next of Kafka's checks"
     " (leader.imbalance.check.interval.seconds).",
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = broker_setting(
     "leader.imbalance.check.interval.seconds",
     long(at_least=1),
     default=300,
-    doc="How often the controller looks for leaders away from their preferred broker.",
+    doc="How often the controller checks for partitions that their preferred replica does not"
+    " lead.",
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = broker_setting(
     "leader.imbalance.per.broker.percentage",
     integer(at_least=0, at_most=100),
     default=10,
-    doc="Share of a broker's preferred partitions led elsewhere that triggers a rebalance.",
+    doc="Percentage of a broker's preferred partitions that other brokers lead, above which a"
+    " rebalance is triggered.",
 )
 CONTROLLED_SHUTDOWN_ENABLE: Final = broker_setting(
     "controlled.shutdown.enable",
     boolean(),
     default=True,
-    doc="Whether a stopping broker hands its leaderships over first.",
+    doc="Whether a stopping broker first transfers its leaderships.",
 )
 CONTROLLED_SHUTDOWN_MAX_RETRIES: Final = broker_setting(
     "controlled.shutdown.max.retries",
     integer(at_least=0),
     default=3,
-    doc="How often a stopping broker asks again when leaderships remain.",
+    doc="How many times a stopping broker repeats its request if leaderships remain.",
     effect=_SHUTDOWN_IS_TIMED,
 )
 CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS: Final = broker_setting(
     "controlled.shutdown.retry.backoff.ms",
     long(at_least=0),
     default=5 * SECOND_MS,
-    doc="Pause between those attempts.",
+    doc="Pause between these attempts.",
     effect=_SHUTDOWN_IS_TIMED,
 )
 
@@ -373,13 +383,13 @@ MESSAGE_MAX_BYTES: Final = broker_setting(
     integer(at_least=0),
     default=1_048_588,
     update=Update.CLUSTER_WIDE,
-    doc="Largest record batch, after compression.",
+    doc="Maximum size of a record batch, after compression.",
 )
 SOCKET_REQUEST_MAX_BYTES: Final = broker_setting(
     "socket.request.max.bytes",
     integer(at_least=1),
     default=100 * MIB,
-    doc="Largest request; a connection that announces more is closed.",
+    doc="Maximum size of a request; a connection that announces a larger one is closed.",
 )
 SOCKET_SEND_BUFFER_BYTES: Final = broker_setting(
     "socket.send.buffer.bytes",
@@ -397,14 +407,15 @@ SOCKET_LISTEN_BACKLOG_SIZE: Final = broker_setting(
     "socket.listen.backlog.size",
     integer(at_least=1),
     default=50,
-    doc="Connections that may wait to be accepted.",
+    doc="Maximum number of connections that wait to be accepted.",
 )
 MAX_CONNECTIONS: Final = broker_setting(
     "max.connections",
     integer(at_least=0),
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Most client connections at a time, also for one listener; more wait in the listen queue.",
+    doc="Maximum number of client connections at a time, also for one listener; further ones wait"
+    " in the listen queue.",
     narrowed=Narrowed.LISTENER,
 )
 MAX_CONNECTIONS_PER_IP: Final = broker_setting(
@@ -412,7 +423,7 @@ MAX_CONNECTIONS_PER_IP: Final = broker_setting(
     integer(at_least=0),
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Most connections from one address.",
+    doc="Maximum number of connections from one address.",
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = broker_setting(
     "max.connections.per.ip.overrides",
@@ -421,45 +432,46 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = broker_setting(
     ),
     default="",
     update=Update.CLUSTER_WIDE,
-    doc="Most connections from each of these host names or addresses, over max.connections.per.ip.",
+    doc="Maximum number of connections from each of these host names or addresses, in place of"
+    " max.connections.per.ip.",
 )
 MAX_CONNECTION_CREATION_RATE: Final = broker_setting(
     "max.connection.creation.rate",
     integer(at_least=0),
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Most connections that are accepted in a second, also for one listener.",
+    doc="Maximum number of connections accepted per second, also for one listener.",
     narrowed=Narrowed.LISTENER,
 )
 CONNECTIONS_MAX_IDLE_MS: Final = broker_setting(
     "connections.max.idle.ms",
     long(),
     default=10 * MINUTE_MS,
-    doc="A connection silent for longer is closed.",
+    doc="Idle time after which a connection is closed.",
 )
 QUEUED_MAX_REQUEST_BYTES: Final = broker_setting(
     "queued.max.request.bytes",
     long(at_least=-1),
     default=queued_request_bytes(machine_memory_bytes()),
     sample=queued_request_bytes(8 * GIB),
-    doc="Bytes that requests may take in memory before they have arrived whole, over all"
-    " connections; above it the newest wait, the oldest goes on. A quarter as much may be held of"
-    " pipelined requests, and a quarter of answers that nobody reads. By default a sixteenth of"
-    " the machine's memory, at least 128 MiB and at most 1 GiB (512 MiB on a machine with 8 GiB),"
-    " and never less than socket.request.max.bytes; -1 for no limit.",
+    doc="Maximum memory for requests that have not arrived completely, over all connections; above"
+    " it the newest wait and the oldest continues. Pipelined requests may take a quarter of it,"
+    " and so may responses that clients do not read. By default it is a sixteenth of the machine's"
+    " memory, at least 128 MiB and at most 1 GiB (512 MiB on a machine with 8 GiB), and never less"
+    " than socket.request.max.bytes; -1 for no limit.",
 )
 REQUEST_TIMEOUT_MS: Final = broker_setting(
     "request.timeout.ms",
     integer(at_least=1),
     default=30 * SECOND_MS,
-    doc="How long one broker waits for another's answer.",
-    effect=without_effect("the links between brokers have time limits of their own"),
+    doc="How long a broker waits for the response of another broker.",
+    effect=without_effect("the links between brokers have their own timeouts"),
 )
 FETCH_MAX_BYTES: Final = broker_setting(
     "fetch.max.bytes",
     integer(at_least=1024),
     default=55 * MIB,
-    doc="Most bytes of one fetch response, whatever the client asked for.",
+    doc="Maximum size of a fetch response, whatever the client requested.",
 )
 
 # ------------------------------------------------------------------- replication
@@ -468,32 +480,32 @@ REPLICA_LAG_TIME_MAX_MS: Final = broker_setting(
     "replica.lag.time.max.ms",
     long(at_least=1),
     default=30 * SECOND_MS,
-    doc="How long a follower may trail the leader's log end before it leaves the ISR.",
+    doc="How long a follower may be behind the leader's log end before it is removed from the ISR.",
 )
 REPLICA_FETCH_MAX_BYTES: Final = broker_setting(
     "replica.fetch.max.bytes",
     integer(at_least=1),
     default=MIB,
-    doc="Bytes of one partition in one replica fetch; a larger first batch still travels whole.",
+    doc="Maximum bytes of one partition in a replica fetch; a larger first batch is sent whole.",
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = broker_setting(
     "replica.fetch.response.max.bytes",
     integer(at_least=1),
     default=10 * MIB,
-    doc="Bytes of all partitions in one replica fetch.",
+    doc="Maximum bytes of all partitions in a replica fetch.",
 )
 REPLICA_FETCH_MIN_BYTES: Final = broker_setting(
     "replica.fetch.min.bytes",
     integer(at_least=1),
     default=1,
-    doc="Bytes for which the leader holds a replica fetch back.",
-    effect=without_effect("a leader answers a replica fetch as soon as there is a record"),
+    doc="Minimum bytes for which the leader delays the response to a replica fetch.",
+    effect=without_effect("a leader answers a replica fetch as soon as a record is available"),
 )
 REPLICA_FETCH_WAIT_MAX_MS: Final = broker_setting(
     "replica.fetch.wait.max.ms",
     integer(at_least=1),
     default=500,
-    doc="How long a leader parks a replica fetch that finds nothing.",
+    doc="How long a leader parks a replica fetch that finds no records.",
 )
 REPLICA_FETCH_BACKOFF_MS: Final = broker_setting(
     "replica.fetch.backoff.ms",
@@ -511,14 +523,14 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "replica.high.watermark.checkpoint.interval.ms",
     long(at_least=1),
     default=5 * SECOND_MS,
-    doc="How often high watermarks are written down.",
+    doc="How often high watermarks are written to disk.",
 )
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     long(at_least=1),
     default=LONG_MAX,
     update=Update.PER_BROKER,
-    doc="How fast a replica is copied to another of the log.dirs.",
+    doc="Maximum rate at which a replica is copied to another of the log.dirs.",
 )
 
 # ------------------------------------------------------------------- log
@@ -535,15 +547,15 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = broker_setting(
     integer(at_least=1),
     default=2,  # Kafka's value since 4.0 (KIP-1030); 1 before
     update=Update.CLUSTER_WIDE,
-    doc="Helper processes that recover the logs of one directory when a broker starts after an"
-    " unclean stop; no more than there are processors.",
+    doc="Number of helper processes that recover the logs of one directory when a broker starts"
+    " after an unclean stop; at most the number of processors.",
 )
 LOG_SEGMENT_BYTES: Final = broker_setting(
     "log.segment.bytes",
     integer(at_least=14),
     default=GIB,
     update=Update.CLUSTER_WIDE,
-    doc="Size at which a segment is closed and the next begun.",
+    doc="Size at which a segment is closed and the next one is started.",
 )
 LOG_ROLL_MS: Final = broker_setting(
     "log.roll.ms",
@@ -551,7 +563,7 @@ LOG_ROLL_MS: Final = broker_setting(
     default=7 * DAY_MS,
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.roll.hours", HOUR_MS),),
-    doc="Age at which a segment is closed even when it is not full.",
+    doc="Age at which a segment is closed even if it is not full.",
 )
 LOG_ROLL_JITTER_MS: Final = broker_setting(
     "log.roll.jitter.ms",
@@ -559,56 +571,59 @@ LOG_ROLL_JITTER_MS: Final = broker_setting(
     default=0,
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.roll.jitter.hours", HOUR_MS),),
-    doc="Most that is subtracted at random from that age, so that partitions do not roll at once.",
+    doc="Maximum random time that is subtracted from that age, so that partitions do not roll at"
+    " the same time.",
 )
 LOG_INDEX_INTERVAL_BYTES: Final = broker_setting(
     "log.index.interval.bytes",
     integer(at_least=0),
     default=4096,
     update=Update.CLUSTER_WIDE,
-    doc="Bytes of log between two entries of the offset index.",
+    doc="Bytes of the log between two entries of the offset index.",
 )
 LOG_INDEX_SIZE_MAX_BYTES: Final = broker_setting(
     "log.index.size.max.bytes",
     integer(at_least=4),
     default=10 * MIB,
     update=Update.CLUSTER_WIDE,
-    doc="Largest index; a full one closes its segment.",
+    doc="Maximum size of an index; when it is full, its segment is closed.",
 )
 LOG_PREALLOCATE: Final = broker_setting(
     "log.preallocate",
     boolean(),
     default=False,
     update=Update.CLUSTER_WIDE,
-    doc="Whether a segment takes all of its disk space with its first batch, instead of in steps.",
+    doc="Whether all disk space of a segment is allocated with its first batch, instead of in"
+    " steps.",
 )
 LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
     "milena.log.preallocate.step.bytes",
     integer(at_least=4096),
     default=16 * MIB,
-    doc="Disk space that the active segment takes at a time, so that a full disk is a clean error.",
+    doc="Disk space that is allocated for the active segment at a time, so that a full disk causes"
+    " a clean error.",
 )
 LOG_DIR_RESERVE_BYTES: Final = broker_setting(
     "milena.log.dir.reserve.bytes",
     long(at_least=0),
     default=16 * MIB,
-    doc="Disk space that records leave free, at most a tenth of the disk; a log directory with less"
-    " takes no records, and other in-sync replicas lead.",
+    doc="Disk space that is kept free of records, at most a tenth of the disk; a log directory"
+    " with less free space accepts no records, and other in-sync replicas become leaders.",
 )
 LOG_SCRUB_INTERVAL_MS: Final = broker_setting(
     "milena.log.scrub.interval.ms",
     long(at_least=0),
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
-    doc="How often every byte of every log is read and compared with its checksum; 0 for never.",
+    doc="How often every log is read completely and its checksums are verified; 0 for never.",
 )
 LOG_SCRUB_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "milena.log.scrub.max.bytes.per.second",
     long(at_least=64 * KIB),
     default=10 * MIB,
     update=Update.CLUSTER_WIDE,
-    doc="Bytes that the broker reads in a second for that; it takes a twentieth of a processor at"
-    " most.",
+    doc="Maximum bytes that the broker reads per second for that; it uses at most a twentieth of a"
+    " processor.",
 )
 LOG_RETENTION_MS: Final = broker_setting(
     "log.retention.ms",
@@ -616,60 +631,64 @@ LOG_RETENTION_MS: Final = broker_setting(
     default=7 * DAY_MS,
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.retention.minutes", MINUTE_MS), Alias("log.retention.hours", HOUR_MS)),
-    doc="Age after which a segment is deleted; -1 keeps it for ever.",
+    doc="Age after which a segment is deleted; -1 keeps it forever.",
 )
 LOG_RETENTION_BYTES: Final = broker_setting(
     "log.retention.bytes",
     long(),
     default=-1,
     update=Update.CLUSTER_WIDE,
-    doc="Size of a partition above which old segments are deleted; no limit below 0.",
+    doc="Size of a partition above which old segments are deleted; a negative value means no"
+    " limit.",
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "log.retention.check.interval.ms",
     long(at_least=1),
     default=5 * MINUTE_MS,
-    doc="How often segments are checked for deletion; first 30 s after the start, or earlier.",
+    doc="How often segments are checked for deletion; the first check is at most 30 s after the"
+    " start.",
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     "log.segment.delete.delay.ms",
     long(at_least=0),
     default=MINUTE_MS,
     update=Update.CLUSTER_WIDE,
-    doc="How long the files of deleted segments and topics stay on disk, under other names.",
+    doc="How long the files of deleted segments and topics remain on disk, under other names.",
 )
 LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     "log.flush.interval.messages",
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Records after which a partition is forced to disk, before the last is acknowledged.",
+    doc="Number of records after which a partition is synced to disk, before the last one is"
+    " acknowledged.",
 )
 LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
     "log.flush.interval.ms",
     long(at_least=0),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Age of the oldest record not yet on disk after which a partition is forced to disk.",
+    doc="Age of the oldest record not yet on disk after which a partition is synced to disk.",
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = broker_setting(
     "log.flush.scheduler.interval.ms",
     long(at_least=1),
     default=LONG_MAX,
-    doc="How often partitions are checked for these two, at least once a second.",
+    doc="How often partitions are checked for these two limits, at least once a second.",
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "log.flush.offset.checkpoint.interval.ms",
     integer(at_least=1),
     default=MINUTE_MS,
-    doc="How often recovery points are written down; a crash rescans what lies after them.",
+    doc="How often recovery points are written to disk; after a crash, the log after them is"
+    " scanned.",
     effect=_ONE_CHECKPOINT,
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "log.flush.start.offset.checkpoint.interval.ms",
     integer(at_least=1),
     default=MINUTE_MS,
-    doc="How often log start offsets are written down.",
+    doc="How often log start offsets are written to disk.",
     effect=_ONE_CHECKPOINT,
 )
 LOG_CLEANUP_POLICY: Final = broker_setting(
@@ -677,7 +696,7 @@ LOG_CLEANUP_POLICY: Final = broker_setting(
     any_of("delete", "compact"),
     default=("delete",),
     update=Update.CLUSTER_WIDE,
-    doc="What happens to old segments: deleted, compacted, both, or nothing when empty.",
+    doc="Treatment of old segments: delete, compact, both, or none if empty.",
 )
 LOG_CLEANER_ENABLE: Final = broker_setting(
     "log.cleaner.enable",
@@ -690,77 +709,80 @@ LOG_CLEANER_THREADS: Final = broker_setting(
     integer(at_least=0),
     default=1,
     update=Update.CLUSTER_WIDE,
-    doc="Helper processes that clean logs at the same time, each another log.",
+    doc="Number of helper processes that clean logs in parallel, one log each.",
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "log.cleaner.io.max.bytes.per.second",
     double(at_least=0),
     default=DOUBLE_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Bytes that all of them together read and write in a second, once cleaning begins anew.",
+    doc="Maximum bytes per second that all of them together read and write; a change applies to"
+    " the next cleaning.",
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE: Final = broker_setting(
     "log.cleaner.dedupe.buffer.size",
     long(at_least=1 * MIB),
     default=128 * MIB,
     update=Update.CLUSTER_WIDE,
-    doc="Memory for the newest offset of each key, 24 bytes a key, shared by the helper processes.",
+    doc="Memory for the newest offset of each key, 24 bytes per key, divided among the helper"
+    " processes.",
 )
 LOG_CLEANER_IO_BUFFER_SIZE: Final = broker_setting(
     "log.cleaner.io.buffer.size",
     integer(at_least=0),
     default=512 * KIB,
     update=Update.CLUSTER_WIDE,
-    doc="Memory for input and output, shared by the helper processes; grows for larger batches.",
+    doc="Memory for input and output, divided among the helper processes; it grows for larger"
+    " batches.",
 )
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR: Final = broker_setting(
     "log.cleaner.io.buffer.load.factor",
     double(at_least=0.01, at_most=0.99),
     default=0.9,
     update=Update.CLUSTER_WIDE,
-    doc="How full the memory for keys may become; fuller is slower.",
+    doc="Maximum load factor of the memory for keys; a higher one is slower.",
 )
 LOG_CLEANER_BACKOFF_MS: Final = broker_setting(
     "log.cleaner.backoff.ms",
     long(at_least=1),
     default=15 * SECOND_MS,
     update=Update.CLUSTER_WIDE,
-    doc="Pause after no log was dirty enough to be cleaned.",
+    doc="Pause if no log was dirty enough to be cleaned.",
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     "log.cleaner.delete.retention.ms",
     long(at_least=0),
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
-    doc="How long compaction keeps a tombstone for readers that started at the beginning.",
+    doc="How long compaction keeps a tombstone for consumers that read from the beginning.",
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.min.compaction.lag.ms",
     long(at_least=0),
     default=0,
     update=Update.CLUSTER_WIDE,
-    doc="Age below which a record is not compacted away.",
+    doc="Age below which a record is not removed by compaction.",
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.max.compaction.lag.ms",
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Age at which a record is compacted whatever the dirty ratio.",
+    doc="Age at which a record is compacted regardless of the dirty ratio.",
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
     "log.cleaner.min.cleanable.ratio",
     double(at_least=0, at_most=1),
     default=0.5,
     update=Update.CLUSTER_WIDE,
-    doc="Share of a log that must be dirty before it is compacted.",
+    doc="Dirty share of a log from which on it is compacted.",
 )
 LOG_MESSAGE_TIMESTAMP_TYPE: Final = broker_setting(
     "log.message.timestamp.type",
     choice("CreateTime", "LogAppendTime"),
     default="CreateTime",
     update=Update.CLUSTER_WIDE,
-    doc="Whether records carry the producer's time or the broker's.",
+    doc="Whether records have the producer's timestamp or the broker's.",
 )
 LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = broker_setting(
     "log.message.timestamp.before.max.ms",
@@ -781,43 +803,45 @@ COMPRESSION_TYPE: Final = broker_setting(
     choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     default="producer",
     update=Update.CLUSTER_WIDE,
-    doc="Codec on disk; `producer` keeps what the producer chose.",
+    doc="Codec on disk; `producer` keeps the codec of the producer.",
 )
 COMPRESSION_GZIP_LEVEL: Final = broker_setting(
     "compression.gzip.level",
     integer(at_least=-1, at_most=9),
     default=-1,
     update=Update.CLUSTER_WIDE,
-    doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
+    doc="Compression level if the broker itself compresses with gzip; -1 is the codec's default.",
 )
 COMPRESSION_LZ4_LEVEL: Final = broker_setting(
     "compression.lz4.level",
     integer(at_least=1, at_most=17),
     default=9,
     update=Update.CLUSTER_WIDE,
-    doc="Level where the broker itself compresses with lz4.",
+    doc="Compression level if the broker itself compresses with lz4.",
 )
 COMPRESSION_ZSTD_LEVEL: Final = broker_setting(
     "compression.zstd.level",
     integer(at_least=-131_072, at_most=22),
     default=3,
     update=Update.CLUSTER_WIDE,
-    doc="Level where the broker itself compresses with zstd.",
+    doc="Compression level if the broker itself compresses with zstd.",
 )
 PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
     "producer.id.expiration.ms",
     integer(at_least=1),
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
-    doc="Silence after which a partition forgets an idempotent producer's sequence.",
-    effect=effective_in_part("looked for when a segment is rolled or the broker starts only"),
+    doc="Inactivity after which a partition discards an idempotent producer's sequence.",
+    effect=effective_in_part(
+        "expiry is only checked when a segment is rolled or the broker starts"
+    ),
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
     "producer.id.expiration.check.interval.ms",
     integer(at_least=1),
     default=10 * MINUTE_MS,
-    doc="How often partitions look for such producers.",
-    effect=without_effect("looked for when a segment is rolled or the broker starts"),
+    doc="How often partitions check for such producers.",
+    effect=without_effect("expiry is checked when a segment is rolled or the broker starts"),
 )
 
 # ------------------------------------------------------------------- consumer groups
@@ -826,77 +850,78 @@ GROUP_MIN_SESSION_TIMEOUT_MS: Final = broker_setting(
     "group.min.session.timeout.ms",
     integer(),
     default=6 * SECOND_MS,
-    doc="Shortest session timeout that a member of a group may ask for.",
+    doc="Minimum session timeout that a member of a group may request.",
 )
 GROUP_MAX_SESSION_TIMEOUT_MS: Final = broker_setting(
     "group.max.session.timeout.ms",
     integer(),
     default=30 * MINUTE_MS,
-    doc="Longest session timeout that a member of a group may ask for.",
+    doc="Maximum session timeout that a member of a group may request.",
 )
 GROUP_INITIAL_REBALANCE_DELAY_MS: Final = broker_setting(
     "group.initial.rebalance.delay.ms",
     integer(),
     default=3 * SECOND_MS,
-    doc="How long an empty group waits for further members before its first rebalance, anew for"
-    " each that joins. `start` sets 0, as the file that comes with Kafka does.",
+    doc="How long an empty group waits for further members before its first rebalance; the wait"
+    " restarts with each member that joins. `start` sets 0, as the file that comes with Kafka"
+    " does.",
 )
 GROUP_MAX_SIZE: Final = broker_setting(
     "group.max.size",
     integer(at_least=1),
     default=INT_MAX,
-    doc="Most members that one group may have.",
+    doc="Maximum number of members of a group.",
 )
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Final = broker_setting(
     "group.coordinator.rebalance.protocols",
     list_of("classic", "consumer", "streams", "share"),
     default=("classic", "consumer"),
-    doc="Protocols by which groups share their partitions; classic is always among them.",
-    effect=effective_in_part("there are no groups of types streams and share"),
+    doc="Protocols by which groups assign their partitions; classic is always included.",
+    effect=effective_in_part("there are no streams groups or share groups"),
 )
 GROUP_CONSUMER_SESSION_TIMEOUT_MS: Final = broker_setting(
     "group.consumer.session.timeout.ms",
     integer(at_least=1),
     default=45 * SECOND_MS,
-    doc="Session timeout of members of the newer consumer protocol (KIP-848), where their group has"
+    doc="Session timeout of members of the newer consumer protocol (KIP-848), if their group has"
     " no consumer.session.timeout.ms.",
 )
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS: Final = broker_setting(
     "group.consumer.min.session.timeout.ms",
     integer(at_least=1),
     default=45 * SECOND_MS,
-    doc="Shortest such session timeout.",
+    doc="Minimum of this session timeout.",
 )
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS: Final = broker_setting(
     "group.consumer.max.session.timeout.ms",
     integer(at_least=1),
     default=60 * SECOND_MS,
-    doc="Longest such session timeout.",
+    doc="Maximum of this session timeout.",
 )
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
     "group.consumer.heartbeat.interval.ms",
     integer(at_least=1),
     default=5 * SECOND_MS,
-    doc="How often members of that protocol are told to send heartbeats, where their group has no"
+    doc="Heartbeat interval of members of the newer consumer protocol, if their group has no"
     " consumer.heartbeat.interval.ms.",
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
     "group.consumer.min.heartbeat.interval.ms",
     integer(at_least=1),
     default=5 * SECOND_MS,
-    doc="Shortest such interval.",
+    doc="Minimum of this heartbeat interval.",
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
     "group.consumer.max.heartbeat.interval.ms",
     integer(at_least=1),
     default=15 * SECOND_MS,
-    doc="Longest such interval.",
+    doc="Maximum of this heartbeat interval.",
 )
 GROUP_CONSUMER_MAX_SIZE: Final = broker_setting(
     "group.consumer.max.size",
     integer(at_least=1),
     default=INT_MAX,
-    doc="Most members of one group of that protocol.",
+    doc="Maximum number of members of a group of the newer consumer protocol.",
 )
 GROUP_CONSUMER_ASSIGNORS: Final = broker_setting(
     "group.consumer.assignors",
@@ -909,8 +934,8 @@ GROUP_CONSUMER_ASSIGNORS: Final = broker_setting(
         },
     ),
     default=("uniform", "range"),
-    doc="How partitions are shared among members of that protocol; the first for groups whose"
-    " members ask for none. Kafka's names of the two classes are taken too.",
+    doc="Assignors of the newer consumer protocol; groups whose members request none use the"
+    " first. Kafka's names of the two classes are accepted too.",
 )
 GROUP_CONSUMER_MIGRATION_POLICY: Final = broker_setting(
     "group.consumer.migration.policy",
@@ -923,35 +948,35 @@ GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS: Final = broker_setting(
     "group.consumer.regex.refresh.interval.ms",
     integer(at_least=10 * SECOND_MS),
     default=10 * MINUTE_MS,
-    doc="How often the topics are looked for that match the expressions to which members"
-    " subscribe.",
+    doc="How often the regular expressions to which members subscribe are matched with topics"
+    " again.",
 )
 OFFSET_METADATA_MAX_BYTES: Final = broker_setting(
     "offset.metadata.max.bytes",
     integer(),
     default=4 * KIB,
-    doc="Longest text that a client may commit with an offset.",
+    doc="Maximum length of the text that a client may commit with an offset.",
 )
 OFFSETS_LOAD_BUFFER_SIZE: Final = broker_setting(
     "offsets.load.buffer.size",
     integer(at_least=1),
     default=5 * MIB,
-    doc="Most bytes of a partition of __consumer_offsets that are read at a time when groups are"
-    " loaded; a larger batch is read whole.",
+    doc="Maximum bytes of a partition of __consumer_offsets that are read at a time when groups"
+    " are loaded; a larger batch is read whole.",
 )
 OFFSETS_TOPIC_NUM_PARTITIONS: Final = broker_setting(
     "offsets.topic.num.partitions",
     integer(at_least=1),
     default=50,
     scope=Scope.CLUSTER,
-    doc="Partitions of __consumer_offsets; not to be changed once it exists.",
+    doc="Number of partitions of __consumer_offsets; must not be changed once the topic exists.",
 )
 OFFSETS_TOPIC_REPLICATION_FACTOR: Final = broker_setting(
     "offsets.topic.replication.factor",
     integer(at_least=1, at_most=32_767),
     default=3,
-    doc="Replicas of __consumer_offsets, which is created once as many brokers are there."
-    " `start` sets min(3, brokers).",
+    doc="Replication factor of __consumer_offsets, which is created once that many brokers are"
+    " running. `start` sets min(3, brokers).",
 )
 OFFSETS_TOPIC_SEGMENT_BYTES: Final = broker_setting(
     "offsets.topic.segment.bytes",
@@ -970,14 +995,14 @@ OFFSETS_RETENTION_MINUTES: Final = broker_setting(
     "offsets.retention.minutes",
     integer(at_least=1),
     default=7 * 24 * 60,
-    doc="Age after which committed offsets are dropped, counted since the group became empty or,"
-    " without members, since the commit (KIP-211).",
+    doc="Age after which committed offsets are removed, counted from when the group became empty"
+    " or, without members, from the commit (KIP-211).",
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "offsets.retention.check.interval.ms",
     long(at_least=1),
     default=10 * MINUTE_MS,
-    doc="How often committed offsets are checked for their age.",
+    doc="How often the age of committed offsets is checked.",
 )
 OFFSETS_COMMIT_TIMEOUT_MS: Final = broker_setting(
     "offsets.commit.timeout.ms",
@@ -992,7 +1017,7 @@ QUOTA_WINDOW_NUM: Final = broker_setting(
     "quota.window.num",
     integer(at_least=1),
     default=11,
-    doc="Windows over which a client's rate is measured.",
+    doc="Number of windows over which a client's rate is measured.",
 )
 QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
     "quota.window.size.seconds",
@@ -1004,16 +1029,16 @@ QUOTA_WINDOW_CREDIT: Final = broker_setting(
     "milena.quota.window.credit",
     choice("elapsed", "kafka"),
     default="elapsed",
-    doc="What a client is credited with for the windows before its first use: nothing (elapsed), "
-    "or all of them as if they had been empty (kafka), to be used at once.",
+    doc="Credit of a client for the windows before its first use: none (elapsed), or all of them"
+    " as if they had been empty (kafka), which can be used at once.",
 )
 
 CONTROLLER_QUOTA_WINDOW_NUM: Final = broker_setting(
     "controller.quota.window.num",
     integer(at_least=1),
     default=11,
-    doc="Windows over which the rate of changes of topics is measured; what these allow together "
-    "may be used at once.",
+    doc="Number of windows over which the rate of topic changes is measured; the sum of what they"
+    " allow can be used at once.",
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
     "controller.quota.window.size.seconds",
@@ -1030,7 +1055,7 @@ SSL_KEYSTORE_TYPE: Final = broker_setting(
     default="JKS",
     update=Update.PER_BROKER,
     narrowed=Narrowed.LISTENER,
-    doc="Format of the key store. Java's own, JKS, cannot be read here.",
+    doc="Format of the key store. Java's own format, JKS, is not supported.",
 )
 SSL_KEYSTORE_LOCATION: Final = broker_setting(
     "ssl.keystore.location",
@@ -1062,7 +1087,7 @@ SSL_KEYSTORE_KEY: Final = broker_setting(
     default=None,
     update=Update.PER_BROKER,
     narrowed=Narrowed.LISTENER,
-    doc="The private key itself, as the text of a PEM file (PKCS#8); in place of a key store.",
+    doc="The private key itself, as the text of a PEM file (PKCS#8), in place of a key store.",
 )
 SSL_KEYSTORE_CERTIFICATE_CHAIN: Final = broker_setting(
     "ssl.keystore.certificate.chain",
@@ -1078,7 +1103,7 @@ SSL_TRUSTSTORE_TYPE: Final = broker_setting(
     default="JKS",
     update=Update.PER_BROKER,
     narrowed=Narrowed.LISTENER,
-    doc="Format of the trust store. Java's own, JKS, cannot be read here.",
+    doc="Format of the trust store. Java's own format, JKS, is not supported.",
 )
 SSL_TRUSTSTORE_LOCATION: Final = broker_setting(
     "ssl.truststore.location",
@@ -1086,7 +1111,7 @@ SSL_TRUSTSTORE_LOCATION: Final = broker_setting(
     default=None,
     update=Update.PER_BROKER,
     narrowed=Narrowed.LISTENER,
-    doc="File with the certificates of those who may sign certificates of clients.",
+    doc="File with the certificates of the authorities that may sign clients' certificates.",
 )
 SSL_TRUSTSTORE_PASSWORD: Final = broker_setting(
     "ssl.truststore.password",
@@ -1102,23 +1127,24 @@ SSL_TRUSTSTORE_CERTIFICATES: Final = broker_setting(
     default=None,
     update=Update.PER_BROKER,
     narrowed=Narrowed.LISTENER,
-    doc="Those certificates as the text of a PEM file, in place of a trust store.",
+    doc="These certificates as the text of a PEM file, in place of a trust store.",
 )
 SSL_CLIENT_AUTH: Final = broker_setting(
     "ssl.client.auth",
     choice("required", "requested", "none"),
     default="none",
     narrowed=Narrowed.LISTENER,
-    doc="Whether clients have to, may, or need not show a certificate.",
+    doc="Whether clients must present a certificate (required), may do so (requested), or are not"
+    " asked (none).",
 )
 SSL_PRINCIPAL_MAPPING_RULES: Final = broker_setting(
     "ssl.principal.mapping.rules",
     string(),
     default="DEFAULT",
     narrowed=Narrowed.LISTENER,
-    doc="How the subject of a client's certificate becomes a user name: DEFAULT, or"
-    " RULE:pattern/replacement/ with L or U (lower or upper case) after it, the first that matches"
-    " (KIP-371).",
+    doc="Rules that map the subject of a client's certificate to a user name: DEFAULT, or"
+    " RULE:pattern/replacement/, optionally followed by L or U (lower or upper case); the first"
+    " match applies (KIP-371).",
 )
 SSL_PROTOCOL: Final = broker_setting(
     "ssl.protocol",
@@ -1126,35 +1152,37 @@ SSL_PROTOCOL: Final = broker_setting(
     default="TLSv1.3",
     narrowed=Narrowed.LISTENER,
     update=Update.PER_BROKER,
-    doc="Version of TLS that is preferred.",
-    effect=without_effect("the newest of ssl.enabled.protocols that the client knows is used"),
+    doc="Preferred TLS version.",
+    effect=without_effect(
+        "the newest version of ssl.enabled.protocols that the client supports is used"
+    ),
 )
 SSL_ENABLED_PROTOCOLS: Final = broker_setting(
     "ssl.enabled.protocols",
     list_of("TLSv1.2", "TLSv1.3"),
     default=("TLSv1.2", "TLSv1.3"),
     narrowed=Narrowed.LISTENER,
-    doc="Versions of TLS that clients may use.",
+    doc="TLS versions that clients may use.",
 )
 SSL_CIPHER_SUITES: Final = broker_setting(
     "ssl.cipher.suites",
     string_list(),
     default=(),
     narrowed=Narrowed.LISTENER,
-    doc="Cipher suites that clients may use, by the names of the standards (TLS_...); all that are"
-    " thought safe when empty.",
+    doc="Cipher suites that clients may use, by their standard names (TLS_...); if empty, all that"
+    " are considered secure.",
 )
 SSL_ALLOW_DN_CHANGES: Final = broker_setting(
     "ssl.allow.dn.changes",
     boolean(),
     default=False,
-    doc="Whether a key store that takes the place of another may name another subject (KIP-978).",
+    doc="Whether a replaced key store may name another subject (KIP-978).",
 )
 SSL_ALLOW_SAN_CHANGES: Final = broker_setting(
     "ssl.allow.san.changes",
     boolean(),
     default=False,
-    doc="Whether a key store that takes the place of another may lack host names of the former.",
+    doc="Whether a replaced key store may lack host names of the former one.",
 )
 
 # ------------------------------------------------------------------- who clients are: SASL
@@ -1164,15 +1192,15 @@ SASL_ENABLED_MECHANISMS: Final = broker_setting(
     list_of("GSSAPI", *SaslMechanism),
     default=("GSSAPI",),
     narrowed=Narrowed.LISTENER,
-    doc="Ways to log in on listeners with SASL. GSSAPI (Kerberos) is the default as in Kafka, but"
-    " not there: a listener with SASL needs others.",
+    doc="SASL mechanisms that clients may use to log in. GSSAPI (Kerberos) is the default, as in"
+    " Kafka, but not implemented: a listener with SASL needs another one.",
 )
 SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = broker_setting(
     "sasl.mechanism.inter.broker.protocol",
     string(),
     default="GSSAPI",
     update=Update.PER_BROKER,
-    doc="How brokers log in to each other.",
+    doc="SASL mechanism with which brokers log in to each other.",
     effect=_BROKERS_LINKED,
 )
 SASL_JAAS_CONFIG: Final = broker_setting(
@@ -1180,8 +1208,8 @@ SASL_JAAS_CONFIG: Final = broker_setting(
     secret(),
     default=None,
     narrowed=Narrowed.MECHANISM,
-    doc="Users, passwords or options of one mechanism on one listener, in Java's JAAS format; it"
-    " stands under listener.name.NAME.MECHANISM, both in lower case.",
+    doc="Users, passwords or options of one mechanism on one listener, in Java's JAAS format; set"
+    " under listener.name.NAME.MECHANISM, both in lower case.",
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS: Final = broker_setting(
     "sasl.server.callback.handler.class",
@@ -1196,38 +1224,39 @@ SASL_SERVER_CALLBACK_HANDLER_CLASS: Final = broker_setting(
     ),
     default=None,
     narrowed=Narrowed.MECHANISM,
-    doc="Who checks what clients prove. Of OAUTHBEARER: tokens are unsecured by default, and signed"
-    " with Kafka's OAuthBearerValidatorCallbackHandler.",
+    doc="Class that verifies clients' credentials. OAUTHBEARER tokens are unsecured by default,"
+    " and must be signed with Kafka's OAuthBearerValidatorCallbackHandler.",
 )
 SASL_SERVER_MAX_RECEIVE_SIZE: Final = broker_setting(
     "sasl.server.max.receive.size",
     integer(at_least=0),
     default=512 * KIB,
     narrowed=Narrowed.LISTENER,
-    doc="Largest request before a client has logged in; a connection that announces more is"
-    " closed.",
+    doc="Maximum size of a request before a client has logged in; a connection that announces a"
+    " larger one is closed.",
 )
 CONNECTIONS_MAX_REAUTH_MS: Final = broker_setting(
     "connections.max.reauth.ms",
     long(),
     default=0,
     narrowed=Narrowed.MECHANISM,
-    doc="How long a login by SASL holds before the client has to log in again on the same"
-    " connection (KIP-368); 0 for ever.",
+    doc="How long a SASL login is valid before the client must log in again on the same connection"
+    " (KIP-368); 0 for no limit.",
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = broker_setting(
     "connection.failed.authentication.delay.ms",
     integer(at_least=0),
     default=100,
-    doc="How long a failed login waits for its answer, after which the connection is closed; at a"
-    " listener, and at the registry that was started with the brokers.",
+    doc="Delay of the response to a failed login, after which the connection is closed; it applies"
+    " to listeners and to the registry started with the brokers.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = broker_setting(
     "sasl.oauthbearer.jwks.endpoint.url",
     optional_url("http", "https", "file"),
     default=None,
     narrowed=Narrowed.MECHANISM,
-    doc="Where the keys are that tokens may be signed with: a JWKS at an http, https or file URL.",
+    doc="Location of the keys that verify the signatures of tokens: a JWKS at an http, https or"
+    " file URL.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS: Final = broker_setting(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
@@ -1241,49 +1270,49 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS: Final = broker_setting(
     long(),
     default=100,
     narrowed=Narrowed.MECHANISM,
-    doc="Pause after a fetch that failed, twice as long after each further one.",
+    doc="Pause after a failed fetch of these keys; it doubles with each further failure.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS: Final = broker_setting(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     long(),
     default=10 * SECOND_MS,
     narrowed=Narrowed.MECHANISM,
-    doc="Longest such pause.",
+    doc="Maximum of this pause.",
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS: Final = broker_setting(
     "sasl.oauthbearer.clock.skew.seconds",
     integer(),
     default=30,
     narrowed=Narrowed.MECHANISM,
-    doc="How far the clock of who made a token may differ from the broker's.",
+    doc="Maximum difference between the clock of a token's issuer and the broker's.",
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE: Final = broker_setting(
     "sasl.oauthbearer.expected.audience",
     string_list(),
     default=(),
     narrowed=Narrowed.MECHANISM,
-    doc="Audiences, one of which a token has to be for; any when empty.",
+    doc="Audiences of which a token must name one; if empty, any is accepted.",
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER: Final = broker_setting(
     "sasl.oauthbearer.expected.issuer",
     optional_string(),
     default=None,
     narrowed=Narrowed.MECHANISM,
-    doc="Who has to have made a token; anybody when empty.",
+    doc="Required issuer of a token; if empty, any is accepted.",
 )
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME: Final = broker_setting(
     "sasl.oauthbearer.scope.claim.name",
     string(),
     default="scope",
     narrowed=Narrowed.MECHANISM,
-    doc="The claim of a token that names its scopes.",
+    doc="Name of the claim of a token that contains its scopes.",
 )
 SASL_OAUTHBEARER_SUB_CLAIM_NAME: Final = broker_setting(
     "sasl.oauthbearer.sub.claim.name",
     string(),
     default="sub",
     narrowed=Narrowed.MECHANISM,
-    doc="The claim of a token that names its user.",
+    doc="Name of the claim of a token that contains its user.",
 )
 PRINCIPAL_BUILDER_CLASS: Final = broker_setting(
     "principal.builder.class",
@@ -1291,8 +1320,8 @@ PRINCIPAL_BUILDER_CLASS: Final = broker_setting(
     default="org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     narrowed=Narrowed.LISTENER,
     update=Update.PER_BROKER,
-    doc="How what a client has proved becomes a user.",
-    effect=without_effect("there is one way, that of this class"),
+    doc="Class that derives a client's user from its credentials.",
+    effect=without_effect("only the behavior of this class is implemented"),
 )
 
 # ------------------------------------------------------------------- what clients may do
@@ -1306,8 +1335,8 @@ AUTHORIZER_CLASS_NAME: Final = broker_setting(
     ),
     default=None,
     scope=Scope.CLUSTER,
-    doc="Whether ACLs say what each user may do: both classes of Kafka mean this broker's one"
-    " authorizer. When empty, everybody may do everything.",
+    doc="Enables ACLs: both of Kafka's classes select this broker's only authorizer. If empty, all"
+    " users may do everything.",
 )
 SUPER_USERS: Final = broker_setting(
     "super.users",
@@ -1321,7 +1350,7 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = broker_setting(
     boolean(),
     default=False,
     scope=Scope.CLUSTER,
-    doc="Whether everybody may use what no ACL names.",
+    doc="Whether all users may access resources without an ACL.",
 )
 DELEGATION_TOKEN_SECRET_KEY: Final = broker_setting(
     "delegation.token.secret.key",
@@ -1329,7 +1358,8 @@ DELEGATION_TOKEN_SECRET_KEY: Final = broker_setting(
     default=None,
     scope=Scope.CLUSTER,
     aliases=(Alias("delegation.token.master.key", 1),),
-    doc="Secret with which delegation tokens are signed (KIP-48); without it there are none.",
+    doc="Secret with which delegation tokens are signed (KIP-48); without it, delegation tokens"
+    " are disabled.",
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = broker_setting(
     "delegation.token.max.lifetime.ms",
@@ -1341,55 +1371,57 @@ DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = broker_setting(
     "delegation.token.expiry.time.ms",
     long(at_least=1),
     default=DAY_MS,
-    doc="How long a delegation token holds when it is not renewed.",
+    doc="How long a delegation token is valid if it is not renewed.",
 )
 DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = broker_setting(
     "delegation.token.expiry.check.interval.ms",
     long(at_least=1),
     default=HOUR_MS,
-    doc="How often expired delegation tokens are looked for.",
+    doc="How often delegation tokens are checked for expiry.",
 )
 DELEGATION_TOKEN_MAX_PER_OWNER: Final = broker_setting(
     "milena.delegation.token.max.per.owner",
     integer(at_least=1),
     default=250,
-    doc="How many delegation tokens a user may have; another one is refused with POLICY_VIOLATION.",
+    doc="Maximum number of delegation tokens of a user; a further one is refused with"
+    " POLICY_VIOLATION.",
 )
 PASSWORD_ENCODER_SECRET: Final = broker_setting(
     "password.encoder.secret",
     secret(),
     default=None,
-    doc="Secret with which passwords that are set while brokers run are encrypted.",
+    doc="Secret with which passwords set while brokers run are encrypted.",
 )
 PASSWORD_ENCODER_OLD_SECRET: Final = broker_setting(
     "password.encoder.old.secret",
     secret(),
     default=None,
-    doc="The secret before it was changed: what was encrypted with it is read and encrypted anew.",
+    doc="The previous secret: passwords encrypted with it are decrypted and encrypted again with"
+    " the new one.",
 )
 PASSWORD_ENCODER_KEYFACTORY_ALGORITHM: Final = broker_setting(
     "password.encoder.keyfactory.algorithm",
     matching(r"|PBKDF2WithHmacSHA(1|256|512)", "empty or PBKDF2WithHmacSHA1, 256 or 512"),
     default="",
-    doc="How the secret becomes a key; PBKDF2WithHmacSHA512 when empty.",
+    doc="Algorithm that derives a key from the secret; PBKDF2WithHmacSHA512 if empty.",
 )
 PASSWORD_ENCODER_CIPHER_ALGORITHM: Final = broker_setting(
     "password.encoder.cipher.algorithm",
     choice("AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"),
     default="AES/CBC/PKCS5Padding",
-    doc="How passwords are encrypted.",
+    doc="Algorithm with which passwords are encrypted.",
 )
 PASSWORD_ENCODER_KEY_LENGTH: Final = broker_setting(
     "password.encoder.key.length",
     matching(r"128|192|256", "128, 192 or 256"),
     default="128",
-    doc="Bits of that key.",
+    doc="Length of that key in bits.",
 )
 PASSWORD_ENCODER_ITERATIONS: Final = broker_setting(
     "password.encoder.iterations",
     integer(at_least=1024),
     default=4096,
-    doc="Rounds of PBKDF2 that make that key.",
+    doc="Number of PBKDF2 iterations for that key.",
 )
 
 # ------------------------------------------------------------------- metrics
@@ -1398,7 +1430,7 @@ METRICS_ENABLE: Final = broker_setting(
     "milena.metrics.enable",
     boolean(),
     default=True,
-    doc="Whether the broker counts at all; switched off only to measure what counting costs.",
+    doc="Whether the broker maintains metrics; disabled only to measure their cost.",
 )
 METRICS_TOPIC_ENABLE: Final = broker_setting(
     "milena.metrics.topic.enable",
@@ -1411,7 +1443,7 @@ METRICS_TOPIC_CLIENT_PRODUCE: Final = broker_setting(
     boolean(),
     default=False,
     update=Update.CLUSTER_WIDE,
-    doc="Whether clients may produce to __cluster_metrics too, for teaching.",
+    doc="Whether clients, too, may produce to __cluster_metrics (for teaching).",
 )
 METRICS_INTERVAL_MS: Final = broker_setting(
     "milena.metrics.interval.ms",

@@ -11,29 +11,29 @@ from cluster.config.setting import Narrowed, Scope, Setting
 QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
 _NO_SHARE_GROUPS: Final = "there are no share groups"
 _SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
-_THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
-_JAVA: Final = "it chooses among parts of a Java runtime"
-NO_CLASSES: Final = "Java classes are not run here"
-_LINKS: Final = "brokers reach each other by links that are no listeners"
+_THREADS: Final = "one thread does a broker's work, and a few others have fixed tasks"
+_JAVA: Final = "it selects a part of the Java runtime"
+NO_CLASSES: Final = "Java classes cannot be loaded"
+_LINKS: Final = "brokers connect to each other by links that are not listeners"
 _TRANSACTIONS: Final = "there are no transactions yet"
-_KERBEROS: Final = "there is no GSSAPI (Kerberos): use PLAIN, SCRAM or OAUTHBEARER"
+_KERBEROS: Final = "GSSAPI (Kerberos) is not implemented: use PLAIN, SCRAM or OAUTHBEARER"
 _REMOTE: Final = "there is no remote tier"
 _NOT_THROTTLED: Final = "replication is not throttled"
-_ADDRESSES: Final = "listeners and advertised.listeners say where a broker is reached"
-_QUOTAS: Final = "default quotas are set in use, for example with `quotas set`"
-_WAITING: Final = "requests that are done leave the purgatory at once"
+_ADDRESSES: Final = "listeners and advertised.listeners contain a broker's addresses"
+_QUOTAS: Final = "default quotas are set while brokers run, for example with `quotas set`"
+_WAITING: Final = "completed requests leave the purgatory at once"
 _NO_SAMPLES: Final = "metrics are counters, which are not sampled in windows"
-_NUMBERED: Final = "`start` numbers the brokers"
+_NUMBERED: Final = "`start` assigns the broker ids"
 _FINAL: Final = "APIs and features that are not final are not offered"
 _ONE_FORMAT: Final = "record batches are stored and sent in format 2 only"
-_REVOKED: Final = "nothing looks for certificates of the registry that were revoked"
+_REVOKED: Final = "revocation of the registry's certificates is not checked"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "add.partitions.to.txn.*": _TRANSACTIONS,
     "advertised.host.name": _ADDRESSES,
     "advertised.port": _ADDRESSES,
     "alter.config.policy.class.name": NO_CLASSES,
-    "alter.log.dirs.replication.quota.*": "copies between log directories are limited without them",
+    "alter.log.dirs.replication.quota.*": "copies between log directories have their own limit",
     "auto.include.jmx.reporter": _JAVA,
     "background.threads": _THREADS,
     "broker.heartbeat.interval.ms": _SESSION,
@@ -50,7 +50,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "early.start.listeners": QUORUM,
     "eligible.leader.replicas.enable": "the controller elects leaders by one rule",
     "*.replication.throttled.rate": _NOT_THROTTLED,
-    "group.coordinator.append.linger.ms": "what a turn of the loop brings is appended together",
+    "group.coordinator.append.linger.ms": "a turn of the loop appends all of its records together",
     "group.coordinator.new.enable": "there is one group coordinator",
     "group.coordinator.threads": _THREADS,
     "group.share.*": _NO_SHARE_GROUPS,
@@ -60,15 +60,15 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "internal.metadata.*": QUORUM,
     "kafka.metrics.polling.interval.secs": NO_CLASSES,
     "kafka.metrics.reporters": NO_CLASSES,
-    "log.dir.failure.timeout.ms": "a failed directory is reported until the controller has it",
-    "log.initial.task.delay.ms": "the intervals of the tasks themselves decide",
+    "log.dir.failure.timeout.ms": "a failed directory is reported until the controller knows it",
+    "log.initial.task.delay.ms": "the tasks start according to their own intervals",
     "log.local.retention.*": _REMOTE,
     "log.message.downconversion.enable": _ONE_FORMAT,
     "log.message.format.version": _ONE_FORMAT,
     "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and"
-    " log.message.timestamp.after.max.ms took its place",
+    " log.message.timestamp.after.max.ms replace it",
     "max.incremental.fetch.session.cache.slots": "fetch sessions of clients are declined",
-    "max.request.partition.size.limit": "there is no DescribeTopicPartitions",
+    "max.request.partition.size.limit": "DescribeTopicPartitions is not implemented",
     "metadata.log.*": QUORUM,
     "metadata.max.*": QUORUM,
     "metric.reporters": NO_CLASSES,
@@ -80,7 +80,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "offsets.commit.required.acks": "a commit waits for every in-sync replica",
     "port": _ADDRESSES,
     "process.roles": QUORUM,
-    "queued.max.requests": "queued.max.request.bytes bounds what waits",
+    "queued.max.requests": "queued.max.request.bytes limits waiting requests",
     "quota.*.default": _QUOTAS,
     "remote.*": _REMOTE,
     "replica.selector.class": "consumers fetch from leaders",
@@ -109,12 +109,12 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "ssl.provider": _JAVA,
     "ssl.secure.random.implementation": _JAVA,
     "ssl.trustmanager.algorithm": _JAVA,
-    "telemetry.max.bytes": "metrics that clients push are not taken",
+    "telemetry.max.bytes": "metrics pushed by clients are not accepted",
     "transaction.*": _TRANSACTIONS,
     "transactional.*": _TRANSACTIONS,
-    "unclean.leader.election.interval.ms": "leaders are elected as soon as that is possible",
+    "unclean.leader.election.interval.ms": "leaders are elected as soon as possible",
     "unstable.*": _FINAL,
-    "zookeeper.max.in.flight.requests": "requests to the registry are not held back",
+    "zookeeper.max.in.flight.requests": "requests to the registry are not limited",
     "zookeeper.metadata.migration.*": QUORUM,
     "zookeeper.ssl.crl.enable": _REVOKED,
     "zookeeper.ssl.ocsp.enable": _REVOKED,
@@ -127,8 +127,8 @@ OF_PLUGINS: Final[Mapping[str, str]] = {
     "rsm.config.*": _REMOTE,
     "remote.log.metadata.*": _REMOTE,
     "kafka.csv.metrics.*": NO_CLASSES,
-    "config.providers": "values are taken as they are written, also ${...}",
-    "config.providers.*": "values are taken as they are written, also ${...}",
+    "config.providers": "values are used literally, including ${...}",
+    "config.providers.*": "values are used literally, including ${...}",
 }
 """Keys that Kafka does not define as broker settings, since only plug-ins read them."""
 

@@ -1,4 +1,4 @@
-"""Makes the text of etc/server.properties: every broker setting with its meaning and default."""
+"""Generates etc/server.properties: every broker setting with its meaning and default."""
 
 import sys
 from collections.abc import Iterator
@@ -11,17 +11,18 @@ from cluster.config.topic import TOPIC_SETTINGS
 
 _HEADER: Final = """\
 # Settings of a broker, for `bin/cluster start --config FILE`.
-# Written from the settings table (cluster/config). Lines show defaults: uncomment one to change it.
-# Brokers read this file when they start. A setting that "changes in use" may also have a value for
-# one broker or for all, over what stands here (`configs --alter`). What "also" names is another
-# name for the same setting; a "topic" setting is what one topic may have in its place.
-# Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
-# Of listeners, SSL, SASL: listener.name.NAME.KEY (NAME in lower case) stands over KEY for one
-# listener, and listener.name.NAME.MECHANISM.KEY over both for one SASL mechanism.
-# `bin/cluster start` itself sets broker.id of each broker and gives it a directory of its own below
+# Generated from the settings tables (cluster/config). Lines show defaults: uncomment one to change
+# it. Brokers read this file when they start. A setting marked "Changes in use" can also be set for
+# one broker or for all brokers while they run, which takes precedence over this file
+# (`configs --alter`). "Also" lists other names of the setting; "Topic" is the name of the setting
+# with which a topic overrides it. A line that begins with "!" states that a setting has no effect
+# yet, or which part of its effect is missing.
+# Listeners, SSL, SASL: listener.name.NAME.KEY (NAME in lower case) takes precedence over KEY for
+# one listener, and listener.name.NAME.MECHANISM.KEY over both for one SASL mechanism.
+# `bin/cluster start` sets broker.id of each broker and gives it a directory of its own below
 # each of log.dirs (--log-dirs; else below --data-dir). Each broker has the listeners of this file,
-# with ports of its own: the number of the broker is added, or a multiple of it where ports lie
-# close together (--port moves them all, --host is for all). `start` sets zookeeper.connect,
+# with its own ports: the broker's number is added, or a multiple of it if the ports are close
+# together (--port moves all of them, --host applies to all). `start` sets zookeeper.connect,
 # default.replication.factor, offsets.topic.replication.factor and
 # group.initial.rebalance.delay.ms unless this file or --override does.
 """

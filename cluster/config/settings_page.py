@@ -1,4 +1,4 @@
-"""Makes docs/settings.md: every setting of brokers, topics and groups, its default and effect."""
+"""Generates docs/settings.md: all settings of brokers, topics and groups with their effect."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -15,54 +15,54 @@ _HEAD: Final = """\
 # Settings and their effect
 
 Written from the tables in `cluster/config/` by
-`python -m cluster.config.settings_page > docs/settings.md`. What each broker setting means, and
-what values it takes, is in `etc/server.properties`.
+`python -m cluster.config.settings_page > docs/settings.md`. `etc/server.properties` describes
+each broker setting and its valid values.
 
-A setting is *effective*; or effective in part, and it is said what does not happen; or accepted,
-without effect yet, and it is said why. Who sets one of the latter two to another value than its
-default is warned: by `start` for a file and `--override`, by `topics --create --config` and by
-`configs --alter`. `configs --describe` and the documentation field of DescribeConfigs say it too.
-`tests/tidy/test_setting_effects.py` fails where an effective setting is read by nothing, and where
-one without effect is read.
+A setting is *effective*; or effective in part, and the table states the missing part; or accepted,
+without effect yet, and the table states the reason. Setting one of the latter two to a value other
+than its default prints a warning: in `start` for a file and `--override`, in
+`topics --create --config` and in `configs --alter`. `configs --describe` and the documentation
+field of DescribeConfigs contain it too. `tests/tidy/test_setting_effects.py` fails if no code reads
+an effective setting, or if any code reads one without effect.
 """
 
 _KAFKA_KEYS: Final = """\
 ## Other keys of Kafka's brokers
 
 Every setting that a broker of Kafka 2.7 to 4.1 defines and that is not in the table above is
-accepted in a file, with `--override` and, where Kafka lets it change, while brokers run; and one
-line says that it has no effect, and why, unless its value is Kafka's default. Names of Java classes
-are in that line. DescribeConfigs lists what Kafka 3.9 or 4.1 lists, with Kafka's types and
-defaults. `cluster/config/kafka_definitions.tsv` has them all
+accepted in a file, with `--override` and, if Kafka allows it to change, while brokers run. Unless
+its value is Kafka's default, one line reports that it has no effect, and why; names of Java classes
+are quoted in that line. DescribeConfigs lists the settings that Kafka 3.9 or 4.1 lists, with
+Kafka's types and defaults. `cluster/config/kafka_definitions.tsv` contains all of them
 ([045](decisions/045-settings-that-kafka-knows.md)).
 
-A key of a file that no release knows is left out with a warning, as by Kafka; with `--override`,
-and in use, it is refused.
+A key in a file that no release defines is ignored with a warning, as in Kafka; with `--override`,
+and while brokers run, it is refused.
 
-| key | why |
+| key | reason |
 | --- | --- |
 """
 
 _IN_USE: Final = """\
 
-## What changes in use
+## Settings that change while brokers run
 
-All settings of topics and groups, and these of brokers (of those that only Kafka has, the ones that
-Kafka lets change), for one (`configs --alter --broker N`) or
-for all (`--broker-defaults`). A value for one broker stands over one for all, and both over the
-file; all are kept in the registry, under `/config/brokers`. Only these names count, not their other
-names such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets one
-broker add and remove listeners (`listeners`, `advertised.listeners`,
-`listener.security.protocol.map`, and what is for a listener that was not there before).
+All settings of topics and groups can change while brokers run, and so can the broker settings below
+(and, of those that only Kafka has, the ones that Kafka allows to change), for one broker (`configs
+--alter --broker N`) or for all (`--broker-defaults`). A value for one broker takes precedence over
+one for all, and both over the file; all are kept in the registry, under `/config/brokers`. Only
+these names are accepted, not aliases such as `log.retention.hours`. The other settings are read
+when a broker starts. Kafka also allows adding listeners to a broker and removing them (`listeners`,
+`advertised.listeners`, `listener.security.protocol.map`, and the settings of a new listener).
 
 """
 
 _REFUSED: Final = """
-Of the listeners in `listeners` and `advertised.listeners`, those of KRaft's controllers
-(`controller.listener.names`) are left out. `process.roles` must name the role `broker`.
+Listeners of KRaft's controllers (`controller.listener.names`) in `listeners` and
+`advertised.listeners` are ignored. `process.roles` must contain the role `broker`.
 
-For one listener, and for one SASL mechanism of it, a setting may have another value, under
-`listener.name.NAME.` or `listener.name.NAME.MECHANISM.`, names in lower case:
+These settings may have another value for one listener, or for one SASL mechanism of it, under
+`listener.name.NAME.` or `listener.name.NAME.MECHANISM.`, with the names in lower case:
 
 """
 
@@ -72,10 +72,11 @@ _NARROWED: Final = {
 }
 
 _LAST: Final = """
-Refused, with the reason: each combination of listeners that Kafka refuses, and some that Kafka
-only notices when a client connects ([027](decisions/027-listeners.md)); and names of other classes
-than Kafka's own in `authorizer.class.name`, `principal.builder.class` and
-`sasl.server.callback.handler.class`, since whom they let in would be let in without them, or not.
+Each combination of listeners that Kafka refuses is refused with the reason, and so are some that
+Kafka only notices when a client connects ([027](decisions/027-listeners.md)). Names of classes
+other than Kafka's own are refused in `authorizer.class.name`, `principal.builder.class` and
+`sasl.server.callback.handler.class`: these classes decide who has access, and without them the
+decisions would differ.
 """
 
 
@@ -84,9 +85,9 @@ def settings_page() -> str:
     return "".join(
         [
             _HEAD,
-            *_table("Of brokers", OWN_SETTINGS),
-            *_table("Of topics", tuple(TOPIC_SETTINGS)),
-            *_table("Of groups", tuple(GROUP_SETTINGS)),
+            *_table("Broker settings", OWN_SETTINGS),
+            *_table("Topic settings", tuple(TOPIC_SETTINGS)),
+            *_table("Group settings", tuple(GROUP_SETTINGS)),
             _IN_USE,
             *(f"- `{each.name}`\n" for each in OWN_SETTINGS if is_changeable(each.name)),
             "\n",

@@ -79,14 +79,15 @@ LOCAL_RETENTION_BYTES: Final = topic_setting(
     "local.retention.bytes",
     long(at_least=-2),
     default=-2,
-    doc="Bytes that stay on local disk once a remote tier has them; -2 follows retention.bytes.",
+    doc="Bytes that remain on local disk once a remote tier has them; -2 for retention.bytes.",
     effect=_NO_REMOTE_TIER,
 )
 LOCAL_RETENTION_MS: Final = topic_setting(
     "local.retention.ms",
     long(at_least=-2),
     default=-2,
-    doc="Age that stays on local disk once a remote tier has it; -2 follows retention.ms.",
+    doc="Age up to which records remain on local disk once a remote tier has them; -2 for"
+    " retention.ms.",
     effect=_NO_REMOTE_TIER,
 )
 MAX_COMPACTION_LAG_MS: Final = follows(
@@ -97,14 +98,14 @@ MESSAGE_DOWNCONVERSION_ENABLE: Final = topic_setting(
     "message.downconversion.enable",
     boolean(),
     default=True,
-    doc="Whether batches are converted for consumers that only know an older format.",
+    doc="Whether batches are converted for consumers that only support an older format.",
     effect=_ONE_FORMAT,
 )
 MESSAGE_FORMAT_VERSION: Final = topic_setting(
     "message.format.version",
     matching(r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a Kafka release such as 3.0-IV1"),
     default="3.0-IV1",
-    doc="The format in which batches are stored, before Kafka settled on one (KIP-724).",
+    doc="Format in which batches are stored; a fixed format since KIP-724.",
     effect=_ONE_FORMAT,
 )
 MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = follows(
@@ -126,14 +127,14 @@ REMOTE_LOG_COPY_DISABLE: Final = topic_setting(
     "remote.log.copy.disable",
     boolean(),
     default=False,
-    doc="Whether no more segments are copied to the remote tier (KIP-950).",
+    doc="Whether copying of segments to the remote tier is disabled (KIP-950).",
     effect=_NO_REMOTE_TIER,
 )
 REMOTE_LOG_DELETE_ON_DISABLE: Final = topic_setting(
     "remote.log.delete.on.disable",
     boolean(),
     default=False,
-    doc="Whether the remote tier loses its segments when it is switched off (KIP-950).",
+    doc="Whether the segments in the remote tier are deleted when it is disabled (KIP-950).",
     effect=_NO_REMOTE_TIER,
 )
 REMOTE_STORAGE_ENABLE: Final = topic_setting(

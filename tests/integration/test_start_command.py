@@ -117,7 +117,7 @@ def test_a_cluster_starts_with_files_of_kafka(cluster, tmp_path, text):
     started = cluster.start("--brokers", "1", "--config", str(file), "--log-dirs", ".")
     assert started.returncode == 0, started.stderr
     assert "unknown broker settings are left out: confluent.license (line" in started.stderr
-    assert "metric.reporters=com.acme.Reporter (Java classes are not run here)" in started.stderr
+    assert "metric.reporters=com.acme.Reporter (Java classes cannot be loaded)" in started.stderr
     assert "s3cret" not in started.stderr
     assert cluster("topics", "--create", "--topic", "works").returncode == 0
 

@@ -234,7 +234,7 @@ def test_values_without_effect_are_warned_of_by_name(cluster):
 def test_settings_of_brokers_that_do_nothing_say_so(cluster):
     lines = cluster("configs", "--describe", "--broker", "1", "--all").splitlines()
     (retries,) = [line for line in lines if "controlled.shutdown.max.retries=" in line]
-    assert "(accepted, without effect yet: a stopping broker asks for three seconds" in retries
+    assert "(accepted, without effect yet: a stopping broker repeats its request" in retries
     (segment,) = [line for line in lines if line.strip().startswith("log.segment.bytes=")]
     assert segment.endswith("}")
 

@@ -101,7 +101,8 @@ def test_entries_are_sorted_and_documented():
 def test_documentation_ends_with_the_missing_effect():
     assert remark_of(entry(BROKER, "controlled.shutdown.max.retries").documentation) == (
         "accepted, without effect yet:"
-        " a stopping broker asks for three seconds, and anew when the controller changes"
+        " a stopping broker repeats its request for three seconds, and again if the controller"
+        " changes"
     )
     remote = entry(topic_settings(BROKER, {}), "remote.storage.enable")
     assert remote.documentation == (
@@ -109,7 +110,7 @@ def test_documentation_ends_with_the_missing_effect():
         " (accepted, without effect yet: there is no remote tier)"
     )
     assert remark_of(entry(BROKER, "producer.id.expiration.ms").documentation) == (
-        "effective in part: looked for when a segment is rolled or the broker starts only"
+        "effective in part: expiry is only checked when a segment is rolled or the broker starts"
     )
     assert remark_of(entry(BROKER, "message.max.bytes").documentation) is None
     assert remark_of(None) is None

@@ -77,9 +77,9 @@ def test_names_of_java_classes_are_told_and_no_password_is():
     assert found.remarks == [
         "Without effect here: create.topic.policy.class.name=com.acme.Policy,"
         " listener.name.a.ssl.engine.factory.class=com.acme.Engine,"
-        " metric.reporters=com.acme.Reporter,com.acme.Other (Java classes are not run here).",
+        " metric.reporters=com.acme.Reporter,com.acme.Other (Java classes cannot be loaded).",
         "Without effect here: sasl.oauthbearer.client.credentials.client.secret"
-        " (brokers reach each other by links that are no listeners).",
+        " (brokers connect to each other by links that are not listeners).",
         "Without effect here: rsm.config.aws.secret.access.key (there is no remote tier).",
     ]
 
@@ -132,7 +132,7 @@ def test_settings_that_name_java_classes_have_a_remark():
     found = read("ssl.provider=BC\nlistener.name.a.ssl.trustmanager.algorithm=PKX")
     assert found.remarks == [
         "Without effect here: listener.name.a.ssl.trustmanager.algorithm, ssl.provider"
-        " (it chooses among parts of a Java runtime)."
+        " (it selects a part of the Java runtime)."
     ]
 
 

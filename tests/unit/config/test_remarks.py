@@ -14,12 +14,12 @@ def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_ea
     )
     assert remarks_on(settings) == [
         "Warning: controlled.shutdown.max.retries, controlled.shutdown.retry.backoff.ms (accepted,"
-        " without effect yet: a stopping broker asks for three seconds, and anew when the"
-        " controller changes).",
+        " without effect yet: a stopping broker repeats its request for three seconds, and again"
+        " if the controller changes).",
         "Warning: request.timeout.ms (accepted, without effect yet:"
-        " the links between brokers have time limits of their own).",
+        " the links between brokers have their own timeouts).",
         "Warning: producer.id.expiration.ms (effective in part:"
-        " looked for when a segment is rolled or the broker starts only).",
+        " expiry is only checked when a segment is rolled or the broker starts).",
     ]
 
 

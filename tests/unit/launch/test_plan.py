@@ -145,7 +145,7 @@ def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
         "Each broker keeps its partitions in a directory of its own below /tmp/kafka-logs"
         " (--log-dirs . keeps them in the data directory).",
         "Without effect here: num.io.threads"
-        " (one thread serves a broker, beside a few with fixed tasks).",
+        " (one thread does a broker's work, and a few others have fixed tasks).",
     ]
 
 
