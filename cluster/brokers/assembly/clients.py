@@ -1,4 +1,4 @@
-"""Assembles what serves the requests of clients: their quotas, security and handlers."""
+"""Assembles the services of client requests: their quotas, security and handlers."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from cluster.runtime.long_work import LongWork
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Lifecycle: `start`, `close`. The store's documents are loaded by the broker's core."""
+    """Lifecycle: `start`, `close`. The broker's core loads the stored documents."""
 
     foundation: Foundation
     control: Control
@@ -35,7 +35,7 @@ class Clients:
 
     @property
     def follower(self) -> FollowerGroup:
-        """Follows the quotas, the credentials and tokens of users, and the ACLs."""
+        """The function that applies stored changes of quotas, credentials, tokens and ACLs."""
         acls = self.security.acls
         return FollowerGroup(
             [
@@ -57,7 +57,7 @@ class Clients:
             self.security.authentication.tokens.remove_expired()
 
     def close(self) -> None:
-        """End the threads that fetch keys and check batches."""
+        """Stop the threads that fetch keys and check batches."""
         self.security.authentication.close()
         self.long_work.close()
 
@@ -71,7 +71,7 @@ def assemble_clients(
     limits: Limits,
     control: Control,
 ) -> Clients:
-    """Raises SettingError where the settings of logins do not fit together."""
+    """Raises SettingError if the settings of logins contradict each other."""
     ports, loop = foundation.ports, foundation.ports.loop
     quota_changes = _quota_changes(foundation, limits, control)
     security = assemble_security(foundation)
@@ -96,7 +96,7 @@ def assemble_clients(
 
 
 def _quota_changes(foundation: Foundation, limits: Limits, control: Control) -> QuotaChanges:
-    """Follows the stored quotas, of clients and of hosts."""
+    """Applies stored changes of the quotas of clients and hosts."""
     ports = foundation.ports
     return QuotaChanges(
         ports.store,

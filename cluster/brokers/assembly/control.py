@@ -1,4 +1,4 @@
-"""Assembles what a broker does as a controller, and as a broker that a controller directs."""
+"""Assembles the controller, and the broker's parts that a controller directs."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,9 @@ from cluster.quotas.mutation_quota import admit_of
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The controller of the cluster, which is active on one broker, and the way to the others."""
+    """The cluster's controller, which is active on one broker, and the control link to
+    other brokers.
+    """
 
     updates: ControllerUpdates
     pings: PeerPings
@@ -41,7 +43,9 @@ def assemble_control(
     groups: Groups,
     limits: Limits,
 ) -> Control:
-    """Serves the controller's messages to brokers, and the brokers' requests to the controller."""
+    """Also serves the controller's messages to brokers, and the brokers' requests to the
+    controller.
+    """
     ports, live = foundation.ports, foundation.live
     loop, link, metadata = ports.loop, ports.control_link, membership.metadata
     pings = PeerPings(

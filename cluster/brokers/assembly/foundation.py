@@ -1,4 +1,4 @@
-"""What every assembly of a broker builds on: its ports, its settings, and work in slices."""
+"""The foundation of every assembly of a broker: its ports, its settings, and work in slices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from cluster.runtime.slices import Slices
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """Made before everything else of the broker."""
+    """Created before every other part of the broker."""
 
     id: BrokerId
     ports: BrokerPorts
@@ -26,7 +26,7 @@ class Foundation:
     event_log: EventLog
 
     def topic_settings(self, overrides: Mapping[str, str]) -> Settings:
-        """All settings of a topic that exists, from those that it has of its own."""
+        """All settings of an existing topic, given the topic's own settings."""
         return options.stored_topic_settings(self.live.now, overrides)
 
 

@@ -1,4 +1,4 @@
-"""Assembles the group coordinator of a broker, and what it needs of the cluster."""
+"""Assembles the group coordinator of a broker, and what it uses of the cluster."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -22,19 +22,19 @@ from cluster.runtime.loop import EventLoop
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Consumer groups, as far as this broker has to do with them."""
+    """The parts of a broker that serve consumer groups."""
 
     loop: EventLoop
     configs: GroupConfigs
     topics: ClusterTopics
     counts: GroupCounts
-    """Of all partitions since the broker started."""
+    """Counts over all partitions of the group coordinator since the broker started."""
     coordinator: GroupCoordinator
     log_ends: LeaderLogEnds
 
     def note_reshaped_topics(self, update: ClusterUpdate) -> None:
         """Called before an update is applied to the metadata cache; tells the group coordinator of
-        changed topics at the end of the turn, when it has been applied.
+        changed topics at the end of the event loop's iteration, after the update has been applied.
         """
         names = self.topics.reshaped_by(update)
         if names:
@@ -44,7 +44,7 @@ class Groups:
 def assemble_groups(
     foundation: Foundation, membership: Membership, storage: Storage, replication: Replication
 ) -> Groups:
-    """Also serves the requests that brokers send each other about groups."""
+    """Also serves the requests about groups that brokers send each other."""
     ports, metadata = foundation.ports, membership.metadata
     configs = GroupConfigs(ports.store, ports.loop, ports.clock, foundation.live)
     topics = ClusterTopics(metadata)

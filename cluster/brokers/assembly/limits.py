@@ -1,4 +1,4 @@
-"""Assembles the quotas in force: how much each client has used, and who is muted for it."""
+"""Assembles the quotas: the usage of each client, and the muting of clients over their quota."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from cluster.quotas.connection_rates import ConnectionRates
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Quotas of clients and rates of new connections."""
+    """Client quotas and connection rate limits."""
 
     quotas: ClientQuotas
     connected: ConnectedClients

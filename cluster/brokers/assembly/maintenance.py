@@ -1,4 +1,4 @@
-"""Assembles what keeps logs small and whole: cleaning, retention, scrubbing, repairs."""
+"""Assembles the maintenance of logs: compaction, retention, scrubbing and repairs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -18,13 +18,13 @@ from cluster.config import broker as keys
 from cluster.runtime.background_thread import Background
 
 _SHARE_OF_REPAIRS: Final = 0.5
-"""CPU share of the thread that repairs segments: fetches may be waiting for it."""
+"""CPU share of the thread that repairs segments, on which fetches may be waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Lifecycle: assembling it begins the repairs that opening the logs has found to be needed;
-    then `start_retention`, `start_cleaning`, `close`.
+    """Lifecycle: assembling starts the repairs of damage found while the logs were opened; then
+    `start_retention`, `start_cleaning`, `close`.
     """
 
     foundation: Foundation
@@ -34,10 +34,10 @@ class Maintenance:
     scrubber: LogScrubber
     repairs: ReplicaRepairs
     threads: tuple[Background, Background]
-    """Those of the scrubber and of the repairs."""
+    """The threads of the scrubber and of the repairs."""
 
     def start_retention(self) -> None:
-        """Start the timers that delete old segments and look for full directories."""
+        """Start the timers that delete old segments and check for full directories."""
         loop = self.foundation.ports.loop
         check_ms = self.foundation.live[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
         if check_ms > FIRST_CHECK_MS:
@@ -46,16 +46,14 @@ class Maintenance:
         loop.call_every(LOOK_PERIOD_MS, self.full_directories.look)
 
     def start_cleaning(self) -> None:
-        """Start compaction and scrubbing."""
         self.cleaner.start()
         self.start_scrubbing()
 
     def start_scrubbing(self) -> None:
-        """Start the timer of the scrubber."""
         self.foundation.ports.loop.call_every(TICK_MS, self.scrubber.on_tick)
 
     def close(self) -> None:
-        """End the work on logs, also what is under way."""
+        """Stop all work on logs, including work in progress."""
         self.cleaner.close()
         self.scrubber.close()
         self.repairs.close()
@@ -66,7 +64,7 @@ class Maintenance:
 def assemble_maintenance(
     foundation: Foundation, membership: Membership, storage: Storage, replication: Replication
 ) -> Maintenance:
-    """Also has failed log directories and changed settings followed by their consequences."""
+    """Also connects failed log directories and changed settings to the parts that react to them."""
     ports, live, slices = foundation.ports, foundation.live, foundation.slices
     loop, clock, table = ports.loop, ports.clock, storage.table
     cleaner = LogCleaner(

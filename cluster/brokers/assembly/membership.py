@@ -10,7 +10,9 @@ from cluster.brokers.membership.registration import Registration
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The broker's registration, its copy of the cluster's state and its way to the controller."""
+    """The broker's registration, its copy of the cluster's state and its requests to the
+    controller.
+    """
 
     metadata: MetadataCache
     registration: Registration
@@ -18,7 +20,7 @@ class Membership:
 
 
 def assemble_membership(foundation: Foundation) -> Membership:
-    """Registers nothing yet."""
+    """Does not register the broker yet."""
     ports = foundation.ports
     metadata = MetadataCache(ports.cluster_id, ports.on_view)
     registration = Registration(ports.store, ports.loop, ports.clock)

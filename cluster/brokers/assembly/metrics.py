@@ -1,4 +1,4 @@
-"""Assembles what publishes a broker's metrics: its stats file and its metric records."""
+"""Assembles the publishing of a broker's metrics: its stats file and its metric records."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from cluster.protocol.peer.control import ProduceMetrics
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Lifecycle: `start` begins to publish, unless nothing is counted."""
+    """Lifecycle: `start` begins to publish, unless metrics are disabled."""
 
     foundation: Foundation
     groups: Groups
@@ -29,7 +29,7 @@ class Metrics:
     topic: MetricTopic
 
     def start(self) -> None:
-        """Start the timers of the publisher and of the groups' lag."""
+        """Start the timers of the publisher and of the group lag."""
         ports = self.foundation.ports
         if ports.counters is None:
             return
@@ -86,8 +86,8 @@ def assemble_metrics(
     limits: Limits,
     control: Control,
 ) -> Metrics:
-    """Also appends the metric records of peers to the partitions that this broker leads, even where
-    it publishes none itself.
+    """Also appends the metric records of peers to the partitions that this broker leads, even if it
+    publishes no metrics itself.
     """
     ports, metadata, counters = foundation.ports, membership.metadata, foundation.ports.counters
     topic = MetricTopic(

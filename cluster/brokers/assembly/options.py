@@ -1,4 +1,4 @@
-"""Makes the option records of the broker's parts from its settings. Pure."""
+"""Derives the option records of the broker's parts from its settings. Pure."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def network_options(settings: Settings) -> NetworkOptions:
-    """Limits of the client port."""
+    """The limits of the client port."""
     return NetworkOptions(
         max_frame_bytes=settings[broker.SOCKET_REQUEST_MAX_BYTES],
         max_connections=settings[broker.MAX_CONNECTIONS],
@@ -53,7 +53,7 @@ def network_options(settings: Settings) -> NetworkOptions:
 
 
 def creation_rates(settings: Settings) -> CreationRates:
-    """How fast connections may come (KIP-612)."""
+    """The connection creation rates (KIP-612)."""
 
     def limit(own: Settings) -> int | None:
         rate = own[broker.MAX_CONNECTION_CREATION_RATE]
@@ -69,7 +69,9 @@ def creation_rates(settings: Settings) -> CreationRates:
 
 
 def _queued_bytes(settings: Settings) -> int:
-    """The default gives way to a larger request size; a configured value was checked against it."""
+    """The queue limit. A larger request size overrides the default; a configured value has been
+    checked against the request size.
+    """
     queued_bytes = settings[broker.QUEUED_MAX_REQUEST_BYTES]
     if queued_bytes < 0:
         return queued_bytes
@@ -79,7 +81,7 @@ def _queued_bytes(settings: Settings) -> int:
 def fetch_options(
     settings: Settings, machine: str, broker_epoch: Callable[[], int]
 ) -> FetchOptions:
-    """How this broker follows others."""
+    """The options of this broker's fetches as a follower."""
     return FetchOptions(
         local_id=BrokerId(settings[broker.BROKER_ID]),
         machine=machine,
@@ -92,7 +94,7 @@ def fetch_options(
 
 
 def quota_windows(settings: Settings) -> WindowOptions:
-    """Over how much time clients' rates are measured."""
+    """The windows in which client rates are measured."""
     return WindowOptions(
         window_count=settings[broker.QUOTA_WINDOW_NUM],
         window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
@@ -101,7 +103,7 @@ def quota_windows(settings: Settings) -> WindowOptions:
 
 
 def mutation_windows(settings: Settings) -> WindowOptions:
-    """Over how much time a client's changes of topics are counted (KIP-599)."""
+    """The windows in which a client's topic mutations are counted (KIP-599)."""
     return WindowOptions(
         window_count=settings[broker.CONTROLLER_QUOTA_WINDOW_NUM],
         window_ms=settings[broker.CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
@@ -109,7 +111,7 @@ def mutation_windows(settings: Settings) -> WindowOptions:
 
 
 def group_options(settings: Settings) -> GroupOptions:
-    """How this broker coordinates groups."""
+    """The options of consumer groups."""
     return GroupOptions(
         min_session_timeout_ms=settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
         max_session_timeout_ms=settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
@@ -128,7 +130,7 @@ def group_options(settings: Settings) -> GroupOptions:
 
 
 def group_coordinator_options(settings: Settings) -> CoordinatorOptions:
-    """How the group coordinator reads and writes its topic."""
+    """The options for reading and writing the group coordinator's topic."""
     return CoordinatorOptions(
         topic=CONSUMER_OFFSETS_TOPIC,
         invalid_key=ErrorCode.invalid_group_id,
@@ -139,14 +141,14 @@ def group_coordinator_options(settings: Settings) -> CoordinatorOptions:
 
 
 def features(settings: Settings) -> dict[str, int]:
-    """The features in force, each with its level, as ApiVersions tells them."""
+    """The finalized features with their levels, as ApiVersions reports them."""
     if "consumer" in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
         return {"group.version": 1}
     return {}
 
 
 def leader_returns(settings: Settings) -> ReturnOptions:
-    """When leadership returns to preferred replicas."""
+    """When leadership moves back to preferred replicas."""
     return ReturnOptions(
         is_enabled=settings[broker.AUTO_LEADER_REBALANCE_ENABLE],
         delay_ms=settings[broker.LEADER_REBALANCE_DELAY_MS],
@@ -156,7 +158,7 @@ def leader_returns(settings: Settings) -> ReturnOptions:
 
 
 def automatic_topic(settings: Settings, name: str) -> NewTopic:
-    """A topic that is created because it was missed (Kafka: `AutoTopicCreationManager`)."""
+    """The settings of an automatically created topic (Kafka: `AutoTopicCreationManager`)."""
     if name != CONSUMER_OFFSETS_TOPIC:
         return NewTopic(name)
     return NewTopic(
@@ -172,10 +174,10 @@ def automatic_topic(settings: Settings, name: str) -> NewTopic:
 
 
 def stored_topic_settings(settings: Settings, overrides: Mapping[str, str]) -> Settings:
-    """The settings of a topic that exists, whatever the registry has for it.
+    """The settings of an existing topic, from its configs in the registry.
 
-    What a broker writes there was checked, but the registry may have been Kafka's before, or be
-    written by other tools: a config that this broker would refuse is left out, with one line.
+    A broker checks the configs that it writes, but Kafka or another tool may have written to the
+    registry: a config that this broker would refuse is ignored, with one log line.
     """
     try:
         return topic_settings(settings, overrides)
@@ -193,12 +195,12 @@ def stored_topic_settings(settings: Settings, overrides: Mapping[str, str]) -> S
 
 @lru_cache(maxsize=256)
 def _warn_once(reason: str) -> None:
-    """Once for each reason: every partition of every update would log it again."""
-    log.warning("a topic's config in the registry is not used: %s", reason)
+    """Log each reason once; otherwise every partition in every update would log it again."""
+    log.warning("ignored a topic config in the registry: %s", reason)
 
 
 def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOptions, int]:
-    """The log options and the min.insync.replicas of a topic that exists."""
+    """The log options and the min.insync.replicas of an existing topic."""
     own = stored_topic_settings(settings, overrides)
     is_compacted = "compact" in own[topic.CLEANUP_POLICY]
     max_lag_ms = own[topic.MAX_COMPACTION_LAG_MS]
@@ -240,9 +242,9 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
 def advertised_endpoints(
     settings: Settings, bound_ports: Mapping[str, int]
 ) -> tuple[Endpoint, ...]:
-    """What clients of each listener are told to connect to: what is advertised, and where nothing
-    is, the listeners with their bound ports. Clients of a listener that is not advertised are told
-    of no broker.
+    """The endpoints of each listener for clients: the advertised ones, or the listeners with their
+    bound ports if none are advertised. Clients of a listener that is not advertised get no broker
+    endpoints.
     """
     advertised = settings[broker.ADVERTISED_LISTENERS]
     told = {listener.name: listener for listener in advertised or settings[broker.LISTENERS]}
@@ -259,7 +261,7 @@ def advertised_endpoints(
 
 
 def authorizer(settings: Settings) -> Authorizer | None:
-    """Who decides what users may do; None where everybody may do everything."""
+    """The authorizer; None if everybody may do everything."""
     if settings[broker.AUTHORIZER_CLASS_NAME] is None:
         return None
     super_users = settings[broker.SUPER_USERS]
@@ -270,7 +272,7 @@ def authorizer(settings: Settings) -> Authorizer | None:
 
 
 def token_rules(settings: Settings) -> TokenRules:
-    """How long delegation tokens live, and how many there are."""
+    """The lifetimes and the maximal number of delegation tokens."""
     return TokenRules(
         settings[broker.DELEGATION_TOKEN_SECRET_KEY],
         settings[broker.DELEGATION_TOKEN_MAX_LIFETIME_MS],

@@ -1,4 +1,6 @@
-"""What one broker uses of the world outside; production, simulation and tests make their own."""
+"""A broker's interfaces to the outside world; production, simulation and tests each
+provide their own.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,13 +28,13 @@ def _ignore(_value: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """What a broker uses of the world outside: clock, loop, store, links, directories, clients."""
+    """Clock, loop, store, links, directories and clients of a broker."""
 
     cluster_id: str
     machine: str
-    """Names the machine: brokers of one machine can read each other's files."""
+    """Identifies the machine: brokers on the same machine can read each other's files."""
     boot_id: str
-    """Names the boot of the machine: what was not synced is lost with it."""
+    """Identifies the boot of the machine: data that was not synced is lost with it."""
     clock: Clock
     loop: EventLoop
     random: Random
@@ -41,17 +43,19 @@ class BrokerPorts:
     sockets: PeerSockets
     directories: list[LogDirectory]
     background: Callable[[str, float], Background]
-    """A new thread of that name, which takes at most that share of a processor."""
+    """A new thread of that name, limited to that share of a CPU."""
     helpers: HelperStarter
     """Starts a process for a long computation."""
     counters: BrokerCounters | None
-    """None where nothing is counted."""
+    """None if metrics are disabled."""
     clients: ClientConnections
     give_up: Callable[[StorageFailed], None]
-    """Stops the broker, as all of its log directories have failed."""
+    """Stops the broker, because all of its log directories have failed."""
     on_view: Callable[[ClusterView], None] = _ignore
     """Called when the live brokers or the controller have changed."""
     before_logs_are_opened: Callable[[Settings], None] = _ignore
-    """May take its time to repair them, with the settings in force."""
+    """Called with the current settings before the logs are opened; may repair them, which
+    can take long.
+    """
     on_logs_opened: OnOpened = nobody_waits
-    """Told how many of the logs are open, while they are being opened."""
+    """Called with the number of open logs while they are being opened."""

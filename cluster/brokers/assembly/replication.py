@@ -1,4 +1,6 @@
-"""Assembles replication: roles of replicas, follower fetches, requests that wait for them."""
+"""Assembles replication: replica roles, follower fetches, and the requests that wait for
+replicas.
+"""
 
 from dataclasses import dataclass
 
@@ -22,7 +24,7 @@ _ROLES_TICK_MIN_MS, _ROLES_TICK_MAX_MS = 50, 1_000
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """Lifecycle: `start` begins to look for followers that lag; `link` is to be closed."""
+    """Lifecycle: `start` begins to check for lagging followers; `link` must be closed."""
 
     foundation: Foundation
     events: PartitionEvents
@@ -34,7 +36,7 @@ class Replication:
     changes: RoleChanges
 
     def start(self) -> None:
-        """Start the timer of the leaders' look at their followers."""
+        """Start the timer of the check for lagging followers."""
         lag_ms = self.foundation.live[keys.REPLICA_LAG_TIME_MAX_MS]
         period_ms = max(_ROLES_TICK_MIN_MS, min(lag_ms // 2, _ROLES_TICK_MAX_MS))
         self.foundation.ports.loop.call_every(period_ms, self.changes.look_round)
@@ -43,7 +45,7 @@ class Replication:
 def assemble_replication(
     foundation: Foundation, membership: Membership, storage: Storage
 ) -> Replication:
-    """Binds the port that followers fetch from."""
+    """Also binds the port that followers fetch from."""
     ports, live, table = foundation.ports, foundation.live, storage.table
     loop = ports.loop
     events = PartitionEvents(loop.defer)

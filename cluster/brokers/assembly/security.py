@@ -1,4 +1,4 @@
-"""Assembles what tells who a client is and what it may do."""
+"""Assembles authentication and authorization."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ from cluster.brokers.stored.acl_changes import AclChanges
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Logins and what they check; the authorizer and its rules."""
+    """Logins and their credentials; the authorizer and its rules."""
 
     authentication: Authentication
     authorizer: Authorizer | None
-    """None: everybody may do everything."""
+    """None means that everybody may do everything."""
     acls: AclChanges | None
     """None without an authorizer."""
 
 
 def assemble_security(foundation: Foundation) -> Security:
-    """Raises SettingError where the settings of logins do not fit together."""
+    """Raises SettingError if the settings of logins contradict each other."""
     ports, live = foundation.ports, foundation.live
     authentication = Authentication(
         ports.store,

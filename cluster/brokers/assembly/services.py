@@ -1,4 +1,4 @@
-"""Assembles what the handlers of clients' requests use of the broker."""
+"""Assembles the services that the handlers of client requests use."""
 
 from typing import Any
 

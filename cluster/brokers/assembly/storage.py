@@ -21,7 +21,7 @@ from cluster.runtime.background_thread import Background
 log = logging.getLogger(__name__)
 
 _SHARE_OF_DIRECTORIES: Final = 0.2
-"""CPU share of the threads that make, remove and move directories: no request waits for them."""
+"""CPU share of the threads that create, delete and move directories; no request waits for them."""
 _FLUSH_TICK_MS: Final = 1_000
 
 
@@ -60,14 +60,16 @@ class Storage:
         )
 
     def close(self) -> None:
-        """Close the logs, after the threads that work on them and before those that remove."""
+        """Close the logs, after the threads that work on them and before those that
+        delete directories.
+        """
         self.threads.flusher.close()
         self.threads.checkpoints.close()
         self.threads.mover.close(drop=True)
         try:
             self.table.close()
         except StorageFailed as failure:
-            log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
+            log.error("cannot close the logs, so the next start will run recovery: %s", failure)  # noqa: TRY400
         self.threads.maker.close(drop=True)
         self.threads.remover.close(drop=True)
 
@@ -85,7 +87,7 @@ def assemble_storage(foundation: Foundation) -> Storage:
     )
 
     def call_later(delay_ms: int, call: Callable[[], None]) -> None:
-        """Have a call made on the loop's thread after a delay; may be called on any thread."""
+        """Schedule a call on the loop's thread; thread-safe."""
 
         def start_timer() -> None:
             loop.call_after(delay_ms, call)
@@ -93,7 +95,7 @@ def assemble_storage(foundation: Foundation) -> Storage:
         loop.call_from_thread(start_timer)
 
     def on_directory_work_failed(path: Path, failure: StorageFailed) -> None:
-        """May be called on any thread."""
+        """Thread-safe."""
         loop.call_from_thread(lambda: table.note_path_failure(path, failure))
 
     work = DirectoryWork(threads.maker.do, threads.remover.do, call_later, on_directory_work_failed)

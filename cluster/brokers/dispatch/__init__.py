@@ -1,1 +1,1 @@
-"""Dispatches each frame to its handler and sends the answer."""
+"""Dispatches each request frame to its handler and sends the answer."""

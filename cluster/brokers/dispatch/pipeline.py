@@ -1,8 +1,8 @@
-"""Answers frames: header, dispatch, decode, handle, encode, send.
+"""The pipeline of a request: parse the header, dispatch, decode, handle, encode, send.
 
-The one place where errors are handled: what a peer did wrong closes its connection; a bug of ours
-is logged with its trace and closes it too, since no correct answer is known. Everything that is
-particular to an API is in its row of `HANDLERS`.
+All errors are handled here: a peer's protocol error closes its connection; a bug in the broker is
+logged with its traceback and also closes the connection, since no correct answer is known.
+Everything specific to an API is in its row of `HANDLERS`.
 """
 
 import logging
@@ -37,21 +37,25 @@ log = logging.getLogger(__name__)
 
 _api_and_correlation: Final = struct.Struct(">ii").unpack_from
 _TAIL: Final = 8
-"""Where the header goes on after the correlation id."""
+"""The position in the header after the correlation id."""
 
 _REMEMBERED_TAIL_BYTES: Final = 512
-"""Longer headers are not cached: a client id may have 32 KiB, in every version of every API."""
+"""The size limit of cached headers: a client id may have 32 KiB, in every version of every API."""
 OTHER_MAX_BYTES: Final = 4 * 1024 * 1024
-"""Only Produce carries records; a larger request of another kind would be nothing but objects."""
+"""The size limit of every request but Produce: only Produce carries records, so another large
+request would become Python objects entirely.
+"""
 _FREE_TO_PARK_BYTES: Final = 16 * 1024
-"""A parked request of no more is not counted; a produce request leaves its records in the log."""
+"""The size up to which a parked request is not counted. Produce requests are not counted either,
+because their records are in the log.
+"""
 PARKED_FACTOR: Final = 24
-"""How many times its size a parked request takes, at the most: a fetched partition of 16 bytes
+"""The maximal ratio of a parked request's memory to its size: a fetched partition of 16 bytes
 becomes a tuple, its numbers, and a key in the purgatory.
 """
 
 _LONG_NS: Final = 1_000_000
-"""A request that takes this long is charged at once."""
+"""The duration from which a request is charged immediately."""
 
 
 class Pipeline:
@@ -77,10 +81,10 @@ class Pipeline:
         self._throttle = throttle
         self._loop = loop
         self._nobody = ClientAccounts(quotas, "", "")
-        """Of connections that have not logged in; never opened."""
+        """The accounts of connections that have not logged in; they are never charged."""
 
     def on_frame(self, channel: Connection, frame: memoryview) -> None:
-        """Process one request. Raises PeerError, upon which the channel closes."""
+        """Process one request. Raises PeerError, which closes the channel."""
         began_ns = self._monotonic_ns()
         login = channel.login
         if login is not None and self._is_taken(login, channel, frame):
@@ -92,15 +96,15 @@ class Pipeline:
         route = channel.routes.get(api_and_version)
         if route is None or frame[_TAIL : route.body_position] != route.header_tail:
             route = self._new_route(channel, frame)
-            # Of versions that are not served there may be any number: those are not remembered.
+            # Unsupported versions are not cached, because there may be any number of them.
             is_served = route.handler.api.serves(route.version)
             if is_served and len(route.header_tail) <= _REMEMBERED_TAIL_BYTES:
                 channel.routes[api_and_version] = route
         handler = route.handler
         if len(frame) > OTHER_MAX_BYTES and not handler.carries_records:
             raise PeerError(
-                f"{handler.api.key.name} request of {len(frame)} bytes, only Produce may have more"
-                f" than {OTHER_MAX_BYTES}"
+                f"{handler.api.key.name} request of {len(frame)} bytes is too large: only"
+                f" Produce may have more than {OTHER_MAX_BYTES}"
             )
         context = RequestContext(route, correlation_id, channel, self._answer, len(frame), began_ns)
         try:
@@ -118,7 +122,7 @@ class Pipeline:
             raise _internal(handler.api.key.name, channel) from error
 
     def _is_taken(self, login: PendingLogin, channel: Connection, frame: memoryview) -> bool:
-        """Whether the login has taken the request. Raises PeerError."""
+        """Whether the pending login handled the request. Raises PeerError."""
         try:
             return login.on_frame(channel, frame)
         except PeerError:
@@ -127,7 +131,7 @@ class Pipeline:
             raise _internal("the login", channel) from error
 
     def _new_route(self, channel: Connection, frame: memoryview) -> Route:
-        """The first request of its kind on this connection. Raises PeerError."""
+        """Create the route of a connection's first request of its kind. Raises PeerError."""
         header = parse_request_header(frame)
         found = self._handlers.get(header.api_key)
         if found is None:
@@ -138,7 +142,7 @@ class Pipeline:
         if not is_served and not handler.answers_any_version:
             raise PeerError(
                 f"{handler.api.key.name} version {version} is not supported"
-                f" ({handler.api.min_version}-{handler.api.max_version} are)"
+                f" (supported: {handler.api.min_version}-{handler.api.max_version})"
             )
         if channel.login is not None:
             handler, accounts = replace(handler, charge=self._charge_nobody), self._nobody
@@ -164,21 +168,21 @@ class Pipeline:
     def _charge_nobody(
         self, _accounts: ClientAccounts, used_us: int, _size_bytes: int, _now_ms: MonotonicMs
     ) -> None:
-        """Nothing is kept of a client that has not logged in: its time is nobody's (`exempt`)."""
+        """Charge the time of a client that has not logged in to no client (`exempt`)."""
         self._loop.time.exempt.owed_ns += used_us * 1_000
 
     def _answer(self, context: RequestContext, response: Any) -> None:
-        """Answer a request that was parked, on its client's time."""
+        """Answer a parked request, charging its client with the time."""
         time = self._loop.time
         payer = time.switch(context.channel.payer)
         self._send(context, response)
         time.switch(payer)
 
     def _send(self, context: RequestContext, response: Any) -> None:
-        """Answer, and charge what is owed: a client over its quota is muted afterwards.
+        """Answer, and charge the client; a client over its quota is muted afterwards.
 
-        The thread's time is charged with the client's next request, as most of it is not over: the
-        answer is to be encoded and sent.
+        The thread's time for this request is charged with the client's next request, since the
+        answer has yet to be encoded and sent.
         """
         route = context.route
         handler = route.handler
@@ -219,7 +223,7 @@ class Pipeline:
         answered_ns: int,
         throttle_ms: int,
     ) -> None:
-        """Have this request timed when its answer is sent."""
+        """Time this request once its answer is sent."""
         kind = context.route.kind
         assert kind is not None
         assert self._counters is not None
@@ -257,6 +261,6 @@ class Pipeline:
 
 
 def _internal(what: str, channel: Connection) -> PeerError:
-    """A bug of ours, while its exception is handled: logged with its trace."""
+    """Log the exception being handled, which is a bug in the broker, with its traceback."""
     log.exception("failed to handle %s from %s", what, channel.peer, extra=of_peer(channel.host))
     return PeerError(f"internal error while handling {what}")

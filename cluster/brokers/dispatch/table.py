@@ -1,4 +1,4 @@
-"""The table of APIs: dispatch and ApiVersions come from `HANDLERS`, the only list of handlers."""
+"""The table of APIs: `HANDLERS` is the only list of handlers; dispatch and ApiVersions use it."""
 
 from typing import Any, Final
 

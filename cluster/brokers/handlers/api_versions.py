@@ -69,7 +69,7 @@ HANDLER: Final = Handler(
     DataServices,
     _decode,
     _encode,
-    authorizes=Unchecked("clients ask for it before they authenticate"),
+    authorizes=Unchecked("clients send it before they authenticate"),
     before_authentication=True,
     answers_any_version=True,
 )

@@ -1,11 +1,11 @@
 """Metadata (API key 3), versions 0-13.
 
-Answers from the broker's cache, once the controller has told it of the cluster, and every leader
-that it would name has shown that it is alive (see `peer_liveness`); encoded answers are kept until
-the cluster changes, since load-test clients ask often. For a missing topic that may be created, the
-controller is asked to create it and the answer is LEADER_NOT_AVAILABLE, upon which clients ask
-again.
-v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
+Answers from the broker's metadata cache, once the controller has sent the cluster's state and every
+leader in the answer is known to be alive (see `peer_liveness`). Encoded answers are cached until
+the cluster changes, since load-test clients send many Metadata requests. If a missing topic may be
+created, the controller is asked to create it and the answer is LEADER_NOT_AVAILABLE, which clients
+retry.
+v1 null stands for all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
 
@@ -59,15 +59,16 @@ _THROTTLE_TIME: Final = struct.Struct(">i")
 _FIRST_THROTTLE_TIME: Final = 3
 _FIRST_LISTENER_NOT_FOUND: Final = 6
 _ASKED_TOPIC_BYTES: Final = 400
-"""What a topic that is named takes in the key of an answer that is kept."""
+"""The estimated size of a requested topic in the key of a cached answer."""
 _PARTITIONS_AT_ONCE: Final = 500
-"""More are encoded in slices: ten thousand take some 40 ms."""
+"""More partitions are encoded in slices: 10,000 take about 40 ms."""
 _PARTITIONS_PER_STEP: Final = 50
 
 
 class _DelayedMetadata:
-    """A request in the purgatory: the cluster is not known yet, or a leader has not answered, or is
-    dead and not replaced."""
+    """A request in the purgatory: the cluster's state is not known yet, or a leader has not
+    answered a ping, or a dead leader has no successor yet.
+    """
 
     kind: ClassVar[str] = "Metadata"
 
@@ -104,7 +105,7 @@ class _DelayedMetadata:
 
 
 class _SpacedMetadata:
-    """A request in the purgatory, for the pause after an answer that listed a departed broker."""
+    """A request in the purgatory, delayed because the previous answer listed a departed broker."""
 
     kind: ClassVar[str] = "Metadata"
 
@@ -127,7 +128,7 @@ class _SpacedMetadata:
 def handle(
     request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> bytes | NotYet:
-    """The frame of the answer, unless a leader that it names must show first that it is alive."""
+    """The frame of the answer, or PARKED until every leader in it has shown that it is alive."""
     now_ms = services.loop.now_ms
     due_ms = services.liveness.next_answer_ms(context.channel.peer, now_ms)
     if request.topics and due_ms > now_ms:
@@ -150,7 +151,7 @@ def _handle_now(
 
 
 def _must_wait(leaders: Collection[BrokerId], tickets: Tickets, services: DataServices) -> bool:
-    # An answer without brokers makes librdkafka (2.11 and later) forget every broker, for good.
+    # An answer without brokers makes librdkafka (2.11 and later) forget every broker for good.
     return not services.metadata.brokers or services.liveness.must_wait(
         leaders, tickets, services.loop.now_ms
     )
@@ -170,7 +171,7 @@ def _park(
 def _answer(
     request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> bytes | NotYet:
-    """The frame of the answer that holds now; about many partitions it is made in slices."""
+    """The frame of the current answer; if it has many partitions, it is encoded in slices."""
     if services.liveness.is_calm(services.loop.now_ms):
         found = services.metadata.encoded_answers.get(_what_is_asked(request, context, services))
         if found is not None:
@@ -192,11 +193,11 @@ def _encoded(
     *,
     may_hold: bool = True,
 ) -> bytes:
-    """The frame of the answer, for any correlation id; cached if it may stay valid for a while."""
+    """The frame of the answer, for any correlation id; cached if it is expected to stay valid."""
     response = describe_cluster_topics(request, context, services, prepared)
     frame = encode_response(ApiKey.METADATA, context.version, 0, response)
     is_calm = may_hold and services.liveness.is_calm(services.loop.now_ms)
-    # An answer with errors had side effects, or will be different soon.
+    # Building an answer with errors had side effects, or the answer will soon be outdated.
     if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
         services.metadata.encoded_answers.put(
             _what_is_asked(request, context, services),
@@ -215,8 +216,8 @@ def _answer_later(
 ) -> Iterator[None]:
     """Encode the partitions step by step, then the answer.
 
-    Each partition is encoded as it is in its step. The answer is not cached if the cluster's state
-    or a broker's liveness has changed meanwhile.
+    Each partition is encoded with its state at that step. The answer is not cached if the cluster's
+    state or a broker's liveness has changed meanwhile.
     """
     was_calm = services.liveness.is_calm(services.loop.now_ms)
     prepared: dict[str, EncodedItems] = {}
@@ -248,7 +249,7 @@ def _what_is_asked(
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
         None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
-        # Who sees what depends on the rules, too.
+        # The rules decide what a client may see.
         None if authorizer is None else (context.user, context.host, authorizer.rules_number),
     )
 
@@ -260,7 +261,7 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
 def _asked_topics(
     request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> list[TopicState]:
-    """The topics of the request that exist and of which the client may know, each once."""
+    """The requested topics that exist and that the client may describe, each once."""
     metadata = services.metadata
     if request.topics is None:
         seen = allowed_among(services, context, DESCRIBE_TOPIC, metadata.topics, is_audited=False)
@@ -280,7 +281,7 @@ def _asked_topics(
 def _leaders(
     request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> frozenset[BrokerId]:
-    """Who leads the partitions of the asked topics."""
+    """The leaders of the requested topics' partitions."""
     return frozenset(
         state.leader
         for topic in _asked_topics(request, context, services)
@@ -289,7 +290,7 @@ def _leaders(
 
 
 def _live(services: DataServices) -> set[BrokerId]:
-    """The registered brokers that are not known to have died."""
+    """The registered brokers, without those whose process has ended."""
     now_ms = services.loop.now_ms
     return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
 
@@ -300,9 +301,9 @@ def describe_cluster_topics(
     services: DataServices,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponse:
-    """Brokers of the client's listener, the controller, and the asked topics.
+    """Brokers of the client's listener, the controller, and the requested topics.
 
-    `prepared` has the partitions of topics whose encoding would take long, by topic.
+    `prepared` has the already encoded partitions by topic, for topics with many partitions.
     """
     metadata = services.metadata
     if request.topics is None:
@@ -311,8 +312,8 @@ def describe_cluster_topics(
             for topic in _asked_topics(request, context, services)
         ]
     else:
-        # A topic named twice is answered once, as in Kafka: clients index the answer by name.
-        # An id counts more than the name beside it, so that any number of names is one topic.
+        # A repeated topic is answered once, as in Kafka: clients index the answer by name.
+        # An id takes precedence over the name beside it, so one id with several names is one topic.
         once = {
             asked.topic_id if _is_asked_by_id(asked) else asked.name: asked
             for asked in request.topics
@@ -345,7 +346,7 @@ def describe_cluster_topics(
 def _listed_brokers(
     request: MetadataRequest, context: RequestContext, services: DataServices
 ) -> Iterable[BrokerRegistration]:
-    """The live brokers; for a request that names topics, once also those that have just left."""
+    """The live brokers; for a request that lists topics, also recently departed brokers, once."""
     live = services.metadata.brokers.values()
     if not request.topics:
         return live
@@ -368,7 +369,7 @@ def _asked_topic(
         if not may(services, context, DESCRIBE_TOPIC, name):
             return _missing(None, asked, ErrorCode.topic_authorization_failed)
     elif not may(services, context, DESCRIBE_TOPIC, name):
-        # Nothing tells whether it exists.
+        # The answer does not reveal whether the topic exists.
         return replace(
             _missing(name, asked, ErrorCode.topic_authorization_failed), is_internal=False
         )
@@ -390,8 +391,9 @@ def _asked_topic(
 
 
 def _is_asked_by_id(asked: MetadataRequestTopic) -> bool:
-    """Version 12 and later: an id counts more than a name, which Kafka's Java client leaves empty
-    rather than null where it asks by id."""
+    """Whether the id takes precedence: from version 12 on, Kafka's Java client sends an empty name
+    rather than null with an id.
+    """
     return asked.topic_id is not None or asked.name is None
 
 
@@ -491,7 +493,7 @@ def _decode(version: int, frame: memoryview, position: int) -> MetadataRequest:
 def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) -> list[Outgoing]:
     if throttle_ms == 0 or version < _FIRST_THROTTLE_TIME:
         return [frame]
-    # It is the first field, after size, correlation id and, in flexible versions, the tags.
+    # The throttle time follows size, correlation id and, in flexible versions, the tags.
     position = 9 if is_flexible(ApiKey.METADATA, version) else 8
     return [frame[:position] + _THROTTLE_TIME.pack(throttle_ms) + frame[position + 4 :]]
 

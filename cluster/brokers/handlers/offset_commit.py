@@ -1,9 +1,9 @@
 """OffsetCommit (API key 8), versions 2-10.
 
-Answers when every in-sync replica has the offsets. Topics and partitions that do not exist are
-refused here, each for itself; the coordinator sees the others only.
+The answer is sent when every in-sync replica has the offsets. This handler refuses each topic or
+partition that does not exist; the coordinator receives only the others.
 v2-4 retention time; v6 leader epochs (KIP-320); v7 static members (KIP-345); v8 flexible; v9 the
-member epoch of the newer consumer protocol; v10 topic ids.
+member epoch of the consumer protocol; v10 topic ids.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ _FIRST_WITH_MEMBER_EPOCHS: Final = 9
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
 _Codes = Mapping[tuple[int, int], ErrorCode]
-"""By the positions of topic and partition in the request."""
+"""Error codes by the positions of topic and partition in the request."""
 
 
 def handle(
     request: OffsetCommitRequest, context: RequestContext, services: GroupServices
 ) -> OffsetCommitResponse | NotYet:
-    """Store how far a group has read."""
+    """Store a group's committed offsets."""
     codes: dict[tuple[int, int], ErrorCode] = {}
     places: list[tuple[int, int]] = []
     offsets: list[OffsetToCommit] = []
@@ -87,8 +87,8 @@ def handle(
 def _known_name(
     topic: OffsetCommitRequestTopic, context: RequestContext, services: GroupServices
 ) -> tuple[str, ErrorCode]:
-    """A topic's name, empty for an unknown id and where the client may not read it; and the code
-    for what does not exist of it.
+    """A topic's name, or "" if its id is unknown or the client may not read it; and the error code
+    for its partitions that do not exist.
     """
     name: str | None = topic.name
     if context.version >= _FIRST_WITH_TOPIC_IDS:

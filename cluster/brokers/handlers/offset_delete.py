@@ -1,7 +1,7 @@
 """OffsetDelete (API key 47), version 0.
 
-Answers when every in-sync replica has the tombstones. Partitions that do not exist are refused
-here; those of a topic to which a member of the group subscribes by the coordinator
+The answer is sent when every in-sync replica has the tombstones. This handler refuses partitions
+that do not exist; the coordinator refuses those of a topic that a member subscribes to
 (GROUP_SUBSCRIBED_TO_TOPIC).
 """
 
@@ -29,7 +29,7 @@ API: Final = Api(ApiKey.OFFSET_DELETE, 0, 0)
 def handle(
     request: OffsetDeleteRequest, context: RequestContext, services: GroupServices
 ) -> OffsetDeleteResponse | NotYet:
-    """Remove committed offsets of a group."""
+    """Delete committed offsets of a group."""
     known: dict[str, list[int]] = {}
     readable = allowed_among(services, context, READ_TOPIC, (each.name for each in request.topics))
     for topic in request.topics:

@@ -1,10 +1,10 @@
 """OffsetFetch (API key 9), versions 1-10.
 
-Answers at once, from what is committed. A partition without a committed offset has offset -1 and
-no error, whether it exists or not.
-v2 null: all that the group has, and a code for the whole request; v5 leader epochs (KIP-320); v6
+Answers immediately with the committed offsets. A partition without a committed offset gets offset
+-1 and no error, whether it exists or not.
+v2 null stands for all offsets of the group, top-level error; v5 leader epochs (KIP-320); v6
 flexible; v7 require_stable (KIP-447); v8 several groups (KIP-709); v9 member id and epoch of the
-newer consumer protocol; v10 topic ids.
+consumer protocol; v10 topic ids.
 """
 
 from collections.abc import Iterable
@@ -49,8 +49,8 @@ K = TypeVar("K")
 def handle(
     request: OffsetFetchRequest, context: RequestContext, services: GroupServices
 ) -> OffsetFetchResponse:
-    """Tell how far groups have read. A group, or a partition of one, that is named again is told
-    once: a few bytes name it, and what is committed may be some kilobytes.
+    """Answer with the committed offsets of groups. A repeated group or partition is answered once:
+    a few bytes name it, and its committed offset may take several kilobytes.
     """
     if context.version < _FIRST_WITH_GROUPS:
         return _of_one_group(request, context, services)
@@ -64,7 +64,7 @@ def handle(
 
 
 def _each_once(groups: Iterable[OffsetFetchRequestGroup]) -> Iterable[OffsetFetchRequestGroup]:
-    """Groups that are named several times as one, with the topics of all."""
+    """Each group once, with the topics of all its occurrences."""
     found: dict[str, list[OffsetFetchRequestGroup]] = {}
     for each in groups:
         found.setdefault(each.group_id, []).append(each)
@@ -80,7 +80,7 @@ def _each_once(groups: Iterable[OffsetFetchRequestGroup]) -> Iterable[OffsetFetc
 
 
 def _merged(topics: Iterable[tuple[K, Iterable[int]]]) -> dict[K, tuple[int, ...]]:
-    """Each topic once, and each of its partitions."""
+    """Each topic once, with each of its partitions once."""
     found: dict[K, dict[int, None]] = {}
     for topic, numbers in topics:
         found.setdefault(topic, {}).update(dict.fromkeys(numbers))
@@ -165,7 +165,7 @@ def _of_group(
     known = []
     for name, offsets in groupby(found.offsets, key=_topic):
         topic = services.metadata.topics.get(name) if by_id else None
-        if by_id and topic is None:  # it has been deleted, and has no id that could be named
+        if by_id and topic is None:  # the topic has been deleted, so there is no id to answer with
             continue
         known.append(
             OffsetFetchResponseTopics(
@@ -192,7 +192,9 @@ def _of_group(
 
 
 def _fetch(asked: FetchOffsets, context: RequestContext, services: GroupServices) -> FetchedOffsets:
-    """The offsets of topics that the client may know of; refusals of others that it names."""
+    """The offsets of topics that the client may describe; refusals of the other requested
+    topics.
+    """
     named = asked.topics
     if named is not None:
         seen = allowed_among(services, context, DESCRIBE_TOPIC, (each.topic for each in named))

@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch (API key 23), versions 2-4.
 
-Answers at once: where the records of a leader epoch end here. After a change of leaders a consumer
-checks with it whether what it has read is still in the log (KIP-320); franz-go does not go on
-without it. The end of the newest epoch is the log's, which may lie above the high watermark.
+Answers immediately with the end offset of a leader epoch. After a leader change a consumer checks
+with it whether the records it has read are still in the log (KIP-320); franz-go does not continue
+without it. The newest epoch ends at the log end offset, which may be above the high watermark.
 v3 replica id (ignored); v4 flexible.
 """
 
@@ -30,7 +30,7 @@ API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4)
 def handle(
     request: OffsetForLeaderEpochRequest, context: RequestContext, services: DataServices
 ) -> OffsetForLeaderEpochResponse:
-    """The largest epoch not above the one asked for, and its end, for each asked partition."""
+    """For each requested partition, the largest epoch not above the requested one, and its end."""
     is_broker = may(services, context, CLUSTER_ACTION, is_audited=False)
     return OffsetForLeaderEpochResponse(
         throttle_time=timedelta(0),

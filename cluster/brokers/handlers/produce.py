@@ -1,10 +1,12 @@
 """Produce (API key 0), versions 3-13; advertised from 0 (KAFKA-18659).
 
-Answers at once for acks=1 and for errors; acks=all waits in the purgatory until the high watermark
-has passed the batch or the timeout; acks=0 has no answer, an error closes the connection. A batch
-that takes long to check (compressed, or of very many records) is copied, checked on another thread
-and then appended, with those behind it; the connection's next request waits for it.
-Not done: transactions (INVALID_TXN_STATE). Each partition takes exactly one batch of magic 2.
+Errors and acks=1 are answered immediately. An acks=all request waits in the purgatory until the
+high watermark has passed its batches, or until the timeout. acks=0 has no answer; an error closes
+the connection. A batch that takes long to check (compressed, or with very many records) is copied,
+checked on another thread and then appended, followed by the batches behind it; the connection's
+next request waits for that.
+Not supported: transactions (INVALID_TXN_STATE). Each partition accepts exactly one batch, of magic
+2.
 v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
 v13 topic ids.
 """
@@ -64,7 +66,7 @@ _WRITTEN_BY_BROKERS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 _UNDECIDED: Final = ProducedPartition(-1, int(ErrorCode.unknown_server_error))
-"""In the place of an outcome that is not there yet."""
+"""Stands in for an outcome that is not known yet."""
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
@@ -118,7 +120,7 @@ class _Waiting:
     def name_leader(
         self, context: RequestContext, services: DataServices, nodes: list[NodeEndpoint]
     ) -> None:
-        """Say in the result who leads instead of us, and in `nodes` where that broker listens."""
+        """Add the current leader to the result, and that broker's endpoint to `nodes`."""
         result = self.results[self.position]
         if result.error_code not in _HINTED:
             return
@@ -170,7 +172,7 @@ class _DelayedProduce:
 def handle(
     request: ProduceRequest, context: RequestContext, services: DataServices
 ) -> Answer | NotYet:
-    """Append every partition's batch and answer as `acks` says."""
+    """Append every partition's batch and answer as `acks` demands."""
     acks = request.acks
     wall_ms = services.clock.wall_ns() // 1_000_000
     find = services.partitions.find
@@ -191,7 +193,7 @@ def handle(
             produced += _all_refused(topic, [index for index, _ in partitions], denied, counters)
             continue
         for index, records in partitions:
-            if later:  # in the order of the request, or sequences would be out of it
+            if later:  # keeps the order of the request, which idempotent sequence numbers require
                 _put_off(later, topic, topic_id, index, records, produced)
                 continue
             try:
@@ -234,7 +236,7 @@ def handle(
                 waiting.append(_Waiting(partition, required, produced, position, counters))
     if later:
         deadline_ms = services.loop.now_ms + max(0, request.timeout_ms)
-        # Its records are in a buffer that is used again.
+        # The request's records are in a buffer that will be reused.
         asked = request._replace(topics=[])
         rest = _Rest(asked, context, services, results, later, waiting, endpoints, deadline_ms)
         return _begin_later(rest)
@@ -255,7 +257,7 @@ def handle(
 
 
 class _Later(NamedTuple):
-    """A batch of a request that is checked later."""
+    """A batch of a request whose check is postponed."""
 
     topic: str | None
     topic_id: uuid.UUID | None
@@ -263,11 +265,11 @@ class _Later(NamedTuple):
     records: bytes
     results: list[ProducedPartition]
     position: int
-    """Where in the results its outcome goes."""
+    """The position of its outcome in the results."""
 
 
 class _Rest(NamedTuple):
-    """What is left of a request after its first batches were appended."""
+    """The rest of a request after its first batches were appended."""
 
     request: ProduceRequest
     context: RequestContext
@@ -304,7 +306,7 @@ def _begin_later(rest: _Rest) -> NotYet:
 
 
 def _append_later(rest: _Rest) -> Job:
-    """Check and append the batches that are left, and answer; also when the client has gone."""
+    """Check and append the remaining batches, and answer; also if the client has disconnected."""
     request, context, services, results, later, waiting, endpoints, deadline_ms = rest
     acks, counters = request.acks, services.counters
     for topic, topic_id, index, records, produced, position in later:
@@ -363,7 +365,7 @@ def _append_later(rest: _Rest) -> Job:
 def _denied(
     request: ProduceRequest, context: RequestContext, services: DataServices
 ) -> dict[str | None, int]:
-    """The topics that the client may not write to, with the error codes for them."""
+    """The topics that the client may not write to, with their error codes."""
     metadata = services.metadata
     names = {
         name if name is not None else metadata.topic_name(topic_id)
@@ -399,7 +401,7 @@ def _on_failed_disk(
     services: DataServices,
 ) -> ProducedPartition:
     if partition is not None:
-        services.events.on_appended(partition)  # if only its sync has failed
+        services.events.on_appended(partition)  # if only the sync failed, it is appended
         services.partitions.note_failure(partition.id, failure)
     if services.counters is not None:
         services.counters.on_produce_refused(topic, ErrorCode.kafka_storage_error)
@@ -415,7 +417,7 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
     if request.transactional_id is not None or attributes & _TRANSACTIONAL_BIT:
         raise Refused(ErrorCode.invalid_txn_state, "transactions are not supported")
     if version < _FIRST_WITH_ZSTD and attributes & _CODEC_BITS == _ZSTD:
-        # A client this old cannot know zstd, and others like it could not read it (KIP-110).
+        # Neither a client this old nor a consumer of its age knows zstd (KIP-110).
         raise Refused(
             ErrorCode.unsupported_compression_type,
             "Produce requests with version < 7 are not allowed to use ZStandard compression",
@@ -423,8 +425,8 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
 
 
 def _check_writer(topic: str | None, client_id: str | None, services: DataServices) -> None:
-    """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`), that of
-    the metrics by brokers alone, which append to it without a request.
+    """Refuse clients that may not write to internal topics: only brokers and tools may (Kafka:
+    `handleProduceRequest`). Only brokers, which append without a request, write the metrics topic.
     """
     if topic in INTERNAL_TOPICS and client_id != _ADMIN_CLIENT_ID:
         raise Refused(ErrorCode.invalid_topic_exception, f"Cannot append to internal topic {topic}")
@@ -460,7 +462,9 @@ def _refusal(
 
 
 def _close_on_error(results: list[_TopicResult]) -> None:
-    """With acks=0 there is no other way to tell the producer (as Kafka does)."""
+    """Close the connection on an error: with acks=0 the producer cannot be told otherwise
+    (as in Kafka).
+    """
     for name, _, produced in results:
         for partition in produced:
             if partition.error_code != 0:

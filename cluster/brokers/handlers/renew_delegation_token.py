@@ -1,6 +1,7 @@
 """RenewDelegationToken (API key 39), versions 1-2.
 
-Any broker serves it, for the owner of the token and its renewers. v2 flexible.
+Any broker serves it, for the token's owner and its renewers.
+v2 flexible.
 """
 
 from typing import Final
@@ -17,7 +18,7 @@ API: Final = Api(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2)
 def handle(
     request: RenewDelegationTokenRequest, context: RequestContext, services: SecurityServices
 ) -> RenewDelegationTokenResponse | NotYet:
-    """Let the token of that secret hold longer."""
+    """Extend the expiry time of the token with that HMAC."""
     return change_end(
         context,
         services,

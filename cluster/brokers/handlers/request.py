@@ -1,6 +1,6 @@
-"""What handlers are given and give back: a request's context, answers, a row of the dispatch table.
+"""The types that handlers work with: a request's context, its answer, a row of the dispatch table.
 
-Each handler names the record of services that it uses of its broker (`services`).
+Each handler names the record of the broker's services that it uses (`services`).
 """
 
 import enum
@@ -23,7 +23,7 @@ from cluster.quotas.mutation_quota import MutationQuota
 
 
 class NotYet(enum.Enum):
-    """What `handle` returns when it has no answer to give."""
+    """The result of `handle` if there is no answer yet, or never."""
 
     PARKED = "the answer comes later through RequestContext.answer"
     NO_ANSWER = "the client expects none (acks=0)"
@@ -34,7 +34,7 @@ NO_ANSWER: Final = NotYet.NO_ANSWER
 
 
 class RequestContext:
-    """One request on its way through the broker."""
+    """One request that the broker is processing."""
 
     __slots__ = (
         "accounts",
@@ -67,32 +67,31 @@ class RequestContext:
         self.channel = channel
         self.send = send
         self.size_bytes = size_bytes
-        """Of the whole request, as quotas count it."""
+        """The size of the whole request, as quotas count it."""
         self.began_ns = began_ns
-        """Monotonic time at which the broker's thread began with it."""
+        """The monotonic time at which the broker's thread began to process it."""
         self.handled_ns = 0
-        """When it was parked; 0 if it was not."""
+        """The monotonic time at which it was parked; 0 if it was not."""
         self.mutations: MutationQuota | None = None
-        """What it may change of topics, where it changes any (KIP-599)."""
+        """The quota that admits its topic mutations, if it makes any (KIP-599)."""
 
     @property
     def user(self) -> str:
-        """The principal of the connection."""
         return self.channel.principal
 
     @property
     def host(self) -> str:
-        """The address that the connection comes from."""
+        """The client's address."""
         return self.channel.host
 
     @property
     def listener(self) -> str:
-        """The listener it came in by: answers name endpoints of the same listener."""
+        """The client's listener; answers contain endpoints of the same listener."""
         return self.channel.listener_name
 
     def limit_mutations(self, strict_from: int, now_ms: Callable[[], MonotonicMs]) -> Admit:
-        """Count this request's changes of topics; what is called for each. `strict_from` is the
-        first version in which a change over the limit is refused, rather than waited for.
+        """Begin to count this request's topic mutations; call the result for each of them. From
+        version `strict_from` on, a mutation over the limit is refused rather than delayed.
         """
         quota = MutationQuota(
             self.accounts.mutations(now_ms()), now_ms, is_strict=self.version >= strict_from
@@ -101,7 +100,7 @@ class RequestContext:
         return quota.admit
 
     def answer(self, response: Any) -> None:
-        """Answer a parked request; NO_ANSWER lets the channel go on without one."""
+        """Answer a parked request; NO_ANSWER lets the channel continue without an answer."""
         self.send(self, response)
 
 
@@ -109,63 +108,69 @@ P_contra = TypeVar("P_contra", contravariant=True)
 
 
 class Unchecked(NamedTuple):
-    """Says of an API that everybody may use it."""
+    """Marks an API that everybody may use."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[P_contra]):
-    """One row of the dispatch table: all that the pipeline has to know of an API."""
+    """One row of the dispatch table: everything that the pipeline knows of an API."""
 
     api: Api
     handle: Callable[[Any, RequestContext, P_contra], Any]
     takes: type[P_contra]
     """The record of services that `handle` is called with."""
     decode: Callable[[int, memoryview, int], Any]
-    """From version, frame and the position of the body to the request."""
+    """Decodes a request from version, frame and the position of the body."""
     encode: "Callable[[int, int, Any, int], list[Outgoing]]"
-    """From version, correlation id, answer and throttle time in ms to what is sent."""
+    """Encodes an answer from version, correlation id, answer and throttle time in ms."""
     charge: Charge = ClientAccounts.on_request
-    """What a request is charged to: its time, and for some its bytes or those of its answer."""
+    """Charges a request to the client's quotas: its CPU time, and for some APIs the bytes of the
+    request or of its answer.
+    """
     measure: Callable[[int, Any], int] | None = None
-    """From version and answer to its size in bytes, where that is charged."""
+    """The size of an answer in bytes, from version and answer, for APIs that charge it."""
     without_data: Callable[[Any], Any] | None = None
-    """From an answer to what is sent when it is throttled: its bytes would be over the limit
-    (KIP-219)."""
+    """Makes the answer that is sent when the client is throttled and the data would exceed its
+    quota (KIP-219).
+    """
     note_sent: Callable[[BrokerCounters, Any], None] | None = None
-    """Counts an answer that leaves with its data."""
+    """Counts an answer that is sent with its data."""
     errors_in: Callable[[Any], Iterable[int]] | None = None
-    """The codes of errors in an answer; None where the handler counts them itself, or cannot."""
+    """The error codes in an answer; None if the handler counts them itself or cannot count them."""
     authorizes: "tuple[Right, ...] | Unchecked" = field(kw_only=True)
-    """Everything that it asks the authorizer for; which of it a request needs depends on the
-    request, and its item is refused without it."""
+    """Every right that the handler checks. The request determines which of them are needed; an item
+    without its right is refused.
+    """
     before_authentication: bool = False
     """Whether a connection may send it before it has authenticated."""
     answers_any_version: bool = False
-    """Whether it answers versions that it does not serve (ApiVersions, KIP-511)."""
+    """Whether it also answers unsupported versions (ApiVersions, KIP-511)."""
     carries_records: bool = False
-    """Whether its requests are mostly records: these may be large, and are in the log before the
-    request is parked. Any other request takes memory as Python objects while it is parked."""
+    """Whether its requests consist mainly of records. Such a request may be large, and its records
+    are in the log before it is parked. Any other request takes memory as Python objects while it is
+    parked.
+    """
 
 
 @dataclass(slots=True)
 class Route:
-    """What is the same for all requests of one API, version and client id on one connection."""
+    """The common part of all requests with one API, version and client id on one connection."""
 
     handler: Handler[Any]
     services: Any
-    """The record that the handler takes."""
+    """The record of services that the handler uses."""
     version: int
     client_id: str | None
     header_tail: bytes
-    """The header after the correlation id; a request whose bytes differ gets another route."""
+    """The header after the correlation id; a request with a different one gets another route."""
     body_position: int
     accounts: ClientAccounts
     kind: RequestKind | None
-    """Counts a request; None where nothing is counted."""
+    """Counts requests; None if metrics are disabled."""
     take_ticket: Callable[[], bool] | None
-    """Counts a request, and says whether it is to be timed; None where nothing is counted."""
+    """Counts a request and returns whether to time it; None if metrics are disabled."""
 
 
 def adapted(
@@ -175,7 +180,7 @@ def adapted(
     *,
     authorizes: "tuple[Right, ...] | Unchecked",
 ) -> Handler[P_contra]:
-    """A handler whose messages go through the protocol adapter."""
+    """A handler whose messages are converted by the protocol adapter."""
     key = int(api.key)
 
     def encode(

@@ -1,6 +1,7 @@
-"""SaslAuthenticate (API key 36), versions 0-2: refused on a connection that need not log in.
+"""SaslAuthenticate (API key 36), versions 0-2: refused on a connection that has no login in
+progress.
 
-While a connection logs in, `security/logins.py` takes its requests.
+During a login, `security/logins.py` handles a connection's requests.
 """
 
 from functools import partial
@@ -28,7 +29,7 @@ def handle(
 def _encode(
     version: int, correlation_id: int, response: SaslAuthenticateResponse, _throttle_ms: int
 ) -> list[Outgoing]:
-    # Answers to logins have no throttle time in any version.
+    # No version of this answer has a throttle time.
     return [encode_response(AUTHENTICATE.key, version, correlation_id, response)]
 
 
@@ -38,6 +39,6 @@ HANDLER: Final = Handler(
     SecurityServices,
     partial(decode_request, AUTHENTICATE.key),
     _encode,
-    authorizes=Unchecked("it says who the client is"),
+    authorizes=Unchecked("it authenticates the client"),
     before_authentication=True,
 )

@@ -1,7 +1,7 @@
-"""SaslHandshake (API key 17), versions 0-1, of a connection that has nothing to prove.
+"""SaslHandshake (API key 17), versions 0-1, of a connection without a login in progress.
 
-The first login of a connection is no handler's work: its requests go to `security/logins.py`. Here
-a login begins anew where the session may expire (KIP-368), else the request is refused.
+This handler starts a re-authentication if the session may expire (KIP-368), and otherwise refuses
+the request. A connection's first login is handled by `security/logins.py` alone.
 """
 
 from typing import Final
@@ -24,7 +24,9 @@ from cluster.protocol.messages import SaslHandshakeResponse
 def handle(
     frame: memoryview, context: RequestContext, services: SecurityServices
 ) -> SaslHandshakeResponse | NotYet:
-    """Begin to log in again; ILLEGAL_SASL_STATE where the connection need not, or may not yet."""
+    """Start a re-authentication; ILLEGAL_SASL_STATE if the connection has none to do, or
+    not yet.
+    """
     if services.logins.log_in_again(context.channel, frame):
         return PARKED
     return SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state)
@@ -37,7 +39,7 @@ def _decode(_version: int, frame: memoryview, _position: int) -> memoryview:
 def _encode(
     version: int, correlation_id: int, response: SaslHandshakeResponse, _throttle_ms: int
 ) -> list[Outgoing]:
-    # Answers to logins have no throttle time in any version.
+    # No version of this answer has a throttle time.
     return [encode_response(HANDSHAKE.key, version, correlation_id, response)]
 
 
@@ -47,6 +49,6 @@ HANDLER: Final = Handler(
     SecurityServices,
     _decode,
     _encode,
-    authorizes=Unchecked("it says who the client is"),
+    authorizes=Unchecked("it authenticates the client"),
     before_authentication=True,
 )

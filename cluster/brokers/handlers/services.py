@@ -1,4 +1,4 @@
-"""What handlers use of their broker: a record for each family of APIs, which a handler names."""
+"""The broker's services that handlers use: a record for each family of APIs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from cluster.runtime.slices import Slices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What handlers of every family may use."""
+    """Services for handlers of every family."""
 
     broker_id: BrokerId
     settings: LiveSettings
@@ -44,20 +44,20 @@ class Services:
     metadata: MetadataCache
     liveness: PeerLiveness
     asks: ControllerAsks
-    """Requests to the controller, whichever broker that is."""
+    """Requests to the current controller, whichever broker that is."""
     authorizer: Authorizer | None
-    """None: everybody may do everything (`authorizer.class.name` is empty)."""
+    """None means that everybody may do everything (`authorizer.class.name` is empty)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataServices(Services):
-    """For the APIs of records: produce, fetch, offsets of partitions, and the metadata for them."""
+    """For the APIs of records: Produce, Fetch, partition offsets, and the metadata they need."""
 
     partitions: PartitionTable
     events: PartitionEvents
     purgatory: Purgatory
     counters: BrokerCounters | None
-    """None where nothing is counted."""
+    """None if metrics are disabled."""
     long_work: LongWork
     fetch_max_bytes: int
     producer_ids: ProducerIds
@@ -76,14 +76,14 @@ class AdminServices(Services):
     """For the APIs that administer topics, configs, quotas and log directories."""
 
     controller: ControllerRequests
-    """Refuses with NOT_CONTROLLER unless this broker is the controller."""
+    """Refuses with NOT_CONTROLLER if this broker is not the controller."""
     partitions: PartitionTable
     moves: ReplicaMoves
     group_configs: GroupConfigs
     setting_changes: SettingChanges
     quota_changes: QuotaChanges
     topic_settings: Callable[[Mapping[str, str]], Settings]
-    """Returns all settings of a topic that exists, from those that it has of its own."""
+    """Returns all settings of an existing topic, given the topic's own settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class SecurityServices(Services):
     """For the APIs of logins, credentials, delegation tokens and ACLs."""
 
     controller: ControllerRequests
-    """Refuses with NOT_CONTROLLER unless this broker is the controller."""
+    """Refuses with NOT_CONTROLLER if this broker is not the controller."""
     credentials: UserCredentials
     tokens: DelegationTokens
     logins: Logins
@@ -101,7 +101,7 @@ class SecurityServices(Services):
 
 @dataclass(frozen=True, slots=True)
 class ServicesOfFamilies:
-    """The records that the pipeline hands to handlers, each to those that name its type."""
+    """The records of services, from which the pipeline gives each handler the one it names."""
 
     data: DataServices
     groups: GroupServices
@@ -109,5 +109,5 @@ class ServicesOfFamilies:
     security: SecurityServices
 
     def by_type(self) -> Mapping[type, Services]:
-        """The records by the types that handlers name."""
+        """The records by their types."""
         return {type(each): each for each in (self.data, self.groups, self.admin, self.security)}

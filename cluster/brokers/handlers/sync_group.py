@@ -1,6 +1,6 @@
 """SyncGroup (API key 14), versions 0-5.
 
-Waits until the leader has brought everybody's assignment and it is stored.
+Waits until the leader has sent the assignment of all members and it is stored.
 v3 static members (KIP-345); v4 flexible; v5 protocol type and name, which a member must give
 (INCONSISTENT_GROUP_PROTOCOL).
 """
@@ -24,7 +24,7 @@ _FIRST_WITH_PROTOCOL: Final = 5
 def handle(
     request: SyncGroupRequest, context: RequestContext, services: GroupServices
 ) -> SyncGroupResponse | NotYet:
-    """Give a member its assignment."""
+    """Answer with a member's assignment."""
     has_protocol = request.protocol_type is not None and request.protocol_name is not None
     try:
         if context.version >= _FIRST_WITH_PROTOCOL and not has_protocol:

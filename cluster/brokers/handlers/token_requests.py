@@ -1,4 +1,6 @@
-"""What requests about delegation tokens have in common (KIP-48): who may make them, and names."""
+"""Shared by the handlers of delegation tokens (KIP-48): who may use them, and principals
+and times.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,31 +13,30 @@ from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode
 
 PRINCIPAL_TYPE: Final = USER_PREFIX.removesuffix(":")
-"""The only type of principal there is."""
+"""The only supported principal type."""
 
-CHANGED_BY_OWNERS: Final = Unchecked("the owner and the renewers of a token may")
+CHANGED_BY_OWNERS: Final = Unchecked("the owner and the renewers of a token may change it")
 
 Response = TypeVar("Response")
 
 
 def may_ask(services: SecurityServices, context: RequestContext) -> bool:
-    """Whether the client has proved who it is by something other than a token."""
+    """Whether the client has authenticated by something other than a delegation token."""
     return services.logins.may_have_tokens(context.channel)
 
 
 def principal_of(context: RequestContext) -> str:
-    """`User:alice`."""
     return f"{USER_PREFIX}{context.user}"
 
 
 def split(principal: str) -> tuple[str, str]:
-    """Type and name."""
+    """The principal's type and name."""
     kind, _, name = principal.partition(":")
     return kind, name
 
 
 def milliseconds(duration: timedelta) -> int:
-    """Whole milliseconds; negative ones stay so."""
+    """The duration in whole milliseconds, which may be negative."""
     return duration // timedelta(milliseconds=1)
 
 
@@ -53,7 +54,7 @@ class ChangesToken(Protocol):
         period_ms: int,
         on_done: Callable[[ErrorCode, DelegationToken | None], None],
     ) -> None:
-        """Change when the token of that secret ends; calls back once."""
+        """Change the expiry time of the token with that HMAC; calls `on_done` once."""
         ...
 
 
@@ -65,7 +66,7 @@ def change_end(
     period: timedelta,
     make: Callable[[ErrorCode, datetime | None, timedelta], Response],
 ) -> Response | NotYet:
-    """Change when a token ends; `make` takes what renewing and expiring both answer."""
+    """Change a token's expiry time; `make` builds the answer of either API."""
 
     def response(error: ErrorCode, token: DelegationToken | None) -> Response:
         ends_at = None if token is None else timestamp(token.expires_at)

@@ -625,8 +625,8 @@ def test_software_that_is_not_named_as_kafka_demands_is_refused(
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
     [
-        (ApiKey.PRODUCE, 2, "PRODUCE version 2 is not supported (3-13 are)"),
-        (ApiKey.METADATA, 14, "METADATA version 14 is not supported (0-13 are)"),
+        (ApiKey.PRODUCE, 2, "PRODUCE version 2 is not supported (supported: 3-13)"),
+        (ApiKey.METADATA, 14, "METADATA version 14 is not supported (supported: 0-13)"),
         (999, 0, "API key 999 is not supported"),
     ],
 )
