@@ -1,7 +1,5 @@
 """Assembles the services that the handlers of client requests use."""
 
-from typing import Any
-
 from cluster.brokers.assembly import options
 from cluster.brokers.assembly.control import Control
 from cluster.brokers.assembly.foundation import Foundation
@@ -13,6 +11,7 @@ from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import (
     AdminServices,
+    CommonServices,
     DataServices,
     GroupServices,
     SecurityServices,
@@ -37,17 +36,17 @@ def assemble_services(
     long_work: LongWork,
 ) -> ServicesOfFamilies:
     """One record for each family of APIs."""
-    shared: dict[str, Any] = {
-        "broker_id": foundation.id,
-        "settings": foundation.live,
-        "clock": foundation.ports.clock,
-        "loop": foundation.ports.loop,
-        "slices": foundation.slices,
-        "metadata": membership.metadata,
-        "liveness": control.pings.liveness,
-        "asks": membership.asks,
-        "authorizer": security.authorizer,
-    }
+    shared = CommonServices(
+        broker_id=foundation.id,
+        settings=foundation.live,
+        clock=foundation.ports.clock,
+        loop=foundation.ports.loop,
+        slices=foundation.slices,
+        metadata=membership.metadata,
+        liveness=control.pings.liveness,
+        asks=membership.asks,
+        authorizer=security.authorizer,
+    )
     data = DataServices(
         **shared,
         partitions=storage.table,

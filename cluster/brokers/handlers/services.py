@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.membership.controller_asks import ControllerAsks
@@ -47,6 +48,20 @@ class Services:
     """Requests to the current controller, whichever broker that is."""
     authorizer: Authorizer | None
     """None means that everybody may do everything (`authorizer.class.name` is empty)."""
+
+
+class CommonServices(TypedDict):
+    """The fields of `Services` as arguments, from which the record of each family is made."""
+
+    broker_id: BrokerId
+    settings: LiveSettings
+    clock: Clock
+    loop: EventLoop
+    slices: Slices
+    metadata: MetadataCache
+    liveness: PeerLiveness
+    asks: ControllerAsks
+    authorizer: Authorizer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

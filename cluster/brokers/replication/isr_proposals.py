@@ -76,7 +76,7 @@ class IsrProposals:
         if isinstance(answer, ErrorCode):
             moved = leader.on_proposal_refused(proposal, self._now_ms())
         else:
-            moved = leader.on_isr_committed(answer.isr, answer.partition_epoch, answer.eligible)
+            moved = leader.on_state_committed(answer, self._now_ms())
         if moved:
             self._events.on_high_watermark_moved(partition)
         # Fewer in-sync replicas may fail a waiting produce, more may complete it.

@@ -95,7 +95,8 @@ class PartitionEvents:
         if partition.leader is not None:
             for listener in self._watermark_listeners:
                 listener(partition.id)
-        self.on_last_stable_moved(partition)
+        self._moved[partition.id] = partition
+        self.on_moved(partition.id)
 
     def on_last_stable_moved(self, partition: Partition) -> None:
         """The high watermark has moved, or a transaction has ended: the last stable offset, which

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.log.files import files_of
+from cluster.log.files import LogFiles, files_of
 from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
@@ -25,6 +25,7 @@ _IDLE_SWEEPS: Final = 10
 
 @dataclass(slots=True)
 class _OpenFile:
+    files: LogFiles
     descriptor: int
     inode: int
     sweep: int
@@ -52,14 +53,14 @@ class SegmentFiles:
         No memory is allocated for bytes that the file does not hold.
         """
         try:
-            descriptor = self._open(source.path, source.inode)
-            if descriptor is None:
+            file = self._open(source.path, source.inode)
+            if file is None:
                 return None
-            filled = 0
+            descriptor, filled = file.descriptor, 0
             if source.position + source.size_bytes <= os.fstat(descriptor).st_size:
                 target = self._space(source.size_bytes)
                 while filled < source.size_bytes:
-                    count = files_of(source.path).preadv(
+                    count = file.files.preadv(
                         descriptor, [target[filled:]], source.position + filled
                     )
                     if count == 0:
@@ -92,26 +93,26 @@ class SegmentFiles:
         for path in list(self._open_files):
             self._forget(path)
 
-    def _open(self, path: str, inode: int) -> int | None:
+    def _open(self, path: str, inode: int) -> _OpenFile | None:
         """Open the file that the leader named; None if the path is another file now."""
         known = self._open_files.get(path)
         if known is not None and known.inode == inode:
             known.sweep = self._sweep
             self._open_files.move_to_end(path)
-            return known.descriptor
+            return known
         self._forget(path)
         # The path comes from a peer: it may be anything, even a FIFO that blocks when it is opened.
-        descriptor = files_of(path).open(
-            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        )
+        files = files_of(path)
+        descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             os.close(descriptor)
             return None
-        self._open_files[path] = _OpenFile(descriptor, facts.st_ino, self._sweep)
+        opened = _OpenFile(files, descriptor, facts.st_ino, self._sweep)
+        self._open_files[path] = opened
         if len(self._open_files) > _OPEN_FILES_MAX:
             os.close(self._open_files.popitem(last=False)[1].descriptor)
-        return descriptor if facts.st_ino == inode else None
+        return opened if facts.st_ino == inode else None
 
     def _forget(self, path: str) -> None:
         known = self._open_files.pop(path, None)

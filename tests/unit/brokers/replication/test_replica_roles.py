@@ -280,6 +280,22 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     assert codes_of(produced_in(client.receive())) == [0]
 
 
+def test_leader_adopts_the_replicas_of_an_answer_to_its_proposal(stage: HandlerStage) -> None:
+    stage.update(led_by(BROKER, 0, isr=[BROKER, OTHER]))
+    stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))
+    stage.pass_time(LAG_MS + 1)
+    stage.look_round()
+    ((partition, proposal),) = stage.proposals
+    written = a_partition([BROKER, THIRD], isr=[BROKER], partition_epoch=6)
+
+    stage.isr_proposals.on_answered(partition, proposal, written)
+    stage.update(a_topic("t", written))
+
+    leader = stage.partition("t").leader
+    assert leader is not None
+    assert list(leader.followers) == [THIRD], "the update brings no newer partition epoch"
+
+
 def test_a_disk_that_fails_costs_its_partition_only(
     stage: HandlerStage, link: RecordingLink
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.brokers.replication import segment_files
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.protocol.peer.replication import FileSource
 
@@ -32,6 +33,17 @@ def test_region_of_a_file(files: SegmentFiles, tmp_path: Path) -> None:
     assert read(files, source_of(path, 2, 3)) == b"234"
     assert read(files, source_of(path, 9, 1)) == b"9"
     assert read(files, source_of(path, 9, 2)) is None
+
+
+def test_reading_an_open_file_does_not_look_for_its_log_directory(
+    files: SegmentFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"0123456789")
+    assert read(files, source_of(path, 0, 1)) == b"0"
+    monkeypatch.delattr(segment_files, "files_of")
+
+    assert read(files, source_of(path, 2, 3)) == b"234"
 
 
 def test_missing_file(files: SegmentFiles, tmp_path: Path) -> None:
