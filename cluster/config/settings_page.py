@@ -48,12 +48,13 @@ _IN_USE: Final = """\
 ## Settings that change while brokers run
 
 All settings of topics and groups can change while brokers run, and so can the broker settings below
-(and, of those that only Kafka has, the ones that Kafka allows to change), for one broker (`configs
---alter --broker N`) or for all (`--broker-defaults`). A value for one broker takes precedence over
-one for all, and both over the file; all are kept in the registry, under `/config/brokers`. Only
-these names are accepted, not aliases such as `log.retention.hours`. The other settings are read
-when a broker starts. Kafka also allows adding listeners to a broker and removing them (`listeners`,
-`advertised.listeners`, `listener.security.protocol.map`, and the settings of a new listener).
+(and, of those that only Kafka has, the ones that Kafka allows to change), for one broker
+(`configs --alter --broker N`) or for all (`--broker-defaults`). A value for one broker takes
+precedence over one for all, and both over the file; all are kept in the registry, under
+`/config/brokers`. Only these names are accepted, not aliases such as `log.retention.hours`. The
+other settings are read when a broker starts. Kafka also allows adding listeners to a broker and
+removing them (`listeners`, `advertised.listeners`, `listener.security.protocol.map`, and the
+settings of a new listener).
 
 """
 
