@@ -7,18 +7,18 @@
     /kafka-acl-extended-changes/acl_changes_0000000000
         {"version":1,"resourceType":"Group","name":"billing-","patternType":"PREFIXED"}
 
-Whoever changes rules announces it by a change node after writing them.
+Whoever changes rules announces it by a change node in the same transaction.
 """
 
 import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
 
 from cluster.coordinator.cluster_store import AclNews, OnChange, StoredAcls
-from cluster.coordinator.registry.client.change_nodes import add_change
+from cluster.coordinator.registry.client.change_nodes import commit_with_change
 from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.acls import (
@@ -78,26 +78,31 @@ class AclRecords:
             entries = found.entries if found.problem is not None else change(found.entries)
             if entries == found.entries:
                 return found
-            try:
-                _write(client, path, entries, version)
-            except (BadVersionError, NodeExistsError, NoNodeError):
-                continue  # another broker was faster
             prefix = f"{paths.ACL_CHANGES[pattern.pattern_type]}/{paths.ACL_CHANGE_NAME}"
-            add_change(client, prefix, znodes.encode_acl_change(pattern), wall_ms)
+            writes = client.transaction()
+            _write(writes, path, entries, version)
+            try:
+                change_node = znodes.encode_acl_change(pattern)
+                commit_with_change(client, writes, prefix, change_node, wall_ms)
+            except (BadVersionError, NodeExistsError):
+                continue  # another broker was faster
+            except NoNodeError:  # another broker was faster, or the parent does not exist
+                client.ensure_path(path.rpartition("/")[0])
+                continue
             return StoredAcls(entries)
         raise BadVersionError(f"{path} is changed all the time")
 
 
 def _write(
-    client: KazooClient, path: str, entries: frozenset[AclEntry], version: int | None
+    writes: TransactionRequest, path: str, entries: frozenset[AclEntry], version: int | None
 ) -> None:
     """`version` is None if there is no node. A node without rules is removed, as in Kafka."""
     if not entries:
-        client.delete(path, version=version)
+        writes.delete(path, version=version)
     elif version is None:
-        client.create(path, znodes.encode_acls(entries), makepath=True)
+        writes.create(path, znodes.encode_acls(entries))
     else:
-        client.set(path, znodes.encode_acls(entries), version=version)
+        writes.set_data(path, znodes.encode_acls(entries), version=version)
 
 
 def _make_parents(client: KazooClient, pattern_type: PatternType) -> None:

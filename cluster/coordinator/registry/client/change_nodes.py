@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Final
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import NoNodeError, RolledBackError
 
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
@@ -13,19 +13,27 @@ CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
 """Change nodes older than this are removed when a new one is added (as in Kafka)."""
 
 
-def announce_config(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
-    """Notify every broker that the config of an entity has changed."""
-    add_change(
-        client, paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), wall_ms
-    )
+def commit_config(
+    client: KazooClient, writes: TransactionRequest, entity_path: str, wall_ms: WallMs
+) -> None:
+    """Change the config of an entity and notify every broker; see `commit_with_change`."""
+    change = znodes.encode_config_change(entity_path)
+    commit_with_change(client, writes, paths.CONFIG_CHANGE_PREFIX, change, wall_ms)
 
 
-def add_change(client: KazooClient, prefix: str, document: bytes, wall_ms: WallMs) -> None:
-    """Notify everybody who watches the node's parent, and remove old change nodes.
+def commit_with_change(
+    client: KazooClient, writes: TransactionRequest, prefix: str, change: bytes, wall_ms: WallMs
+) -> None:
+    """Commit writes together with the change node that announces them, and remove old change nodes.
 
-    `prefix` is the path without the number.
+    Raises the error of the write that failed; then nothing is written. So a change is announced or
+    not made, also if the disk of the registry is full: deletions take no space there, new nodes do.
+    `prefix` is the path of the change node without the number.
     """
-    client.create(prefix, document, sequence=True)
+    writes.create(prefix, change, sequence=True)
+    for result in writes.commit():
+        if isinstance(result, Exception) and not isinstance(result, RolledBackError):
+            raise result
     parent = prefix.rpartition("/")[0]
     for name in sorted(client.get_children(parent)):
         path = f"{parent}/{name}"

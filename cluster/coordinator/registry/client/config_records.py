@@ -5,7 +5,7 @@
     /config/groups/billing                   {"version":1,"config":{...}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"brokers/2"}
 
-Whoever changes a config announces it by a change node after writing the config.
+Whoever changes a config announces it by a change node in the same transaction.
 """
 
 import logging
@@ -20,7 +20,7 @@ from cluster.coordinator.cluster_store import (
     StoredConfig,
     StoreVersion,
 )
-from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.change_nodes import commit_config
 from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
@@ -54,16 +54,18 @@ class ConfigRecords:
     def write(
         self, owner: ConfigOwner, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
     ) -> bool:
-        path = f"{paths.CONFIG}/{_entity_path(owner)}"
-        document = znodes.encode_entity_config(texts)
+        client, entity_path = self._client, _entity_path(owner)
+        path, document = f"{paths.CONFIG}/{entity_path}", znodes.encode_entity_config(texts)
+        writes = client.transaction()
+        if version == NO_VERSION:
+            client.ensure_path(path.rpartition("/")[0])
+            writes.create(path, document)
+        else:
+            writes.set_data(path, document, version=version)
         try:
-            if version == NO_VERSION:
-                self._client.create(path, document, makepath=True)
-            else:
-                self._client.set(path, document, version=version)
+            commit_config(client, writes, entity_path, wall_ms)
         except (BadVersionError, NodeExistsError, NoNodeError):
             return False
-        announce_config(self._client, _entity_path(owner), wall_ms)
         return True
 
     def load_groups(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:

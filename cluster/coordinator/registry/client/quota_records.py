@@ -6,7 +6,7 @@
     /config/ips/192.0.2.7                    {"version":1,"config":{"connection_creation_rate":"5"}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"users/alice"}
 
-Whoever changes a config announces it by a change node after writing the config.
+Whoever changes a config announces it by a change node in the same transaction.
 """
 
 import logging
@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 
 from cluster.coordinator.cluster_store import OnChange, Quotas
-from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.change_nodes import commit_config
 from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
@@ -92,12 +92,13 @@ def merge_config(
                 config.pop(key, None)
             else:
                 config[key] = text
+        writes = client.transaction()
+        writes.set_data(path, znodes.encode_entity_config(config), version=stat.version)
         try:
-            client.set(path, znodes.encode_entity_config(config), version=stat.version)
+            commit_config(client, writes, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
         except BadVersionError:
             continue  # another broker has changed it
-        break
-    announce_config(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
+        return
 
 
 def _path(entity: QuotaEntity) -> str:

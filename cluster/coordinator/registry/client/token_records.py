@@ -10,11 +10,11 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 
 from cluster.coordinator.cluster_store import OnChange, TokenNews
-from cluster.coordinator.registry.client.change_nodes import add_change
+from cluster.coordinator.registry.client.change_nodes import commit_with_change
 from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
@@ -43,17 +43,26 @@ class TokenRecords:
 
     def write(self, token: DelegationToken, wall_ms: WallMs) -> None:
         path, document = f"{paths.TOKENS}/{token.token_id}", znodes.encode_token(token)
+        writes = self._client.transaction()
+        writes.set_data(path, document)
         try:
-            self._client.set(path, document)
+            self._commit(writes, token.token_id, wall_ms)
         except NoNodeError:
+            self._client.ensure_path(paths.TOKENS)
+            writes = self._client.transaction()
+            writes.create(path, document)
             with suppress(NodeExistsError):  # its id is new: only this very call may have made it
-                self._client.create(path, document, makepath=True)
-        add_change(self._client, paths.TOKEN_CHANGE_PREFIX, token.token_id.encode(), wall_ms)
+                self._commit(writes, token.token_id, wall_ms)
 
     def remove(self, token_id: str, wall_ms: WallMs) -> None:
-        with suppress(NoNodeError):
-            self._client.delete(f"{paths.TOKENS}/{token_id}")
-        add_change(self._client, paths.TOKEN_CHANGE_PREFIX, token_id.encode(), wall_ms)
+        writes = self._client.transaction()
+        writes.delete(f"{paths.TOKENS}/{token_id}")
+        with suppress(NoNodeError):  # another broker has removed and announced it
+            self._commit(writes, token_id, wall_ms)
+
+    def _commit(self, writes: TransactionRequest, token_id: str, wall_ms: WallMs) -> None:
+        change = token_id.encode()
+        commit_with_change(self._client, writes, paths.TOKEN_CHANGE_PREFIX, change, wall_ms)
 
 
 def _changed(client: KazooClient, names: Iterable[str]) -> set[str] | None:

@@ -9,7 +9,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError, NotReadOnlyCallError
 
 from cluster.coordinator.controller import broker_updates, elections
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.change_nodes import commit_config
 from cluster.coordinator.registry.client.election_records import ElectionRecords
 from cluster.coordinator.registry.client.topic_records import TopicRecords
 from cluster.coordinator.registry.documents import paths, znodes
@@ -373,7 +373,9 @@ def write_configs(stage: Stage, topic: str, **configs: str) -> None:
     path = paths.entity_config(paths.TOPIC_CONFIGS, topic)
     client.ensure_path(path)
     client.set(path, znodes.encode_entity_config(configs))
-    announce_config(client, paths.entity_path(paths.TOPIC_CONFIGS, topic), WALL_MS)
+    commit_config(
+        client, client.transaction(), paths.entity_path(paths.TOPIC_CONFIGS, topic), WALL_MS
+    )
 
 
 def configs_known(member: Member, topic: str = "orders") -> Any:
@@ -449,7 +451,7 @@ def test_a_malformed_config_document_is_treated_as_empty(stage, with_orders, doc
     stage.settle()
     client: Any = FakeClient(stage.tree)
     client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), document)
-    announce_config(client, "topics/orders", WALL_MS)
+    commit_config(client, client.transaction(), "topics/orders", WALL_MS)
     stage.settle()
     assert configs_known(with_orders) == {}
     assert with_orders.driver.is_active

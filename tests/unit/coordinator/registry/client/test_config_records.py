@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.coordinator.cluster_store import NO_VERSION, ClusterStore, StoredConfig, broker_config
-from cluster.coordinator.registry.client.change_nodes import announce_config
+from cluster.coordinator.registry.client.change_nodes import commit_config
 from cluster.coordinator.registry.documents import paths
 from cluster.model.clocks import WallMs
 from cluster.model.ids import BrokerId
@@ -42,6 +42,10 @@ def store(client: Any) -> ClusterStore:
 
 def now_ms(client: Any) -> WallMs:
     return WallMs(client.exists(paths.CONFIG_CHANGES).ctime)
+
+
+def announce(client: Any, entity_path: str) -> None:
+    commit_config(client, client.transaction(), entity_path, now_ms(client))
 
 
 @pytest.mark.parametrize(("broker", "path"), [(SEVEN, OWN), (None, DEFAULT)])
@@ -98,13 +102,13 @@ def test_a_change_is_noticed_without_being_announced(client, store):
 
 def test_changed_topics_are_reported_once(client, store):
     told: list[Any] = []
-    announce_config(client, "topics/old", now_ms(client))
+    announce(client, "topics/old")
     before = store.topics.changed_configs(None)
     assert before.names == frozenset()
     assert store.topics.changed_configs(before.last, lambda: told.append(None)) == before
 
     for entity in ("topics/orders", "topics/a.b_c-d", "users/alice", "brokers/7"):
-        announce_config(client, entity, now_ms(client))
+        announce(client, entity)
     wait_until(lambda: told, "the watch")
     found = store.topics.changed_configs(before.last)
     assert found.names == {"orders", "a.b_c-d"}
@@ -117,5 +121,5 @@ def test_malformed_change_nodes_are_ignored(client, store):
         client.create(paths.CONFIG_CHANGE_PREFIX, document, sequence=True)
     for name in ("note", "config_change_", "config_change_x", "config_change_\u0663"):
         client.create(f"{paths.CONFIG_CHANGES}/{name}", b"")
-    announce_config(client, "topics/t", now_ms(client))
+    announce(client, "topics/t")
     assert store.topics.changed_configs(before.last).names == {"t"}
