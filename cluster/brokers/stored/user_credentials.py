@@ -94,8 +94,14 @@ class UserCredentials:
                     for user, own in changes.items()
                     if user not in refused
                 },
-                lambda outcomes: on_done(refused | outcomes),
+                lambda outcomes: on_altered(refused, outcomes),
             )
+
+        def on_altered(refused: Mapping[str, Outcome], outcomes: Mapping[str, Outcome]) -> None:
+            for user, outcome in outcomes.items():
+                if outcome.code is not ErrorCode.none:
+                    log.warning("cannot alter the credentials of user %s: %s", user, outcome.detail)
+            on_done({**refused, **outcomes})
 
         def on_failed(error: Exception) -> None:
             log.warning("cannot alter credentials: %r", error)

@@ -142,9 +142,9 @@ class Conversions:
             assignment = read_assignment(member.assignment)
         except MalformedProtocol as malformed:
             log.warning(
-                "Cannot upgrade classic group %s to consumer group because the embedded consumer"
-                " protocol is malformed: %s.",
+                "Group %s: member %s has a malformed subscription or assignment: %s.",
                 classic.group_id,
+                member.member_id,
                 malformed,
             )
             reason = "the embedded consumer protocol is malformed"
@@ -333,7 +333,9 @@ def by_name(partitions: Partitions, topics: Topics) -> NumbersByTopic:
 
 def _cannot_upgrade(classic: ClassicGroup, reason: str) -> Refusal:
     log.info(
-        "Cannot upgrade classic group %s to consumer group because %s.", classic.group_id, reason
+        "Group %s was not converted to the consumer protocol: %s.",
+        classic.group_id,
+        reason,
     )
     return Refusal(
         ErrorCode.group_id_not_found,

@@ -91,7 +91,7 @@ class Waited(NamedTuple):
     member: WhoseMember
     joined_ms: int | None
     is_expected: bool = False
-    """See `SlowMember`."""
+    """It was assigned a member id and has not joined with it."""
 
 
 @dataclass(slots=True)

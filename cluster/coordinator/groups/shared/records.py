@@ -23,7 +23,6 @@ from cluster.coordinator.groups.requests import NO_TIMESTAMP
 
 OFFSET_KEY: Final = 1
 GROUP_KEY: Final = 2
-OFFSET_KEYS: Final = frozenset({0, 1})
 OFFSET_VALUE: Final = 3
 OFFSET_VALUE_WITH_EXPIRY: Final = 1
 GROUP_VALUE: Final = 3
@@ -35,7 +34,6 @@ _FOUR: Final = struct.Struct(">i")
 _EIGHT: Final = struct.Struct(">q")
 _START_3: Final = struct.Struct(">hqih")
 _OFFSET_3: Final = struct.Struct(">qih")
-_STATE: Final = struct.Struct(">hqi")
 
 
 class CorruptRecord(ValueError):

@@ -112,10 +112,6 @@ class GroupOffsets:
         commits = self._transactional.setdefault(producer_id, {})
         commits[topic, partition] = _InTransaction(self._order, committed)
 
-    def has_transaction(self, producer_id: int) -> bool:
-        """Whether the producer has committed in a transaction that is still open."""
-        return producer_id in self._transactional
-
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Commit or abort the offsets of a transaction whose marker is in the log."""
         for key, commit in self._transactional.pop(producer_id, {}).items():

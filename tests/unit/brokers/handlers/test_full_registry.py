@@ -74,7 +74,9 @@ def test_quota_change_names_the_full_disk(admin: Admin) -> None:
     assert (result.error_code, result.error_message) == FULL
 
 
-def test_credential_change_names_the_full_disk(admin: Admin) -> None:
+def test_credential_change_names_the_full_disk(
+    admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
     fill_registry(admin)
     upsertion = {
         "name": "alice",
@@ -86,6 +88,7 @@ def test_credential_change_names_the_full_disk(admin: Admin) -> None:
     message = request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[upsertion])
     (result,) = admin.call(message).results
     assert (result.error_code, result.error_message) == FULL
+    assert f"cannot alter the credentials of user alice: {STORE_FULL}" in caplog.text
 
 
 def test_created_rule_names_the_full_disk(admin: Admin) -> None:
