@@ -394,9 +394,9 @@ def signed(key_id: str = "one", audience: str = "kafka", **seconds_from_now: flo
     [
         (lambda: signed(audience="others"), "it is for another audience (aud)"),
         (lambda: signed(exp=-60, iat=-90), "the token has expired (exp)"),
-        (lambda: signed(nbf=600, exp=660), "the token may not be used yet (nbf)"),
+        (lambda: signed(nbf=600, exp=660), "the token is not valid yet (nbf)"),
         (lambda: signed(key_id="rotated"), "is not in the key set (kid)"),
-        (lambda: "W10.e30.c2ln", "it is no JSON Web Token"),
+        (lambda: "W10.e30.c2ln", "it is not a JSON Web Token"),
         (lambda: "eyJhbGciOltdfQ.e30.c2ln", "not signed by an algorithm with public keys (alg)"),
     ],
 )
@@ -426,7 +426,7 @@ def test_a_request_before_the_login_ends_its_connection_with_one_line(cluster: C
         name = client.name
     wait_until(lambda: cluster.log_lines(0, name), "the line")
     (line,) = cluster.log_lines(0, name)
-    assert "API key 3 version 12 before it has logged in" in line
+    assert "API key 3 version 12 before the login" in line
 
 
 def test_credentials_are_described_and_deleted(cluster: Cluster) -> None:

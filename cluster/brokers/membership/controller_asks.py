@@ -1,4 +1,4 @@
-"""A broker's requests to the present controller, over the control link."""
+"""A broker's requests to the current controller, over the control link."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 _ASK_TIMEOUT_MS: Final = 3_000
 _LOOK_FOR_CONTROLLER_MS: Final = 20
 _REFUSED_MAX: Final = 1_000
-"""The number of topics whose refused creation is remembered; beyond it a reason may be logged
-twice.
+"""The maximal number of topics whose failed creation is remembered; beyond it a reason may be
+logged twice.
 """
 
 AnswerT = TypeVar("AnswerT")
@@ -98,7 +98,7 @@ class ControllerAsks:
         proposal: IsrProposal,
         answer: PartitionAltered | Refusal | None,
     ) -> PartitionState | ErrorCode | None:
-        """The new state or the error; None if no answer came, so that the ISR may be in force."""
+        """The new state or the error; None if no answer came, so the ISR may have been changed."""
         if answer is None:
             return None
         if isinstance(answer, Refusal) or answer.code is not ErrorCode.none:
@@ -134,7 +134,7 @@ class ControllerAsks:
 
     def request_topic_creation(self, names: list[str], requester: QuotaClient | None) -> None:
         """Ask for the creation of missing topics with default settings, unless a request for them
-        is in progress. They count against the requester's `controller_mutation_rate`, if there is a
+        is in progress. They count against the requester's `controller_mutation_rate` if there is a
         requester.
         """
         names = [name for name in names if name not in self._being_created]
@@ -151,8 +151,8 @@ class ControllerAsks:
         self._ask_controller(CreateTopics(names, requester), on_reply, AUTO_CREATE_TIMEOUT_MS)
 
     def _log_creation(self, outcome: TopicOutcome, requester: QuotaClient | None) -> None:
-        """Log why a topic is not created, once until the reason changes: no client gets this
-        answer.
+        """Log why a topic is not created, unless the same reason was logged before: no client
+        receives this answer.
         """
         name, code, reason = outcome
         if code in (ErrorCode.none, ErrorCode.topic_already_exists):
@@ -181,8 +181,8 @@ class ControllerAsks:
         validate_only: bool,
         on_done: Callable[[dict[str, Outcome] | None], None],
     ) -> None:
-        """Ask for changes of topic configs; calls back with outcomes by topic, or None without an
-        answer in time.
+        """Ask for changes of topic configs; calls back with outcomes by topic, or with None if no
+        answer arrives in time.
         """
 
         def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
@@ -199,11 +199,11 @@ class ControllerAsks:
         )
 
     def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
-        """Ask the controller to move our leaderships to other brokers before we stop.
+        """Ask the controller to move this broker's leaderships to other brokers before it stops.
 
-        `on_done` is called once, within `timeout_ms`, with whether that was done. A broker that
-        becomes the controller meanwhile is asked again: when a whole cluster stops, the controller
-        that we know may be the broker that has just stopped.
+        `on_done` is called once within `timeout_ms`, with whether the controller has done so. The
+        request is repeated for a broker that becomes the controller meanwhile: when a whole cluster
+        stops, the known controller may be a broker that has just stopped.
         """
         deadline_ms = self._loop.now_ms + timeout_ms
         asked = NO_BROKER
@@ -221,7 +221,7 @@ class ControllerAsks:
                 if answer.is_done:
                     finish(True)
                 else:
-                    asked = NO_BROKER  # it is not the controller any more
+                    asked = NO_BROKER  # that broker is no longer the controller
 
         def look() -> None:
             nonlocal asked

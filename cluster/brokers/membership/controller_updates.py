@@ -49,8 +49,8 @@ class ControllerUpdates:
             reply(Acknowledged(ErrorCode.stale_controller_epoch))
             return
         if self._registration.epoch < 0:
-            # It may be for the registration whose epoch we do not know yet: have it sent again.
-            log.info("not registered yet; an update of the controller is not acknowledged")
+            # It may be for the registration whose epoch is not known yet, and will be resent.
+            log.info("not registered yet: did not acknowledge an update from the controller")
             return
         if update.broker_epoch != self._registration.epoch:
             reply(Acknowledged(ErrorCode.stale_broker_epoch))

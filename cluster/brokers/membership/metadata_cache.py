@@ -1,4 +1,4 @@
-"""The broker's copy of the cluster's state, from which Metadata is answered."""
+"""The broker's copy of the cluster's state, from which Metadata requests are answered."""
 
 import uuid
 from collections.abc import Callable, Collection
@@ -17,7 +17,7 @@ from cluster.protocol.peer.control import ClusterUpdate
 
 
 class MetadataCache:
-    """Changed by the controller's updates only.
+    """Only the controller's updates change it.
 
     Invariant: `encoded_answers` is empty after every change of the state.
     """

@@ -60,7 +60,9 @@ class OfflineReport:
         self._look()
 
     def _look(self) -> None:
-        """Reports at the end of the turn, since a failed directory takes many replicas offline."""
+        """Report at the end of the event loop's iteration, since a failed directory takes many
+        replicas offline.
+        """
         if not self._is_under_way:
             self._is_under_way = True
             self._defer(self._send)
@@ -76,5 +78,5 @@ class OfflineReport:
             self._controller.report_offline(offline, self._on_answered)
 
     def _on_answered(self) -> None:
-        # The update that it answers with comes first; where none comes, ask again.
+        # An update from the controller arrives before this answer; if none does, report again.
         self._call_after(REPORT_AGAIN_MS, self._send)

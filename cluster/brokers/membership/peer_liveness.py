@@ -1,10 +1,11 @@
-"""Which peers are alive, as far as this broker can tell before the controller does. No I/O.
+"""Tracks which peers are alive, as far as this broker can tell before the controller does. No I/O.
 
-A client whose connection to a leader breaks asks another broker at once who leads now. If the
-answer names the dead broker, the client waits for its own timer: one second in librdkafka. So a
-leader is pinged before an answer names it. A peer whose process ends breaks its connection, and
-is not named as a leader until the controller's next update. A peer that is paused or cut off keeps
-its connection and does not answer: it is waited for once, and then named as before.
+A client whose connection to a leader breaks asks another broker immediately for the new leader. If
+the answer names the dead broker, the client waits for its own timer, which is one second in
+librdkafka. Therefore a leader is pinged before an answer names it. A peer whose process ends breaks
+its connection, and is not named as a leader until the controller's next update. A peer that is
+paused or cut off keeps its connection and does not answer: requests wait for it once, and then it
+is named as before.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -17,19 +18,25 @@ from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from cluster.protocol.peer.control import ClusterUpdate
 
 PING_TIMEOUT_MS: Final = 100
-"""A peer that does not answer in this time is not waited for again until it answers."""
+"""The timeout of a ping. Requests do not wait again for a peer that missed it until that
+peer answers.
+"""
 ELECTION_WAIT_MS: Final = 200
-"""How long answers wait for the election of new leaders after a peer has ended."""
+"""The time that answers wait for the election of new leaders after a peer's process has ended."""
 DEPARTED_SHOWN_MS: Final = 3_000
-"""For how long answers may list a broker that has left the cluster (see `departed_for`)."""
+"""The time during which answers may list a broker that has left the cluster (see
+`departed_for`).
+"""
 
 SPACING_MS: Final = 50
-"""The least time between a connection's first answer after a departure and its next one."""
+"""The minimal time between a connection's first answer after a departure and its next one."""
 HANDLE_KEPT_MS: Final = 20_000
-"""A connection whose last answer listed a departed broker is not given it again for this long."""
+"""The time for which a connection whose last answer listed a departed broker is not sent
+it again.
+"""
 
 Tickets = dict[BrokerId, int]
-"""By leader, the number of the first ping that is sent after the request has come."""
+"""By leader, the number of the first ping that is sent after the request has arrived."""
 
 
 @dataclass(slots=True)
@@ -37,30 +44,31 @@ class _Departed:
     registration: BrokerRegistration
     at_ms: int
     answered_ms: dict[str, int] = field(default_factory=dict)
-    """When each connection first got an answer about leaders since then."""
+    """The time of each connection's first answer about leaders since the departure."""
 
 
 @dataclass(slots=True)
 class _Peer:
     registration: BrokerRegistration
     asked: int = 0
-    """Pings sent to it."""
+    """The number of the last ping sent to it."""
     answered: int = 0
-    """The last one that it answered, or that is given up."""
+    """The number of the last ping that it answered or missed."""
     wanted: int = 0
-    """The last one that somebody waits for."""
+    """The number of the last ping that a request waits for."""
     is_silent: bool = False
     lost_at_ms: int | None = None
-    """Since when our connection to it is broken."""
+    """The time at which this broker's connection to it broke."""
 
 
 class PeerLiveness:
     """Owned by the broker's thread.
 
-    `ping` sends the ping of a number to a broker; `on_change` is called when a wait may be over.
-    Invariant: at most one ping to each peer is under way.
-    Invariant: a peer is no longer taken for dead once the controller's update shows it alive, or
-    after `expiry_ms`, the time in which the registry would have noticed its end.
+    `ping` sends the ping with a given number to a broker; `on_change` is called when a wait may be
+    over.
+    Invariant: at most one ping to each peer is in flight.
+    Invariant: a peer stops counting as dead once the controller's update shows it alive, or after
+    `expiry_ms`, the time in which the registry would have noticed its end.
     """
 
     def __init__(
@@ -76,14 +84,16 @@ class PeerLiveness:
         self._on_change = on_change
         self._peers: dict[BrokerId, _Peer] = {}
         self._departed: dict[BrokerId, _Departed] = {}
-        """Who has left a moment ago and is not back."""
+        """The brokers that have recently left and have not returned."""
         self._last_shown_ms: dict[BrokerId, dict[str, int]] = {}
-        """By departed broker, the connections whose last answer listed it, and when that was."""
+        """By departed broker, the connections whose last answer listed it, with the time
+        of that answer.
+        """
 
-    # -- what is asked of us ---------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------
 
     def inquire(self, leaders: Iterable[BrokerId]) -> Tickets:
-        """Have these brokers pinged; the result is for `must_wait`."""
+        """Ping these brokers; the result is for `must_wait`."""
         tickets: Tickets = {}
         for broker in leaders:
             peer = self._peers.get(broker)
@@ -98,9 +108,9 @@ class PeerLiveness:
     def must_wait(
         self, leaders: Collection[BrokerId], tickets: Tickets, now_ms: MonotonicMs
     ) -> bool:
-        """Whether one of these leaders has neither answered nor been given up.
+        """Whether one of these leaders has neither answered a ping nor missed it.
 
-        Also while an election is due, since a leader among them has ended a moment ago.
+        Also true while an election is due because one of these leaders has just ended.
         """
         for broker in leaders:
             peer = self._peers.get(broker)
@@ -114,7 +124,7 @@ class PeerLiveness:
         return False
 
     def is_lost(self, broker: BrokerId, now_ms: MonotonicMs) -> bool:
-        """Whether that broker's process has ended, though the controller has not said so yet."""
+        """Whether that broker's process has ended, although the controller has not said so yet."""
         peer = self._peers.get(broker)
         return (
             peer is not None
@@ -125,13 +135,14 @@ class PeerLiveness:
     def departed_for(self, connection: str, now_ms: MonotonicMs) -> list[BrokerRegistration]:
         """Brokers that have just left the cluster, once for each connection that asks for leaders.
 
-        librdkafka (2.10 and later) ends its handle of a broker that Metadata does not list; what
-        the same answer says of the new leaders of that broker's partitions is then undone, and they
-        wait for its timer of a second. So its first answer lists the broker, and the partitions
-        move. The next one does not: a handle that is kept backs off longer with each connection,
-        and would be out of reach for seconds when its broker is back and a leader. Between the two
-        there must be time for the handle's thread to let the partitions go (see `next_answer_ms`).
-        A client that did not ask again has kept its handle, and loses it the next time.
+        librdkafka (2.10 and later) destroys its handle of a broker that Metadata does not list. It
+        then discards what the same answer says about the new leaders of that broker's partitions,
+        which have to wait for its timer of one second. Therefore the connection's first answer
+        lists the broker, and the partitions move to their new leaders. The next answer does not
+        list it: a handle that is kept backs off longer with each reconnect, and would be unusable
+        for seconds when its broker is back and a leader. Between the two answers the handle's
+        thread needs time to release the partitions (see `next_answer_ms`). A client that does not
+        ask a second time keeps its handle until the next departure.
         """
         shown = []
         for broker, one in self._lately_departed(now_ms).items():
@@ -144,7 +155,6 @@ class PeerLiveness:
         return shown
 
     def next_answer_ms(self, connection: str, now_ms: MonotonicMs) -> int:
-        """The earliest time of the next answer about leaders on that connection."""
         return max(
             (
                 one.answered_ms[connection] + SPACING_MS
@@ -155,17 +165,21 @@ class PeerLiveness:
         )
 
     def is_calm(self, now_ms: MonotonicMs) -> bool:
-        """No peer seems dead or has just left: an answer stays valid until the next update."""
+        """Whether no peer seems dead or has just left, so that an answer stays valid until the next
+        update.
+        """
         return not self._lately_departed(now_ms) and not any(
             self.is_lost(broker, now_ms) for broker in self._peers
         )
 
-    # -- what happens ----------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------
 
     def on_connection(
         self, broker: BrokerId, epoch: BrokerEpoch, stands: bool, now_ms: MonotonicMs
     ) -> None:
-        """Our connection to a peer, registered with that epoch, has broken or is up again."""
+        """This broker's connection to a peer, registered with that epoch, has broken or
+        is up again.
+        """
         peer = self._peers.get(broker)
         if peer is None or peer.registration.epoch != epoch:
             return
@@ -192,7 +206,9 @@ class PeerLiveness:
         known: Callable[[TopicPartition], PartitionState | None],
         now_ms: MonotonicMs,
     ) -> None:
-        """The controller's update is about to be applied; `known` gives a partition's old state."""
+        """The controller's update is about to be applied; `known` returns a partition's
+        state before it.
+        """
         live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
         for broker, peer in list(self._peers.items()):
             if broker not in live:
@@ -233,7 +249,7 @@ class PeerLiveness:
 
 
 def _trust(peer: _Peer) -> None:
-    """The peer is alive: forget any suspicion, and the pings that it has not answered."""
+    """Treat the peer as alive again, and ignore its unanswered pings."""
     peer.lost_at_ms = None
     peer.is_silent = False
     peer.asked = peer.answered = max(peer.asked, peer.wanted)
@@ -244,7 +260,9 @@ def _is_elected(
     update: ClusterUpdate,
     known: Callable[[TopicPartition], PartitionState | None],
 ) -> bool:
-    """Whether the update makes that broker a leader: the controller sees it alive."""
+    """Whether the update elects that broker as a leader, which means that the controller
+    sees it alive.
+    """
     for topic in update.topics:
         for number, state in topic.partitions.items():
             if state.leader == broker:

@@ -1,4 +1,4 @@
-"""Carries `PeerLiveness` out over the control link: pings, and connections to every live peer."""
+"""Runs `PeerLiveness` over the control link: pings, and connections to every live peer."""
 
 from functools import partial
 from typing import Final
@@ -18,7 +18,9 @@ LIVENESS: Final = "liveness of peers"
 
 
 class PeerPings:
-    """Gives `PeerLiveness` its pings and connection events. Owned by the broker's thread."""
+    """Sends the pings of `PeerLiveness` and passes it connection events. Owned by the
+    broker's thread.
+    """
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class PeerPings:
         self.liveness = PeerLiveness(local_id, expiry_ms, self._ping, self._check_later)
 
     def on_ping(self, _ping: Ping, reply: Reply) -> None:
-        """Answer a ping of a peer."""
+        """Answer a ping from a peer."""
         reply(Acknowledged(ErrorCode.none))
 
     def on_update(self, update: ClusterUpdate) -> None:
@@ -64,7 +66,7 @@ class PeerPings:
         self._link.ask(peer.control_endpoint, Ping(number), on_reply, PING_TIMEOUT_MS)
 
     def _check_later(self) -> None:
-        # At the end of the turn: what an update changes is in force by then.
+        # At the end of the event loop's iteration, when the changes of an update are in force.
         if not self._is_check_deferred:
             self._is_check_deferred = True
             self._loop.defer(self._check)

@@ -1,4 +1,6 @@
-"""This broker's registration, which ends with the session and is repeated in the next one."""
+"""This broker's registration, which ends with the registry session and is repeated in the
+next one.
+"""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +20,7 @@ NOT_REGISTERED: Final = BrokerEpoch(-1)
 
 
 class Registration:
-    """Owned by the broker's thread. `epoch` is that of the present registration, or -1."""
+    """Owned by the broker's thread. `epoch` is that of the current registration, or -1."""
 
     def __init__(self, store: StoreSession, loop: EventLoop, clock: Clock) -> None:
         self._store = store
@@ -30,13 +32,13 @@ class Registration:
         self.epoch = NOT_REGISTERED
 
     def begin(self, announced: BrokerRegistration) -> None:
-        """Register at the start; blocks. Raises UserError when a live broker has the same id."""
+        """Register at startup; blocks. Raises UserError if a live broker has the same id."""
         self._announced = announced
         wall_ms = self._clock.wall_ms()
         self.epoch = self._store.call(lambda store: store.brokers.register(announced, wall_ms))
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """Note complete logs, which the next session does not announce as lost."""
+        """Note which logs are complete; the next session does not announce them as lost."""
         if self._announced is None:
             return
         for topic in update.topics:
@@ -45,15 +47,15 @@ class Registration:
                     self._whole.add(TopicPartition(topic.name, number))
 
     def end(self) -> None:
-        """The broker is stopping: do not register again."""
+        """Stop registering again, because the broker is stopping."""
         self._announced = None
 
     def on_session_lost(self) -> None:
-        """The registration has ended with the session."""
+        """End the registration together with its session."""
         self.epoch = NOT_REGISTERED
 
     def again(self, on_registered: Callable[[], None]) -> None:
-        """Register in a new session and retry until that succeeds or the broker stops."""
+        """Register in a new session, and retry until that succeeds or the broker stops."""
         announced = self._announced
         if announced is None:
             return

@@ -15,10 +15,8 @@ LOGGER: Final = "kafka.authorizer.logger"
 _log = logging.getLogger(LOGGER)
 
 
-_DENIED: Final = (
-    "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s"
-)
-_ALLOWED: Final = _DENIED.replace("Denied", "Allowed")
+_DENIED: Final = "denied: principal %s, operation %s, host %s, resource %s %s"
+_ALLOWED: Final = _DENIED.replace("denied", "allowed")
 """A separate kind for the limiter, so that allowed decisions never displace denied ones."""
 
 

@@ -59,10 +59,12 @@ class Authentication:
         try:
             self.logins.replace_listeners(self._options.of(settings))
         except SettingError as error:
-            log.warning("clients log in as before: %s", error)
+            log.warning(
+                "kept the current login settings, because the new ones are invalid: %s", error
+            )
 
     def load_secret(self) -> None:
-        """Load the secret that makes up salts of unknown users; blocks."""
+        """Load the secret from which the salts of unknown users are derived; blocks."""
         options = self._options
         options.secret = self._store.call(lambda store: store.ids.login_secret(options.secret))
 

@@ -21,8 +21,8 @@ class LoginFailed(Exception):
     """The client has failed to authenticate."""
 
     def __init__(self, reason: str, told: str | None = None) -> None:
-        """`reason` is for the log and holds no secret. `told` is the answer to the client; None
-        stands for Kafka's text that fits any cause and reveals nothing about users.
+        """`reason` is for the log and contains no secret. `told` is the error message for the
+        client; None stands for Kafka's general message, which reveals nothing about users.
         """
         super().__init__(reason)
         self.reason = reason

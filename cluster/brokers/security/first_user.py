@@ -1,7 +1,7 @@
 """Stores the first user of a secure cluster in the registry before a broker serves clients.
 
-Without that user nobody could log in to create one. The supervisor writes the file, which holds a
-credential but no password, and removes it once the cluster has been up.
+Without that user nobody could log in to create others. The supervisor writes the file, which
+contains a credential but no password, and removes it after the cluster has been ready.
 """
 
 import json

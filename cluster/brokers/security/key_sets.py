@@ -115,7 +115,7 @@ class KeySet:
     def _on_fetched(self, keys: "list[jwt.PyJWK]") -> None:
         by_id = {key.key_id: key for key in keys}
         if by_id.keys() != self._keys.keys() or self._failures:
-            log.info("%d keys for tokens are at %s", len(keys), self.rules.url)
+            log.info("fetched %d keys for tokens from %s", len(keys), self.rules.url)
         self._keys = by_id
         self._only_key = keys[0] if len(keys) == 1 else None
         self._failures, self._last_failure = 0, ""
@@ -124,7 +124,7 @@ class KeySet:
     def _on_failed(self, error: Exception) -> None:
         self._failures += 1
         failure = str(error)
-        if failure != self._last_failure:  # it is tried again and again
+        if failure != self._last_failure:  # retried until it succeeds
             log.warning("cannot fetch the keys for tokens from %s: %s", self.rules.url, failure)
             self._last_failure = failure
         doubled_ms = self.rules.retry_ms << min(self._failures - 1, 30)
@@ -138,22 +138,22 @@ class KeySet:
 
 def _parsed(document: bytes) -> "list[jwt.PyJWK]":
     """The usable keys of a document. Raises ValueError."""
-    # Imported only now: most clusters have no tokens, and it takes long to load.
+    # imported on demand: most clusters use no tokens, and the import takes long
     import jwt
 
     try:
         found = json.loads(document)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON") from None
+        raise ValueError("the document is not JSON") from None
     listed = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(listed, list):
-        raise ValueError("it is no JSON object with a list of keys")  # noqa: TRY004 - as others
+        raise ValueError("the document is not a JSON object with a list of keys")  # noqa: TRY004 - callers expect ValueError
     keys = []
     for each in listed:
         try:
             keys.append(jwt.PyJWK.from_dict(each))
-        except Exception:  # noqa: BLE001 - PyJWT lets through whatever its parsers raise
+        except Exception:  # noqa: BLE001 - PyJWT raises whatever its parsers raise
             continue
     if not keys:
-        raise ValueError(f"none of its {len(listed)} keys can be used")
+        raise ValueError(f"none of the document's {len(listed)} keys can be used")
     return keys

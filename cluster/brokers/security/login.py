@@ -35,8 +35,8 @@ from cluster.protocol.messages import (
 
 API_VERSIONS_MAX: Final = 16
 """The number of ApiVersions requests that are answered before the login: a client sends one, and
-another one in a version that we know. Kafka closes the connection at the second one that it could
-answer.
+possibly another in a version that the broker supports. Kafka closes the connection at the second
+one that it could answer.
 """
 HANDSHAKE: Final = Api(ApiKey.SASL_HANDSHAKE, 0, 1)
 AUTHENTICATE: Final = Api(ApiKey.SASL_AUTHENTICATE, 0, 2)
@@ -103,7 +103,7 @@ class Login:
         if key == ApiKey.API_VERSIONS:
             self._api_versions_count += 1
             if self._api_versions_count > API_VERSIONS_MAX:
-                raise PeerError(f"more than {API_VERSIONS_MAX} ApiVersions before it has logged in")
+                raise PeerError(f"more than {API_VERSIONS_MAX} ApiVersions before the login")
             return None
         if key == ApiKey.SASL_HANDSHAKE and HANDSHAKE.serves(version):
             request = decode_request(key, version, frame, header.body_position)
@@ -115,8 +115,8 @@ class Login:
             token = decode_request(key, version, frame, header.body_position)
             return self._on_token(header, token, now_ms)
         raise PeerError(
-            f"API key {key} version {version} before it has logged in: a client for another"
-            " security protocol, or none of Kafka"
+            f"API key {key} version {version} before the login: the client uses another"
+            " security protocol or is no Kafka client"
         )
 
     # -- handshake ---------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Login:
         enabled = ", ".join(self._mechanisms)
         return Reaction(
             self._handshake_answer(header, error),
-            failure=f"SaslHandshake: {error.name} (enabled are {enabled})",
+            failure=f"SaslHandshake: {error.name} (enabled: {enabled})",
         )
 
     def _handshake_answer(self, header: RequestHeader, error: ErrorCode) -> bytes:

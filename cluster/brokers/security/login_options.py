@@ -74,7 +74,9 @@ class LoginOptions:
     ) -> ListenerLogins:
         own = of_listener(settings, name)
         enabled = own[keys.SASL_ENABLED_MECHANISMS]
-        mechanisms = [SaslMechanism(each) for each in enabled if each in _KNOWN]  # not GSSAPI
+        mechanisms = [
+            SaslMechanism(each) for each in enabled if each in _KNOWN
+        ]  # GSSAPI is not supported
         return ListenerLogins(
             {
                 mechanism.value: MechanismRules(
@@ -138,7 +140,7 @@ class LoginOptions:
         )
         key_set = kept.get(rules) or self._key_sets.get(rules) or self._new_key_set(rules)
         self._key_sets[rules] = key_set
-        # Imported only now: most clusters have no tokens, and it takes long to load.
+        # imported on demand: most clusters use no tokens, and the import takes long
         from cluster.brokers.security.signed_tokens import SignedTokens
 
         audiences = own[keys.SASL_OAUTHBEARER_EXPECTED_AUDIENCE]

@@ -1,8 +1,8 @@
 """Drives the logins of a broker's connections: answers, deadlines and sessions.
 
-On a listener with SASL each new connection gets a login that takes its requests. After a successful
-login the connection is like any other and has no further cost. A session that may expire has a
-timer, after which the connection can only log in again (KIP-368).
+On a listener with SASL, each new connection has a pending login that handles its requests. After a
+successful login the connection has no further cost. A session that may expire has a timer, after
+which the connection can only log in again (KIP-368).
 """
 
 import logging
@@ -71,7 +71,7 @@ class Logins:
         """Use other options for later logins, after a change of the settings."""
         self._listeners = listeners
 
-    # -- beginnings --------------------------------------------------------------------------------
+    # -- starting a login --------------------------------------------------------------------------
 
     def on_connected(self, channel: Connection) -> None:
         """A connection was accepted; if its listener requires it, the client has to log in
@@ -111,13 +111,15 @@ class Logins:
         has_token = past is not None and past.session.has_token
         return not has_token and channel.principal != ANONYMOUS
 
-    # -- what a request leads to -------------------------------------------------------------------
+    # -- handling a request ------------------------------------------------------------------------
 
     def take(self, channel: Connection, login: Login, frame: memoryview) -> Reaction | None:
         """Pass a request to a login and send its answer; None passes the request on."""
         try:
             reaction = login.on_frame(frame, self._wall_ms())
-        except PeerError as error:  # held up as well (Kafka: `IllegalSaslStateException`)
+        except (
+            PeerError
+        ) as error:  # this failure is delayed as well (Kafka: `IllegalSaslStateException`)
             reaction = Reaction(None, failure=str(error))
         if reaction is None:
             return None
@@ -136,7 +138,7 @@ class Logins:
         channel.login = None
         channel.session = _PastLogin(session, began_again_ms)
         channel.principal = session.user
-        channel.routes.clear()  # which know the accounts of who it was before
+        channel.routes.clear()  # cached routes contain the accounts of the previous user
         if session.lifetime_ms is not None:
             channel.deadline = self._timers.call_after(
                 session.lifetime_ms, lambda: self._expire(channel)
@@ -231,7 +233,7 @@ class _Expired:
         if is_handshake and self._logins.log_in_again(channel, frame):
             return True
         self._logins.count_expired()
-        raise PeerError("its login has expired, and it has not logged in again")
+        raise PeerError("the session has expired, and the client has not logged in again")
 
 
 def _cancel_deadline(channel: Connection) -> None:

@@ -55,7 +55,7 @@ class OAuthExchange:
         if self._refused is not None:
             if message == _NOTICED:
                 raise self._refused
-            raise LoginFailed("it goes on after its token was refused")
+            raise LoginFailed("the client continued after its token was refused")
         identity, token = _parsed(message)
         try:
             valid = self._validate(token, now_ms)
@@ -68,7 +68,7 @@ class OAuthExchange:
             return answer.encode()
         if identity not in ("", valid.user):
             raise LoginFailed(
-                "it wants to be another user",
+                "the client requested another authorization id",
                 "Authentication failed: Client requested an authorization id that is different from"
                 " the token's principal name",
             )

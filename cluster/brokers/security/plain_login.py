@@ -20,10 +20,10 @@ class PlainExchange:
         self._passwords = passwords
 
     def respond(self, token: bytes, _now_ms: WallMs) -> Proof:
-        """An unknown user takes the same steps as a wrong password."""
+        """Checks an unknown user by the same steps as a wrong password."""
         parts = token.split(b"\0")
         if len(parts) != 3 or not parts[1] or not parts[2]:
-            raise LoginFailed("a PLAIN message has an identity, a user and a password")
+            raise LoginFailed("a PLAIN message must have an identity, a user and a password")
         try:
             identity, user = parts[0].decode(), parts[1].decode()
         except UnicodeDecodeError:
@@ -33,5 +33,5 @@ class PlainExchange:
         if not is_right or password is None:
             raise LoginFailed("invalid user name or password", WRONG_PASSWORD)
         if identity not in ("", user):
-            raise LoginFailed("it wants to be another user", OTHER_IDENTITY)
+            raise LoginFailed("the client requested another authorization id", OTHER_IDENTITY)
         return Proof(user, b"")

@@ -51,7 +51,7 @@ class ScramExchange:
         self._new_nonce = new_nonce
         self._server: ScramServer | None = None
         self._proof: Proof | None = None
-        """The result if the password is right; None: no password is right."""
+        """The result if the password is right; None if no password is right."""
         self._failure = LoginFailed("invalid user name or password")
 
     def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
@@ -69,14 +69,16 @@ class ScramExchange:
     def _begin(self, first: ClientFirst, now_ms: WallMs) -> bytes:
         credential = self._look_up(first, now_ms)
         if first.authorization_id not in ("", first.name):
-            raise LoginFailed("it wants to be another user", OTHER_IDENTITY)
+            raise LoginFailed("the client requested another authorization id", OTHER_IDENTITY)
         self._server = ScramServer(self._mechanism, first, credential, self._new_nonce())
         return self._server.first_message
 
     def _look_up(self, first: ClientFirst, now_ms: WallMs) -> ScramCredential:
         """The credential of the user or token, or a made-up one."""
         found: ScramCredential | None = None
-        forms: Sequence[tuple[CredentialForm, int]] = ()  # all tokens have the usual one
+        forms: Sequence[
+            tuple[CredentialForm, int]
+        ] = ()  # the credentials of tokens all have the same form
         if first.has_token:
             known = self._names.token(self._mechanism, first.name)
             if known is not None and known.expires_at >= now_ms:
@@ -87,11 +89,11 @@ class ScramExchange:
             if found is not None:
                 self._proof = Proof(first.name, b"")
             forms = self._names.forms(self._mechanism)
-        # Made for whoever is known too, so that both take equally long.
+        # Computed for known names too, so that both take equally long.
         made_up = made_up_credential(self._mechanism, self._secret, first.name, forms)
         if found is not None and found.iterations < MIN_ITERATIONS:
             found, self._proof = None, None
             self._failure = LoginFailed(
-                f"its credential has fewer than {MIN_ITERATIONS} iterations: set the password anew"
+                f"its credential has fewer than {MIN_ITERATIONS} iterations: set the password again"
             )
         return made_up if found is None else found

@@ -19,7 +19,7 @@ _ALGORITHMS: Final = frozenset(
 )
 _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _UNCHECKED_BY_PYJWT: Final[Options] = {
-    # Times are compared by `valid_token`, with the clock that the caller has.
+    # `valid_token` compares times, with the caller's clock.
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -47,7 +47,7 @@ class SignedTokens:
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:
-            raise TokenRefused("it is no JSON Web Token") from None
+            raise TokenRefused("it is not a JSON Web Token") from None
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
             raise TokenRefused("the token is not signed by an algorithm with public keys (alg)")
@@ -55,7 +55,7 @@ class SignedTokens:
         if key is None:
             raise TokenRefused("the key that signed the token is not in the key set (kid)")
         if key.key_type != _KEY_TYPES[algorithm[:2]]:
-            raise TokenRefused("the key of that id is for another algorithm (alg)")
+            raise TokenRefused("the key with that id is for another algorithm (alg)")
         try:
             claims = jwt.decode(
                 token,
@@ -74,9 +74,9 @@ def _words(error: jwt.PyJWTError) -> str:
     """The reason without anything that the token contains."""
     match error:
         case jwt.InvalidSignatureError():
-            return "its signature is wrong"
+            return "its signature is invalid"
         case jwt.InvalidAudienceError() | jwt.MissingRequiredClaimError(claim="aud"):
             return "it is for another audience (aud)"
         case jwt.InvalidIssuerError() | jwt.MissingRequiredClaimError(claim="iss"):
-            return "somebody else issued it (iss)"
+            return "it has another issuer (iss)"
     return type(error).__name__

@@ -34,7 +34,7 @@ def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) ->
         raise TokenRefused("the token expires before it was issued (iat)")
     begins_at = _time(claims, "nbf")
     if begins_at is not None and now_ms < begins_at - rules.clock_skew_ms:
-        raise TokenRefused("the token may not be used yet (nbf)")
+        raise TokenRefused("the token is not valid yet (nbf)")
     _check_scopes(claims.get(rules.scope_claim), rules)
     user = claims.get(rules.user_claim)
     if not isinstance(user, str) or not user.strip() or not _is_text(user):
@@ -43,7 +43,7 @@ def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) ->
 
 
 def _is_text(user: str) -> bool:
-    """Whether a name can be encoded: JSON may hold half a surrogate pair."""
+    """Whether a name can be encoded: a JSON string may contain half of a surrogate pair."""
     try:
         user.encode()
     except UnicodeEncodeError:
@@ -57,11 +57,11 @@ def _time(claims: Mapping[str, Any], name: str) -> int | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TokenRefused(f"a time of the token is no number ({name})")
+        raise TokenRefused(f"a time in the token is not a number ({name})")
     try:
         return int(seconds * 1_000)
     except (OverflowError, ValueError):
-        raise TokenRefused(f"a time of the token is no number ({name})") from None
+        raise TokenRefused(f"a time in the token is not a number ({name})") from None
 
 
 def _check_scopes(claim: Any, rules: ClaimRules) -> None:
@@ -69,7 +69,7 @@ def _check_scopes(claim: Any, rules: ClaimRules) -> None:
     if scopes is None:
         scopes = []
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
-        raise TokenRefused(f"the scopes of the token are no texts ({rules.scope_claim})")
+        raise TokenRefused(f"the scopes of the token are not strings ({rules.scope_claim})")
     missing = [each for each in rules.required_scopes if each not in scopes]
     if missing:
         raise TokenRefused(

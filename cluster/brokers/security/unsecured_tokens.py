@@ -23,9 +23,11 @@ class UnsecuredTokens:
     def __call__(self, token: str, now_ms: WallMs) -> ValidToken:
         parts = token.split(".")
         if len(parts) != 3 or parts[2]:
-            raise TokenRefused("an unsecured token has two parts, then a dot and no signature")
+            raise TokenRefused(
+                "an unsecured token must have two parts, then a dot and no signature"
+            )
         if _json_of(parts[0]).get("alg") != "none":
-            raise TokenRefused("an unsecured token has the algorithm none (alg)")
+            raise TokenRefused("an unsecured token must have the algorithm none (alg)")
         return valid_token(_json_of(parts[1]), self._rules, now_ms)
 
 
@@ -46,5 +48,5 @@ def _json_of(part: str) -> dict[str, Any]:
     except (ValueError, binascii.Error, RecursionError):
         raise TokenRefused("a part of the token is not JSON in Base64") from None
     if not isinstance(found, dict):
-        raise TokenRefused("a part of the token is no JSON object")
+        raise TokenRefused("a part of the token is not a JSON object")
     return found

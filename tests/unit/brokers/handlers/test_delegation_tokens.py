@@ -151,7 +151,7 @@ def test_a_token_acts_as_its_owner_until_it_expires(stage: HandlerStage) -> None
     stage.pass_time(1)
     assert log_in(stage, token).principal == "ANONYMOUS"
     bearer.send(request(ApiKey.METADATA, 1, topics=[]))
-    assert "its login has expired" in str(bearer.closed_because)
+    assert "the session has expired" in str(bearer.closed_because)
 
 
 def test_a_token_is_no_way_to_tokens(stage: HandlerStage) -> None:

@@ -89,14 +89,11 @@ def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(
         may_read(authorizer, "alice")
         may_read(authorizer, "admin")
         authorizer.allows("bob", "::1", READ, TOPIC, "orders", is_audited=False)
-    refusal = (
-        "Principal = User:alice is Denied operation = Read from host = 127.0.0.1"
-        " on resource = Topic:LITERAL:orders"
-    )
+    refusal = "denied: principal User:alice, operation Read, host 127.0.0.1, resource Topic orders"
     assert [record.getMessage() for record in caplog.records] == [
         refusal,
         refusal,
-        refusal.replace("alice is Denied", "admin is Allowed"),
+        refusal.replace("denied", "allowed").replace("alice", "admin"),
     ]
     assert [record.levelno for record in caplog.records] == [20, 20, 10]
 
@@ -121,10 +118,10 @@ def test_each_user_operation_and_resource_has_its_own_lines(
         handler.close()
     written = file.read_text()
     # One more where the machine takes ten seconds for them.
-    assert 11 <= written.count("User:eve is Denied operation = Read") <= 13
-    assert "on resource = Topic:LITERAL:bills" in written
-    assert "User:alice is Denied operation = Read" in written
-    assert "User:eve is Denied operation = Write" in written
+    assert 11 <= written.count("denied: principal User:eve, operation Read") <= 13
+    assert "resource Topic bills" in written
+    assert "denied: principal User:alice, operation Read" in written
+    assert "denied: principal User:eve, operation Write" in written
     assert "because of User:eve at 127.0.0.1, each about Read on Topic orders," in written
 
 

@@ -67,7 +67,7 @@ def test_requests_before_the_login_close_the_connection_after_a_while(stage: Han
     stage.pass_time(99)
     assert client.is_open, "as long as one whose password is wrong"
     stage.pass_time(1)
-    assert "before it has logged in" in str(client.closed_because)
+    assert "before the login" in str(client.closed_because)
     assert client.receive() is None
 
 
@@ -141,7 +141,9 @@ def test_an_expired_session_ends_at_the_next_request(stage: HandlerStage) -> Non
     stage.pass_time(5_000)
     assert client.is_open
     client.send(request(METADATA, 1, topics=[]))
-    assert client.closed_because == "its login has expired, and it has not logged in again"
+    assert (
+        client.closed_because == "the session has expired, and the client has not logged in again"
+    )
     assert log_in(late).error_code == 0
     assert ask(late) is not None
 
@@ -177,7 +179,7 @@ def test_other_requests_wait_for_the_end_of_a_second_login(stage: HandlerStage) 
     begin(client)
     client.send(request(METADATA, 1, topics=[]))
     stage.pass_time(100)
-    assert "before it has logged in" in str(client.closed_because)
+    assert "before the login" in str(client.closed_because)
 
 
 def test_changed_users_count_from_the_next_connection_on(stage: HandlerStage) -> None:
