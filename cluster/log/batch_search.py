@@ -1,4 +1,4 @@
-"""Looks for a record by its timestamp within one batch, which it opens for that. Pure."""
+"""Searches one batch for a record by timestamp, decompressing the batch if necessary. Pure."""
 
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ class TimestampOffset(NamedTuple):
 
 
 class BatchSearch(NamedTuple):
-    """Looks into one batch for its first record at or after a timestamp and an offset."""
+    """A search of one batch for its first record at or after a timestamp and an offset."""
 
     header: BatchHeader
     batch: memoryview
@@ -30,14 +30,15 @@ class BatchSearch(NamedTuple):
     first_offset: int
 
     def __call__(self) -> TimestampOffset | None:
-        """What is found. Raises Refused(corrupt_message) when the batch does not decode.
+        """The record found, or None. Raises Refused(corrupt_message) if the batch cannot be
+        decoded.
 
-        May take long, and uses nothing else: it may be done on another thread.
+        This may take long. It touches no other state, so it may run on another thread.
         """
         return self._find(plain_records(self.header, self.batch))
 
     def at_once(self) -> TimestampOffset | None:
-        """The same, where others wait for it. Raises IsLong."""
+        """Like calling it, but on a thread that serves others. Raises IsLong."""
         header = self.header
         if header.compression is Compression.NONE:
             if header.record_count > _RECORDS_AT_ONCE:

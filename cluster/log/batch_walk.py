@@ -1,4 +1,4 @@
-"""Walks from batch to batch through the bytes of a segment, by lengths alone. Pure."""
+"""Walks over the batches of a segment using only their lengths. Pure."""
 
 import mmap
 import struct
@@ -13,9 +13,9 @@ SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
 def walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int, bool]:
-    """Walk from a batch to the one that holds an offset, or the first one after it, or the end.
+    """Walk from a batch to the one that holds an offset, the first one after it, or the end.
 
-    Returns its position and True, or the position where there is no batch and False.
+    Returns the batch's position and True, or the position where no batch begins and False.
     """
     after = position
     try:
@@ -33,15 +33,14 @@ def walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int
 
 
 def base_offset_at(mapping: mmap.mmap, position: int) -> int:
-    """Base offset of the batch at a position."""
     base_offset: int = WALK.unpack_from(mapping, position)[0]
     return base_offset
 
 
 def next_offset_at(mapping: mmap.mmap, start: int, position: int, base_offset: int) -> int:
-    """The offset that a batch at a position should have: after that of the batch before it.
+    """The offset that the batch at a position should have: the one after the previous batch.
 
-    The walk begins at a batch, or at the first batch if there is none at `start`.
+    The walk begins at the batch at `start`, or at the first batch if none begins there.
     """
     for place in (start, 0) if start else (0,):
         next_offset = base_offset

@@ -1,6 +1,6 @@
 """Kafka's small text files: offset checkpoints, `partition.metadata`, `meta.properties`.
 
-Each file is replaced as a whole (written beside the old one, then renamed).
+Each file is replaced atomically: the new content is written beside it, then renamed over it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,13 +23,13 @@ _VERSION: Final = "0"
 
 
 class DamagedCheckpoint(Exception):
-    """A checkpoint file does not follow its format; the caller can do without it."""
+    """A checkpoint file does not follow its format. The broker can work without it."""
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
-    """Replace a file atomically: after a crash of the process it is the old or the new one.
+    """Replace a file atomically: a process crash leaves either the old or the new content.
 
-    With `sync` that also holds after a crash of the machine. Raises StorageFailed.
+    With `sync` this also holds for a crash of the machine. Raises StorageFailed.
     """
     aside = path.with_name(path.name + ".tmp")
     files = files_of(path)
@@ -89,9 +89,9 @@ def write_topic_id(directory: Path, topic_id: str) -> None:
 
 
 def create_topic_id(directory: Path, topic_id: str) -> None:
-    """Write the `partition.metadata` of a directory that was just made. Raises StorageFailed.
+    """Write the `partition.metadata` of a new directory. Raises StorageFailed.
 
-    Written in place: a partition without a topic id after a crash is given it again.
+    The file is written in place. A partition that lacks a topic id after a crash gets it again.
     """
     path = directory / PARTITION_METADATA
     try:
@@ -105,7 +105,7 @@ def _topic_id_file(topic_id: str) -> bytes:
 
 
 def read_topic_id(directory: Path) -> str | None:
-    """The topic id a partition directory belongs to; None when it names none."""
+    """The topic id of a partition directory, or None if it has none."""
     try:
         text = files_of(directory).read_file(directory / PARTITION_METADATA)
     except FileNotFoundError:

@@ -1,9 +1,10 @@
-"""Makes all closed segments of a compacted log anew, from the batches of another replica.
+"""Rebuilds all closed segments of a compacted log from the batches of another replica.
 
-Replicas are compacted each on its own, so a batch of another one may not fit between the batches
-here: it could bring a deleted key back, or lack the tombstone that an older record here needs. All
-closed segments together, of one replica, fit: what follows them here was never compacted. They are
-written as a cleaning writes them and take their place by the same swap, which a kill may interrupt.
+Each replica compacts its log independently, so a single batch of another replica may not fit
+between the local batches: it could bring back a deleted key, or lack a tombstone that an older
+local record needs. All closed segments of one replica do fit together, because the local records
+after them have never been compacted. They are written and swapped in like cleaned segments, and a
+crash may interrupt the swap.
 """
 
 from collections.abc import Iterator
@@ -26,14 +27,14 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 class ClosedRebuild:
-    """One attempt with one other replica. Owned by the log's thread.
+    """One attempt to rebuild from one other replica. Owned by the log's thread.
 
     Lifecycle: `add` until `end_offset` is reached, `finish` on any thread, then `swap`; or
-    `abandon` at any time before.
+    `abandon` at any earlier time.
     """
 
     def __init__(self, log: PartitionLog) -> None:
-        """Raises Refused where the log is none that can be made anew so, StorageFailed."""
+        """Raises Refused if this log cannot be rebuilt this way, and StorageFailed."""
         self._log = log
         self._gone = log.segments[:-1]
         self._cuts = log.durability.cuts
@@ -43,9 +44,9 @@ class ClosedRebuild:
         """Where the active segment begins, which stays."""
         self._size_bytes = 0
         if self.end_offset - self.offset > MAX_INT32:
-            raise Refused(ErrorCode.corrupt_message, "it has too many offsets for one segment")
+            raise Refused(ErrorCode.corrupt_message, "the log has too many offsets for one segment")
         if any(_has_transactions(one) for one in self._gone):
-            raise Refused(ErrorCode.corrupt_message, "it has aborted transactions")
+            raise Refused(ErrorCode.corrupt_message, "the log has aborted transactions")
         self._modified_ns = modified_ms(self._gone[-1]) * 1_000_000
         options = log.options
         with _writing(log.directory):
@@ -59,46 +60,48 @@ class ClosedRebuild:
 
     @property
     def is_current(self) -> bool:
-        """Whether the log still begins with the segments that are to be replaced."""
+        """Whether the log still begins with the segments to be replaced."""
         log = self._log
         return log.durability.cuts == self._cuts and log.segments[: len(self._gone)] == self._gone
 
     def add(self, records: bytes) -> None:
-        """The next batches. Raises Refused for what cannot be there, StorageFailed."""
+        """Add the next batches. Raises Refused for batches that do not belong here, and
+        StorageFailed."""
         with memoryview(records) as content:
             for header in check_replicated(content, self.offset):
                 if header.last_offset >= self.end_offset:
                     raise Refused(
                         ErrorCode.corrupt_message,
-                        f"offset {header.last_offset} of a batch lies behind {self.end_offset}",
+                        f"offset {header.last_offset} of a batch is beyond {self.end_offset}",
                     )
                 check_epoch(header, self._log.epochs)
             self._size_bytes += len(records)
             if self._size_bytes > _BYTES_MAX:
-                raise Refused(ErrorCode.corrupt_message, "it is too large for one segment")
+                raise Refused(ErrorCode.corrupt_message, "the result is too large for one segment")
             with _writing(self._log.directory):
                 for header, batch in batches_of(content):
                     self._cleaned.append(bytes(batch), header.last_offset, header.max_timestamp)
                     self.offset = Offset(header.last_offset + 1)
 
     def finish(self) -> None:
-        """Write everything and wait for the disk, on any thread. Raises StorageFailed."""
+        """Write everything and sync it, on any thread. Raises StorageFailed."""
         with _writing(self._log.directory):
             self._cleaned.finish((), self._modified_ns)
 
     def swap(self) -> None:
-        """Put the new segment in place of the old ones. Raises StorageFailed."""
+        """Replace the old segments with the new one. Raises StorageFailed."""
         log = self._log
         log.files.replace(self._gone)
-        # It may hold what was compacted here before: all of it is looked at by the next cleaning.
+        # The new segment may hold records that were compacted here before, so the next cleaning
+        # reads all of it.
         log.cleaned_to = min(log.cleaned_to, Offset(1))
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the files written so far."""
         try:
             self._cleaned.abandon()
         except OSError:
-            return  # a start removes it
+            return  # the next start removes it
 
 
 def _has_transactions(segment: Segment) -> bool:

@@ -1,4 +1,4 @@
-"""What was found damaged in one log: logged once, and told to whoever repairs it."""
+"""The known damage of one log: each place is logged once and reported for repair."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _KEPT_MOST: Final = 1_000
 
 
 class DamagedBatch(Refused):
-    """What was asked for is damaged on this broker's disk."""
+    """The requested batch is damaged on this broker's disk."""
 
     def __init__(self, path: Path, position: int) -> None:
         super().__init__(ErrorCode.corrupt_message, f"{path} is damaged at byte {position}")
@@ -22,7 +22,7 @@ class DamagedBatch(Refused):
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment, from a position on, that are not the batch that belongs there."""
+    """A range of a segment that does not hold the expected batch."""
 
     base_offset: int
     """The segment's."""
@@ -33,7 +33,10 @@ class Damage(NamedTuple):
 
 
 class DamageLog:
-    """Owned by the log's thread. Invariant: each place is told once, until it is forgotten."""
+    """The damaged places of one log. Owned by the log's thread.
+
+    Invariant: each place is reported once, until it is forgotten.
+    """
 
     __slots__ = ("_found", "is_being_repaired", "listener")
 
@@ -45,7 +48,7 @@ class DamageLog:
         """Whoever asks for the damaged offsets should wait: they may be there soon."""
 
     def __iter__(self) -> Iterator[Damage]:
-        """What is damaged now."""
+        """Iterate over the current damage."""
         return iter(list(self._found.values()))
 
     def __len__(self) -> int:
@@ -53,17 +56,17 @@ class DamageLog:
         return len(self._found)
 
     def knows(self, base_offset: int, position: int) -> bool:
-        """Whether a place was told before."""
+        """Whether a place was already reported."""
         return (base_offset, position) in self._found
 
     def note(self, path: Path, damage: Damage) -> None:
-        """Log a damage and tell of it, unless that place is known."""
+        """Log and report a damaged place, unless it is already known."""
         key = damage.base_offset, damage.position
         if key in self._found or len(self._found) >= _KEPT_MOST:
             return
         self._found[key] = damage
         _log.error(
-            "%s is damaged at byte %d, offset %d, which is not served: %s",
+            "%s is damaged at byte %d, offset %d; the damaged batch is not served: %s",
             path,
             damage.position,
             damage.offset,
@@ -73,6 +76,7 @@ class DamageLog:
             self.listener(damage)
 
     def forget(self, base_offset: int, start: int = 0, end: int = 2**63) -> None:
-        """What was found in a range of one segment may be gone: it is looked at anew."""
+        """Forget the damage in a range of one segment, which may be repaired; it is checked
+        again."""
         for key in [k for k in self._found if k[0] == base_offset and start <= k[1] < end]:
             del self._found[key]

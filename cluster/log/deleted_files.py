@@ -1,9 +1,9 @@
-"""Files of deleted segments: renamed to `.deleted` first, unlinked `file.delete.delay.ms` later.
+"""Files of deleted segments: first renamed to `.deleted`, unlinked `file.delete.delay.ms` later.
 
-As in Kafka (`LocalLog.deleteSegmentFiles`); the next start removes what a crash has left of them.
-The broker's thread decides which segments to delete; other threads rename and unlink their files.
-The oldest segment is renamed first, so that a crash in between leaves no hole in the log. Readers
-that have a segment's file open can go on reading it.
+This follows Kafka's `LocalLog.deleteSegmentFiles`; after a crash the next start removes the rest.
+The broker's thread chooses the segments to delete, and other threads rename and unlink the files.
+The oldest segment is renamed first, so that a crash in between leaves no gap in the log. Readers
+that hold a segment's file open can continue to read it.
 """
 
 import logging
@@ -55,12 +55,12 @@ class _Removals:
         self.is_withdrawn = False
 
     def withdraw(self) -> None:
-        """Rename and unlink nothing more."""
+        """Stop renaming and unlinking files."""
         self.is_withdrawn = True
         self.renames.cancel()
 
     def remove(self, names: list[_Names]) -> None:
-        """Unlink what was renamed, and take it off the list. Raises StorageFailed."""
+        """Unlink renamed files and drop them from the list. Raises StorageFailed."""
         while names and not self.is_withdrawn:
             for suffix in names[-1].suffixes:
                 path = (
@@ -88,7 +88,7 @@ class _Removals:
 class DeletedFiles:
     """The deleted segments of all logs of one broker. Owned by the broker's thread.
 
-    Invariant: segments of one log are renamed in the order in which they were given.
+    Invariant: the segments of one log are renamed in the order of their deletion.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class DeletedFiles:
         later: Later | None = None,
         on_failed: OnFailed = lambda _path, _failure: None,
     ) -> None:
-        """`post` hands renames to a thread, `post_removal` what unlinks; both keep the order.
+        """`post` runs renames on a thread and `post_removal` runs unlinks; both preserve the order.
 
-        Without `later`, files are unlinked at once, and what fails is tried with the next deletion.
-        `on_failed` is told, on any thread, of files that could not be renamed or unlinked.
+        Without `later`, files are unlinked at once, and a failure is retried at the next deletion.
+        `on_failed` is called, on any thread, for files that could not be renamed or unlinked.
         """
         self._on_failed = on_failed
         self._post = post
@@ -112,8 +112,8 @@ class DeletedFiles:
     def delete(self, directory: Path, segments: Sequence[Segment], delay_ms: int) -> None:
         """Rename segments of a log, with their producer snapshots, and unlink them later.
 
-        They are given oldest first, and are no longer part of the log. This neither waits nor
-        raises: a failure is logged in one line, and the deletion is tried again.
+        `segments` is ordered oldest first and must no longer be part of the log. This neither
+        blocks nor raises: a failure is logged in one line and the deletion is retried.
         """
         removals, names = self._add(directory, segments, ())
         self._post(partial(self._rename, removals))
@@ -127,10 +127,10 @@ class DeletedFiles:
         *,
         kept_snapshots: Collection[int] = (),
     ) -> None:
-        """Delete like `delete`, but rename the files before this returns, to free their names.
+        """Like `delete`, but rename the files before returning, so that their names are free.
 
-        `kept_snapshots` are base offsets of segments whose producer snapshots stay.
-        Raises StorageFailed: some are not renamed, and are tried again.
+        `kept_snapshots` are the base offsets of segments whose producer snapshots stay. Raises
+        StorageFailed if some files were not renamed; they are retried.
         """
         removals, names = self._add(directory, segments, kept_snapshots)
         try:
@@ -139,7 +139,7 @@ class DeletedFiles:
             self._unlink_later(removals, names, delay_ms)
 
     def settle(self, directory: Path) -> None:
-        """Wait until no file of a log is left to be renamed: its names are free again.
+        """Wait until no file of a log is left to rename, so that all names are free.
 
         Raises StorageFailed.
         """
@@ -148,9 +148,9 @@ class DeletedFiles:
             removals.renames.run()
 
     def withdraw(self, directory: Path) -> Callable[[], None]:
-        """The directory of a log is to be removed; the function returned ends work on its files.
+        """Prepare the removal of a log's directory; the returned function stops work on its files.
 
-        To be called, on any thread, before another directory can get the name.
+        Call it, on any thread, before another directory can take the name.
         """
         removals = self._removals.pop(directory, None)
         return _nothing if removals is None else removals.withdraw
@@ -200,10 +200,10 @@ class DeletedFiles:
             removals.has_failed = False
 
     def _note_failure(self, removals: _Removals, failure: StorageFailed) -> None:
-        """Log it, unless the attempt before has failed as well."""
+        """Log a failure, unless the previous attempt failed too."""
         if not removals.has_failed:
             removals.has_failed = True
-            log.error("%s; it is tried again", failure)
+            log.error("%s; it will be retried", failure)
         self._on_failed(removals.directory, failure)
 
 

@@ -1,6 +1,6 @@
-"""Names of partition directories, and their removal: renamed first, so that none is half deleted.
+"""Names of partition directories, and their removal: renamed first, so none is half deleted.
 
-As in Kafka, a renamed directory is unlinked later: that takes time, and nobody waits for it.
+As in Kafka, a renamed directory is unlinked later, because unlinking takes time.
 """
 
 import uuid
@@ -19,7 +19,7 @@ _MAX_NAME: Final = 255
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """`orders-0` as a partition; None for any other name, such as that of a deleted one."""
+    """Parse `orders-0` as a partition; None for any other name, such as a deleted directory's."""
     topic, dash, number = name.rpartition("-")
     if not (topic and dash and number.isdecimal() and number.isascii()):
         return None
@@ -27,13 +27,13 @@ def parse_directory_name(name: str) -> TopicPartition | None:
 
 
 def parse_deleted_name(name: str) -> TopicPartition | None:
-    """The partition that a directory was which is to be removed; None for any other name."""
+    """The partition of a directory that is marked for deletion; None for any other name."""
     partition, dot, _ = name.removesuffix(DELETE_SUFFIX).rpartition(".")
     return parse_directory_name(partition) if dot and name.endswith(DELETE_SUFFIX) else None
 
 
 def deleted_name(name: str) -> str:
-    """The name of a directory that is to be removed, no longer than file systems allow."""
+    """The name of a directory marked for deletion, cut to the limit of file systems."""
     return _renamed(name, DELETE_SUFFIX)
 
 
@@ -46,7 +46,7 @@ def future_name(partition: TopicPartition) -> str:
 
 
 def parse_future_name(name: str) -> TopicPartition | None:
-    """The partition whose copy a directory is; None for any other name."""
+    """The partition that a directory holds a future copy of; None for any other name."""
     if not name.endswith(FUTURE_SUFFIX):
         return None
     partition, dot, _ = name.removesuffix(FUTURE_SUFFIX).rpartition(".")
@@ -59,7 +59,7 @@ def _renamed(name: str, ending: str) -> str:
 
 
 def set_stray_aside(directory: Path) -> Path:
-    """Rename a partition directory that is there twice; nobody removes it. Raises StorageFailed."""
+    """Rename the second directory of a partition; nobody removes it. Raises StorageFailed."""
     aside = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
     try:
         files_of(directory).rename(directory, aside)
@@ -69,10 +69,10 @@ def set_stray_aside(directory: Path) -> Path:
 
 
 def set_aside(directory: Path) -> Path:
-    """Rename a partition directory, which deletes the partition; returns its new path.
+    """Rename a partition directory, which deletes the partition; return the new path.
 
-    `remove_directory` removes it later; after a crash, at the next start. None there: no error.
-    Raises StorageFailed.
+    `remove_directory` removes it later; after a crash, the next start does. A missing directory is
+    no error. Raises StorageFailed.
     """
     doomed = directory.with_name(deleted_name(directory.name))
     try:
@@ -85,7 +85,7 @@ def set_aside(directory: Path) -> Path:
 
 
 def remove_directory(doomed: Path) -> None:
-    """Unlink a directory that was set aside, with all its files. Raises StorageFailed."""
+    """Unlink a renamed directory with all its files. Raises StorageFailed."""
     try:
         files_of(doomed).remove_tree(doomed)
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""A log directory's own file: by it a broker finds out that the directory is not what it was.
+"""The mark file of a log directory, which shows whether the directory was replaced or rolled back.
 
-`milena.properties` has a generation, which grows at every start and clean stop (the registry has
-the last one, so an older copy of the directory is told by its lower number), the boot of the
-machine that it was written in (after another boot, what was not synced may be lost), and its own
-inode (a copy of the directory has another one).
+`milena.properties` holds a generation, which grows at every start and clean stop (the registry has
+the latest one, so an older copy of the directory shows a lower number), the boot id of the machine
+(after another boot, unsynced writes may be lost), and its own inode (a copied file has another
+one).
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MARK_FILE: Final = "milena.properties"
 
 @dataclass(frozen=True, slots=True)
 class DirectoryMark:
-    """What the file says."""
+    """The content of the mark file."""
 
     generation: int
     boot_id: str
@@ -29,7 +29,7 @@ class DirectoryMark:
 
 
 def read_mark(directory: Path) -> DirectoryMark | None:
-    """The mark; None where there is none, or none that can be read. Raises OSError."""
+    """The mark; None if the file is missing or unreadable. Raises OSError."""
     path = directory / MARK_FILE
     try:
         texts = read_properties(path)
@@ -48,12 +48,11 @@ def read_mark(directory: Path) -> DirectoryMark | None:
 
 
 def write_mark(directory: Path, generation: int, boot_id: str) -> None:
-    """Replace the mark, durably. Raises StorageFailed."""
     path = directory / MARK_FILE
     aside = directory / f"{MARK_FILE}.tmp"
     files = files_of(directory)
     try:
-        files.unlink_if_there(aside)  # a new inode, or an older file would seem to be the original
+        files.unlink_if_there(aside)  # a new inode: a copy must not keep the old one
         files.write_file(aside, b"")
         inode = aside.stat().st_ino
         fields = {"generation": str(generation), "boot.id": boot_id, "inode": str(inode)}

@@ -2,8 +2,8 @@
 
 Records leave a reserve free for what a full broker still has to write: checkpoints, deletions, and
 the registry's journal if it is on the same disk. Leaders refuse records once only the reserve is
-left. Followers may use half of it, so that they can still copy what their leaders took before, even
-if all replicas are on one disk.
+left. Followers may use half of it, so that they can still copy records that their leaders have
+accepted, even if all replicas share one disk.
 """
 
 import errno
@@ -27,30 +27,31 @@ _AGAIN_LEAST_BYTES: Final = 1 << 20
 
 
 class DiskSpace(NamedTuple):
-    """Sizes of a file system in bytes; `free_bytes` leaves out what is reserved for root."""
+    """Sizes of a file system in bytes; `free_bytes` excludes the blocks reserved for root."""
 
     free_bytes: int
     total_bytes: int
 
 
 def disk_space(path: Path, descriptor: int | None = None) -> DiskSpace:
-    """The space of the file system that holds a path, asked by an open file of it where there is
-    one. Raises OSError.
+    """The space of the file system that holds a path, queried through `descriptor` if given.
+
+    Raises OSError.
     """
     disk = files_of(path).space(path if descriptor is None else descriptor)
     return DiskSpace(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
 
 def reserve_of(wanted_bytes: int, total_bytes: int) -> int:
-    """The reserve on a file system of this size."""
+    """The reserve for a file system of this size."""
     return min(wanted_bytes, total_bytes // _SHARE_OF_DISK)
 
 
 class DirectoryRoom:
-    """Owned by the broker's thread.
+    """The free space of one log directory. Owned by the broker's thread.
 
-    Invariant: a directory that is used up is also full. It leaves either state only when a quarter
-    of the reserve, and at least 1 MiB, is free beyond the threshold, so that it does not flap.
+    Invariant: a used-up directory is also full. It leaves either state only when a quarter of the
+    reserve, and at least 1 MiB, is free beyond the threshold, so that the state does not flap.
     """
 
     def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
@@ -67,20 +68,22 @@ class DirectoryRoom:
         self._looks_since_refusal = 0
 
     def watch(self, reserve_bytes: int, on_changed: Callable[[], None]) -> None:
-        """Keep a reserve free of records from now on, and call `on_changed` after each change of
-        `is_full` or `is_used_up`, which may be in the middle of an append.
+        """Keep a reserve free from now on, and call `on_changed` when `is_full` or `is_used_up`
+        changes.
+
+        The call may happen in the middle of an append.
         """
         self._wanted_bytes = reserve_bytes
         self._on_changed = on_changed
 
     @property
     def space(self) -> DiskSpace:
-        """The free and total space at the last look."""
+        """The free and total space at the last measurement."""
         return self._space
 
     @cached_property
     def device(self) -> int | None:
-        """Which file system it is on; None where that could not be found out."""
+        """The device number of the file system; None if unknown."""
         try:
             return self.path.stat().st_dev
         except OSError:
@@ -88,15 +91,15 @@ class DirectoryRoom:
 
     @property
     def reserve_bytes(self) -> int:
-        """The space that records leave free."""
+        """The number of bytes that records leave free."""
         return reserve_of(self._wanted_bytes, self._space.total_bytes)
 
     def look(self) -> None:
-        """Measure the free space; the directory may become full, or have room again."""
+        """Measure the free space, which may change whether the directory is full."""
         try:
             self._space = disk_space(self.path)
         except OSError:
-            return  # the next read or write of the directory reports what is wrong
+            return  # the next read or write of the directory reports the problem
         if self._refusal is not None and not self._is_taken_again():
             return
         free, reserve = self._space.free_bytes, self.reserve_bytes
@@ -107,9 +110,9 @@ class DirectoryRoom:
         )
 
     def admits(self, size_bytes: int, descriptor: int, *, is_ahead: bool) -> bool:
-        """Whether a log may take this much more of the disk; notes if the disk is full then.
+        """Whether a log may take `size_bytes` more of the disk; updates the state if it is full.
 
-        Preallocated space (`is_ahead`) must leave the whole reserve.
+        Preallocated space (`is_ahead`) must leave the whole reserve free.
         """
         try:
             self._space = disk_space(self.path, descriptor)
@@ -126,7 +129,8 @@ class DirectoryRoom:
         return False
 
     def note_refused(self, error: OSError | None) -> None:
-        """Space was refused: by the system with this error, or (None) because of the reserve."""
+        """Record a refused allocation, with the system's error or None if the reserve was the
+        reason."""
         if error is not None and error.errno in NO_ROOM:
             if self._space.free_bytes >= max(self.reserve_bytes, _PROBE_BYTES):
                 self._refusal = error.strerror
@@ -137,7 +141,7 @@ class DirectoryRoom:
 
     @property
     def text(self) -> str:
-        """A sentence on the directory and its free space."""
+        """A sentence that names the directory and its free space."""
         space = self._space
         text = (
             f"log directory {self.path} is full: {size_text(space.free_bytes)} of"
@@ -147,7 +151,6 @@ class DirectoryRoom:
         return text if self._refusal is None else f"{text}; more is refused: {self._refusal}"
 
     def failure(self) -> StorageFailed:
-        """The error to raise when records are refused."""
         failure = StorageFailed(self.text)
         failure.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return failure
@@ -159,7 +162,7 @@ class DirectoryRoom:
             self._on_changed()
 
     def _is_taken_again(self) -> bool:
-        """Try at every tenth look whether the system still refuses space."""
+        """At every tenth check, test whether the system still refuses space."""
         self._looks_since_refusal += 1
         if self._looks_since_refusal < _LOOKS_BEFORE_PROBE:
             return False
@@ -180,8 +183,9 @@ class DirectoryRoom:
 
 
 def common_space(rooms: Iterable[DirectoryRoom]) -> DiskSpace:
-    """The total space of the file systems of several directories, each counted once, at the last
-    look.
+    """The total space of the file systems of several directories, each counted once.
+
+    The sizes are those of the last measurement.
     """
     by_device = {room.device: room.space for room in rooms}
     free_bytes = sum(space.free_bytes for space in by_device.values())

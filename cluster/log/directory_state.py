@@ -1,4 +1,4 @@
-"""Which errors show that a log directory has failed, and which leave it in use. Pure."""
+"""Decides which errors mean that a log directory has failed. Pure."""
 
 import errno
 from typing import Final
@@ -32,15 +32,16 @@ _OF_A_NAME: Final = frozenset(
 
 
 def has_failed(failure: StorageFailed) -> bool:
-    """Whether the directory is to be given up, as Kafka does on an IOException (KIP-112).
+    """Whether to take the directory offline, as Kafka does on an IOException (KIP-112).
 
-    Not for what has no error of the operating system as its cause, such as an old message format.
+    Errors without an operating system error as their cause, such as an old message format, do not
+    count.
     """
     cause = failure.__cause__
     return isinstance(cause, OSError) and cause.errno not in _PASSING
 
 
 def concerns_a_name(failure: StorageFailed) -> bool:
-    """Whether somebody may only have removed or made a file of one partition by hand."""
+    """Whether the cause may be a file of one partition that somebody removed or created by hand."""
     cause = failure.__cause__
     return isinstance(cause, OSError) and cause.errno in _OF_A_NAME

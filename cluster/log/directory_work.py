@@ -1,9 +1,9 @@
-"""Makes the directories of new partitions and removes those of deleted ones, in the background.
+"""Creates the directories of new partitions and removes those of deleted ones in the background.
 
 A new log has nothing to lose before its first record, so nobody waits for its files: they are made
 one log after the other, or by the first append if that comes before. A deleted log's directory is
-renamed, and unlinked later (see `directories`). What a crash interrupts is done again after the
-controller's next full update.
+renamed, and unlinked later (see `directories`). After a crash, the controller's next full update
+repeats the interrupted work.
 """
 
 import logging
@@ -20,9 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class DirectoryWork:
-    """Owned by the broker's thread; `post` and `post_removal` hand calls to threads, in order.
+    """The queue of directory work. Owned by the broker's thread.
 
-    Invariant: work on one path is done in the order in which it was asked for.
+    `post` and `post_removal` hand calls to threads, in order.
+
+    Invariant: work on one path happens in the order of the requests.
     """
 
     def __init__(
@@ -32,10 +34,10 @@ class DirectoryWork:
         later: Later | None = None,
         on_failed: OnFailed = lambda _path, _failure: None,
     ) -> None:
-        """Without `later`, what is deleted is unlinked at once.
+        """Without `later`, deleted files are unlinked at once.
 
-        `on_failed` is told, on any thread, of directories that could not be made or renamed, and of
-        those whose deleted segments could not.
+        `on_failed` is called, on any thread, for directories that could not be created or renamed,
+        and for those whose deleted segments could not.
         """
         self.deleted_files = DeletedFiles(post, post_removal, later, on_failed)
         """The deleted segments of the logs in these directories."""
@@ -48,7 +50,8 @@ class DirectoryWork:
         """Renames that were asked for and may not be done yet, by the directory's path."""
 
     def create(self, directory: Path, make: Callable[[], None]) -> Callable[[], None]:
-        """Have a directory made; the function returned waits for that, and raises StorageFailed."""
+        """Create a directory in the background; the returned function waits and raises
+        StorageFailed."""
         before = self._unmoved.get(directory)
 
         def make_in_turn() -> None:
@@ -62,15 +65,16 @@ class DirectoryWork:
         return once.run
 
     def delete(self, directory: Path, delay_ms: int) -> None:
-        """Have a directory renamed, if it has been made at all, and removed so much later."""
+        """Rename a directory, if it was created at all, and remove it after `delay_ms`."""
         creation = self._unmade.pop(directory, None)
         if creation is None or not creation.cancel():
             self.doom(directory, delay_ms)()
 
     def doom(self, directory: Path, delay_ms: int) -> Callable[[], None]:
-        """Delete a directory whose files are needed a little longer.
+        """Delete a directory whose files are still needed for a short time.
 
-        Begun when the function returned is called, or earlier if another one gets that path.
+        The deletion begins when the returned function is called, or when another directory gets the
+        path.
         """
         end_work_on_files = self.deleted_files.withdraw(directory)
 
@@ -87,28 +91,28 @@ class DirectoryWork:
         return partial(self._post, partial(self._run, once, self._unmoved, directory))
 
     def free(self, directory: Path) -> None:
-        """Wait until a path is free that had a directory to be deleted. Raises StorageFailed."""
+        """Wait until the path of a directory to be deleted is free. Raises StorageFailed."""
         unmoved = self._unmoved.get(directory)
         if unmoved is not None:
             unmoved.run()
 
     @staticmethod
     def remove(doomed: Path) -> None:
-        """Unlink what was set aside."""
+        """Unlink a renamed directory."""
         try:
             remove_directory(doomed)
         except StorageFailed as failure:
-            log.error("%s", failure)  # noqa: TRY400 - one line; the next start tries again
+            log.error("%s", failure)  # noqa: TRY400 - one line; the next start retries
 
     def remove_later(self, doomed: Path) -> None:
-        """Unlink, on the thread for removals, what was set aside, perhaps in an earlier run."""
+        """Unlink a renamed directory, perhaps from an earlier run, on the thread for removals."""
         self._post_removal(partial(self.remove, doomed))
 
     def _run(self, once: Once, waiting: dict[Path, Once], directory: Path) -> None:
         try:
             once.run()
         except StorageFailed as failure:
-            log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
+            log.error("%s", failure)  # noqa: TRY400 - one line; the next user of the path retries
             self._on_failed(directory, failure)
             return
         if waiting.get(directory) is once:

@@ -1,4 +1,7 @@
-"""Up to which offset a log is on disk, and when its next sync is due. Pure: `flushing` syncs."""
+"""Tracks up to which offset a log is synced, and when its next sync is due. Pure.
+
+`flushing` does the syncs.
+"""
 
 from cluster.log.flushing import FlushTarget
 from cluster.log.options import NO_LIMIT, LogOptions
@@ -7,7 +10,7 @@ from cluster.model.ids import Offset
 
 
 class Durability:
-    """Follows the log's end, its cuts and its syncs.
+    """The synced part of one log, updated by appends, truncations and syncs.
 
     Invariant: everything below `recovery_point` is on disk.
     """
@@ -34,10 +37,10 @@ class Durability:
         self.flush_at = recovery_point + self._flush_messages
 
     def is_due(self, log_end_offset: Offset, active_base_offset: int, now_ms: MonotonicMs) -> bool:
-        """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk.
+        """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not synced.
 
-        The caller asks regularly, and syncs when it is due. As in Kafka, `flush.ms` counts from the
-        last moment at which the log was synced, so no record waits for longer.
+        The caller polls this and syncs when it is due. As in Kafka, `flush.ms` counts from the last
+        sync, so no record waits longer than that.
         """
         unsynced = log_end_offset - self.recovery_point
         if unsynced <= 0 or self._synced_at_ms is None:
@@ -52,24 +55,24 @@ class Durability:
         return is_due
 
     def on_synced(self, target: FlushTarget) -> None:
-        """Take a finished sync into account.
+        """Record a finished sync.
 
-        If the log was truncated during the sync, the records above that offset may be others now.
+        If the log was truncated during the sync, the records above that offset may have changed.
         """
         end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
         self._move_to(max(self.recovery_point, end))
 
     def on_cut(self, end: Offset) -> None:
-        """The log was truncated to `end`."""
+        """Record a truncation to `end`."""
         self._lowest_cut = min(self._lowest_cut, end) if self.cuts else end
         self.cuts += 1
         self._move_to(min(self.recovery_point, end))
 
     def on_start_moved(self, log_start_offset: Offset) -> None:
-        """Records before the new log start need no sync any more."""
+        """Records before the new log start no longer need a sync."""
         self._move_to(max(self.recovery_point, log_start_offset))
 
     def restart_at(self, offset: Offset) -> None:
-        """The log was emptied; its next record gets `offset`."""
+        """Record that the log was emptied; its next record gets `offset`."""
         self.on_cut(offset)
         self._move_to(offset)

@@ -1,4 +1,4 @@
-"""Which file systems gain from zeros written ahead of an append."""
+"""Knows on which file systems writing zeros before an append makes the append faster."""
 
 import os
 from functools import lru_cache
@@ -11,9 +11,9 @@ _GAINING: Final = frozenset(("ext2", "ext3", "ext4", "xfs"))
 
 
 def gains_from_zeros(descriptor: int) -> bool:
-    """Whether copies into a file's mapping are faster after zeros were written there.
+    """Whether copying into a mapping is faster if zeros were written there first.
 
-    False where that is not known: on another system than Linux, on other file systems.
+    False if unknown: on other systems than Linux and on other file systems.
     """
     return _gains(os.fstat(descriptor).st_dev, _MOUNTS)
 
@@ -24,7 +24,7 @@ def _gains(device: int, mounts: Path) -> bool:
 
 
 def file_system_of(device: int, mounts: Path = _MOUNTS) -> str | None:
-    """The type of the file system on a device (`st_dev`), from Linux's mountinfo; None: unknown.
+    """The type of the file system on a device (`st_dev`), from Linux's mountinfo; None if unknown.
 
     Source: proc_pid_mountinfo(5). Field 3 is the device, the type follows the separator `-`.
     """

@@ -1,8 +1,8 @@
-"""The one way to the files of logs, for each open, read, write, sync, rename and unlink.
+"""All access to the files of logs: open, read, write, sync, rename and unlink.
 
-A log directory has a `LogFiles` of its own, so that a slow or failing disk can be put under one
-directory. `files_of` finds it by a path. Inquiries about names and sizes (`stat`, `scandir`) do not
-go through it. Helper processes and other brokers have their own.
+Each log directory has its own `LogFiles`, so that tests can simulate a slow or failing disk.
+`files_of` finds it by path. Queries of names and sizes (`stat`, `scandir`) do not use it. Helper
+processes and other brokers have their own.
 """
 
 import mmap
@@ -21,10 +21,10 @@ _WRITE_BYTES: Final = 1 << 20
 
 
 class LogFiles:
-    """The system calls on the files of one log directory. All raise OSError.
+    """The system calls for the files of one log directory. All raise OSError.
 
-    The attributes are the functions of `os` themselves, so a call costs nothing more. To change one
-    for a directory, set it on its object, or open the directory with an object of a subclass.
+    The attributes are the functions of `os` themselves, so a call has no overhead. To change one
+    for a directory, set it on the object, or open the directory with an object of a subclass.
     """
 
     sees_each_access = False
@@ -52,7 +52,6 @@ class LogFiles:
     copy_range: CopyRange | None = getattr(os, "copy_file_range", None)
 
     def read_file(self, path: Path) -> bytes:
-        """The whole content."""
         descriptor = self.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             content = b""
@@ -63,7 +62,7 @@ class LogFiles:
         return content
 
     def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
-        """Some bytes from a position on; fewer if the file ends before."""
+        """Read bytes from a position; fewer if the file ends earlier."""
         descriptor = self.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return self.pread(descriptor, size_bytes, position)
@@ -71,7 +70,7 @@ class LogFiles:
             os.close(descriptor)
 
     def write_file(self, path: Path, content: bytes | memoryview) -> None:
-        """Make this the whole content; not synced."""
+        """Replace the whole content; not synced."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         descriptor = self.open(path, flags, 0o666)
         try:
@@ -82,14 +81,14 @@ class LogFiles:
             os.close(descriptor)
 
     def unlink_if_there(self, path: Path) -> None:
-        """Unlink a file, unless it is gone already."""
+        """Unlink a file if it exists."""
         try:
             self.unlink(path)
         except FileNotFoundError:
             return
 
     def sync_path(self, path: Path) -> None:
-        """Sync a file or directory by its name; a missing one is skipped."""
+        """Sync a file or directory by its path; a missing one is skipped."""
         try:
             descriptor = self.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -101,7 +100,7 @@ class LogFiles:
 
 
 class NewFile:
-    """A file that is written from its beginning, with a buffer. Closed by `with`."""
+    """A new file with buffered writes. Use it in a `with` statement."""
 
     def __init__(self, path: Path) -> None:
         self._files = files_of(path)
@@ -117,14 +116,13 @@ class NewFile:
         os.close(self._descriptor)
 
     def write(self, content: bytes | bytearray | memoryview) -> None:
-        """Add content at the end."""
         self._buffer += content
         self.size_bytes += len(content)
         if len(self._buffer) >= _WRITE_BYTES:
             self._flush()
 
     def sync(self) -> None:
-        """Write what is left, and wait for the disk."""
+        """Write the buffer and sync the file."""
         self._flush()
         self._files.sync(self._descriptor)
 
@@ -141,12 +139,12 @@ _placed: Final[WeakValueDictionary[str, LogFiles]] = WeakValueDictionary()
 
 
 def place_files(directory: Path, files: LogFiles) -> None:
-    """Have the files below a directory reached through this object, for as long as it lives."""
+    """Use `files` for all paths below a directory, for the lifetime of the object."""
     _placed[str(directory)] = files
 
 
 def files_of(path: Path | str) -> LogFiles:
-    """What reaches a file or directory: that of the log directory it is in, else the system's."""
+    """The `LogFiles` of the log directory that holds a path, else the system's."""
     place = str(path)
     while place:
         found = _placed.get(place)

@@ -1,4 +1,4 @@
-"""What must reach the disk for a log to be durable up to an offset; may be synced on any thread."""
+"""The files to sync for a log to be durable up to an offset; any thread may sync them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,9 @@ from cluster.model.ids import Offset
 
 @dataclass(frozen=True, slots=True)
 class FlushTarget:
-    """Files as they stood when the log end was `offset`, after the log was cut `cuts` times.
+    """The files of a log when its end was `offset`, after `cuts` truncations.
 
-    It keeps the segment files open, so a roll, truncation or deletion meanwhile does no harm.
+    It keeps the segment files open, so a concurrent roll, truncation or deletion does no harm.
     """
 
     offset: Offset
@@ -22,7 +22,7 @@ class FlushTarget:
     cuts: int
 
     def sync(self) -> None:
-        """Wait until all of it is on disk. Touches no state of the log. Raises StorageFailed."""
+        """Sync all files without touching the log's state. Raises StorageFailed."""
         files = files_of(self.segments[-1].path)
         try:
             for segment in self.segments:

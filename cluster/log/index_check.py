@@ -1,7 +1,8 @@
 """Compares the index files of a closed segment with its batches.
 
-An index is damaged where it would lead a reader past a record, or to what is no batch. Entries that
-only make a walk longer are not: Kafka has several batches of one append under one entry.
+An index is damaged if it would lead a reader past a record, or to a position without a batch.
+Entries that only lengthen a walk are accepted: Kafka indexes several batches of one append with one
+entry.
 """
 
 from itertools import pairwise
@@ -15,7 +16,7 @@ from cluster.records.batch import MAGIC_V2, NO_TIMESTAMP, BatchHeader
 
 
 class IndexChecks:
-    """Checks both indexes of a segment while its batches are read from the first one on."""
+    """Checks both indexes of a segment while its batches are read in order."""
 
     def __init__(self, log_path: Path, base_offset: int) -> None:
         self._path = log_path.with_suffix(".index")
@@ -27,10 +28,10 @@ class IndexChecks:
         self._largest_ms = NO_TIMESTAMP
 
     def on_batch(self, position: int, header: BatchHeader) -> None:
-        """The next batch of the segment."""
+        """Process the next batch of the segment."""
         base, last = header.base_offset - self._base_offset, header.last_offset - self._base_offset
         if header.magic != MAGIC_V2:
-            self._times, self._time_defect = [], None  # their times are not in a header
+            self._times, self._time_defect = [], None  # the header does not hold their timestamps
         entries = self._entries
         while self._at < len(entries) and entries[self._at][1] <= position:
             offset, place = entries[self._at]
@@ -46,7 +47,7 @@ class IndexChecks:
             self._time_at += 1
 
     def finish(self) -> list[str]:
-        """After the last batch: what is wrong, a text for each file."""
+        """Return the defects after the last batch, one text for each file."""
         if self._at < len(self._entries):
             self._defect = f"entry {self._at} lies behind the last batch"
         if self._time_at < len(self._times):
@@ -58,7 +59,7 @@ class IndexChecks:
 def _entries_of(
     path: Path, entry_bytes: int, layout: str
 ) -> tuple[list[tuple[int, int]], str | None]:
-    """The entries, without zeros that were allocated ahead, and what is wrong with them."""
+    """The entries without preallocated zeros, and a description of any defect."""
     try:
         content = files_of(path).read_file(path)
     except FileNotFoundError:

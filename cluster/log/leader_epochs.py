@@ -1,4 +1,4 @@
-"""Which leader epoch began at which offset; the `leader-epoch-checkpoint` file (KIP-101)."""
+"""The start offset of each leader epoch; the `leader-epoch-checkpoint` file (KIP-101)."""
 
 from bisect import bisect_left, bisect_right
 from pathlib import Path
@@ -18,11 +18,11 @@ UNKNOWN_END_OFFSET: Final = Offset(-1)
 
 
 class LeaderEpochs:
-    """Start offsets by epoch, on disk before the first record of the newest one.
+    """Start offsets by epoch, written before the first record of the newest epoch.
 
-    Invariant: epochs and start offsets both grow strictly from entry to entry.
-    Invariant: the file holds all entries while `latest` is `written`.
-    The file is not synced here: every batch carries its epoch, so recovery can rebuild it.
+    Invariant: epochs and start offsets both grow strictly from entry to entry. Invariant: the file
+    holds all entries while `latest` is `written`. The file is not synced here: every batch carries
+    its epoch, so recovery can rebuild it.
     """
 
     __slots__ = ("_epochs", "_start_offsets", "latest", "path", "written")
@@ -37,7 +37,7 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, directory: Path) -> "LeaderEpochs":
-        """Read the file; absent means no epoch yet. Raises DamagedCheckpoint."""
+        """Read the file; a missing file means no epochs. Raises DamagedCheckpoint."""
         epochs = cls(directory)
         try:
             rows = decode_rows(files_of(directory).read_file(epochs.path))
@@ -56,22 +56,22 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._start_offsets, strict=True))
 
     def begin(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Records from this offset on are of this epoch; entries that contradict it are removed.
+        """Start an epoch at an offset and remove entries that contradict it.
 
-        To be called before the first of them is appended. Raises StorageFailed.
+        Call this before appending the first record of the epoch. Raises StorageFailed.
         """
         if self._add(epoch, start_offset) or self.written != self.latest:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Begin an epoch in memory only: a crash may lose an epoch that has no record yet.
+        """Begin an epoch in memory only: a crash may lose an epoch that has no records.
 
-        So taking a leadership writes no file, however many are taken at once.
+        Becoming leader therefore writes no file, even for many partitions at once.
         """
         self._add(epoch, start_offset)
 
     def note(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Take a batch's epoch into account; for recovery, which writes the file at its end."""
+        """Record a batch's epoch during recovery, which writes the file at its end."""
         if epoch > self.latest:
             self._add(epoch, start_offset)
 
@@ -90,10 +90,10 @@ class LeaderEpochs:
         return True
 
     def end_offset(self, epoch: LeaderEpoch, log_end_offset: Offset) -> tuple[LeaderEpoch, Offset]:
-        """The largest epoch not above the one asked for, and where it ends (exclusive).
+        """The largest epoch not above `epoch`, and its exclusive end offset.
 
-        (-1, -1) when the epoch is newer than all here or undefined; the epoch asked for with the
-        start of the first one known when it is older than all here, as Kafka answers.
+        Returns (-1, -1) if the epoch is undefined or newer than all known epochs. If it is older
+        than all, returns it with the start of the first known epoch, as Kafka does.
         """
         if epoch == NO_EPOCH:
             return NO_EPOCH, UNKNOWN_END_OFFSET
@@ -105,12 +105,12 @@ class LeaderEpochs:
         return (self._epochs[slot - 1] if slot else epoch), self._start_offsets[slot]
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch:
-        """The epoch in which the record at an offset was written; -1 when unknown."""
+        """The epoch of the record at an offset; -1 if unknown."""
         slot = bisect_right(self._start_offsets, offset)
         return self._epochs[slot - 1] if slot else NO_EPOCH
 
     def relocated(self, directory: Path) -> "LeaderEpochs":
-        """The same epochs for a copy of the log in another directory; no file yet."""
+        """The same epochs for a copy of the log in another directory, without a file yet."""
         copy = LeaderEpochs(directory)
         for epoch, start_offset in self.entries:
             copy._add(epoch, start_offset)
@@ -132,7 +132,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Forget epochs that end before the new log start; the one at the start begins there."""
+        """Forget epochs that end before the new log start; the epoch at the start begins there."""
         gone = bisect_right(self._start_offsets, start_offset) - 1
         if gone < 0 or (gone == 0 and self._start_offsets[0] == start_offset):
             return
@@ -141,7 +141,7 @@ class LeaderEpochs:
         self.write()
 
     def clear(self) -> None:
-        """Forget everything: the log was emptied."""
+        """Forget all epochs of an emptied log."""
         self._epochs.clear()
         self._start_offsets.clear()
         self.latest = NO_EPOCH
@@ -153,6 +153,6 @@ class LeaderEpochs:
         self.written = self.latest
 
     def write_if_behind(self) -> None:
-        """Write the file if it is absent or lacks an entry. Raises StorageFailed."""
+        """Write the file if it is missing or lacks an entry. Raises StorageFailed."""
         if self.written != self.latest:
             self.write()

@@ -1,7 +1,7 @@
-"""A copy of a log in another log directory: which bytes of it are missing, and how they get there.
+"""Copies a log to another log directory: tracks the missing bytes and copies them.
 
-The copy is made of the segments' files, by a thread, while the log is written, and becomes the log
-when it lacks only a little (`relocate`). Nothing is read as records.
+A thread copies the segments' files while the log is being written. The copy replaces the log
+(`relocate`) when only few bytes are missing. Records are not decoded.
 """
 
 import errno
@@ -39,7 +39,7 @@ _NO_KERNEL_COPY: Final = frozenset({errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP,
 
 @dataclass(slots=True)
 class _Copied:
-    """What the copy has of one segment."""
+    """The copied part of one segment."""
 
     segment: Segment
     size_bytes: int = 0
@@ -48,7 +48,7 @@ class _Copied:
 
 
 class Piece(NamedTuple):
-    """Bytes of one segment to be copied, and with its last ones the files beside it."""
+    """A range of one segment to copy; the last piece includes the files beside the segment."""
 
     source: Path
     target: Path
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
 
 
 class LogCopy:
-    """Owned by the broker's thread."""
+    """The progress of one copy. Owned by the broker's thread."""
 
     def __init__(self, log: PartitionLog, directory: Path) -> None:
         self.log = log
@@ -75,7 +75,7 @@ class LogCopy:
 
     @property
     def log_end_offset(self) -> Offset:
-        """Where the copy ends, in whole batches and without a gap."""
+        """The end offset of the copy, counting whole batches without a gap."""
         for segment in self.log.segments:
             copied = self._copied.get(segment.base_offset)
             if copied is None or copied.segment is not segment:
@@ -91,13 +91,12 @@ class LogCopy:
         return self.log.segments is not self._seen or self.log.durability.cuts != self._cuts
 
     def take_changes(self) -> list[Path]:
-        """Forget removed, replaced and truncated segments; the files of the copy to be unlinked."""
+        """Forget removed, replaced and truncated segments; return their copied files for
+        unlinking."""
         if not self.has_changed:
             return []
         present = {segment.base_offset: segment for segment in self.log.segments}
-        was_cut = (
-            self.log.durability.cuts != self._cuts
-        )  # other records may be where some were cut off
+        was_cut = self.log.durability.cuts != self._cuts  # other records may follow the truncation
         gone = [
             base_offset
             for base_offset, copied in self._copied.items()
@@ -114,7 +113,7 @@ class LogCopy:
         return files
 
     def next_piece(self, most_bytes: int) -> Piece | None:
-        """What to copy next; None where only bytes of the active segment are missing, or none."""
+        """The next piece to copy; None if at most bytes of the active segment are missing."""
         closed = len(self._seen) - 1
         while self._complete_count < closed:
             copied = self._of(self._seen[self._complete_count])
@@ -124,7 +123,7 @@ class LogCopy:
         return None
 
     def active_piece(self, most_bytes: int) -> Piece | None:
-        """Missing bytes of the active segment; None where there are none."""
+        """The missing bytes of the active segment; None if there are none."""
         copied = self._of(self._seen[-1])
         if copied.size_bytes == copied.segment.file.size_bytes:
             return None
@@ -132,18 +131,18 @@ class LogCopy:
 
     @property
     def missing_bytes(self) -> int:
-        """Bytes that are in the log and not in the copy."""
+        """The number of bytes that the copy lacks."""
         return self.log.size_bytes - self.size_bytes
 
     def on_copied(self, piece: Piece) -> None:
-        """A piece is in the copy; to be called unless the log `has_changed` meanwhile."""
+        """Record that a piece was copied; do not call this if the log `has_changed` meanwhile."""
         copied = self._copied[int(piece.target.stem)]
         copied.size_bytes += piece.size_bytes
         copied.is_complete = bool(piece.beside)
         self.size_bytes += piece.size_bytes
 
     def is_nearly_there(self, most_bytes: int) -> bool:
-        """Whether `settle` was done for the segments as they are, and few bytes are missing."""
+        """Whether `settle` ran for the current segments and few bytes are missing."""
         return (
             not self.has_changed
             and self.settled_at == self._seen[-1].base_offset
@@ -171,7 +170,8 @@ class LogCopy:
 
 
 def make_directory(directory: Path, source: Path) -> None:
-    """Make the directory of a copy, with the topic id. On any thread. Raises StorageFailed."""
+    """Create the directory of a copy, with the topic id. Runs on any thread. Raises
+    StorageFailed."""
     try:
         files_of(directory).mkdir(directory)
         with suppress(FileNotFoundError):
@@ -181,7 +181,7 @@ def make_directory(directory: Path, source: Path) -> None:
 
 
 def remove_files(files: Iterable[Path]) -> None:
-    """Unlink what `take_changes` has returned. On any thread. Raises StorageFailed."""
+    """Unlink the files that `take_changes` returned. Runs on any thread. Raises StorageFailed."""
     for path in files:
         try:
             files_of(path).unlink_if_there(path)
@@ -190,7 +190,7 @@ def remove_files(files: Iterable[Path]) -> None:
 
 
 def copy_piece(piece: Piece) -> bool:
-    """Copy it and wait for the disk; False where the segment was removed. On any thread.
+    """Copy and sync a piece; False if the segment was removed. Runs on any thread.
 
     Raises StorageFailed.
     """
@@ -205,7 +205,7 @@ def copy_piece(piece: Piece) -> bool:
         target = files.open(piece.target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if piece.position == 0:
-                files.truncate(target, 0)  # left by what was forgotten
+                files.truncate(target, 0)  # bytes of a forgotten copy
             if not _copy_bytes(source, target, piece):
                 return False
             files.sync(target)
@@ -224,9 +224,9 @@ def copy_piece(piece: Piece) -> bool:
 
 
 def settle(source: Path, directory: Path) -> None:
-    """Copy the snapshots of producers, and wait for the disk. On any thread. Raises StorageFailed.
+    """Copy the producer snapshots and sync them. Runs on any thread. Raises StorageFailed.
 
-    To be done again after each roll, which adds a snapshot, and after each truncation.
+    Repeat this after each roll, which adds a snapshot, and after each truncation.
     """
     wanted = snapshot_offsets(source)
     try:
@@ -243,7 +243,7 @@ def settle(source: Path, directory: Path) -> None:
 
 
 def sync_moved(log: PartitionLog) -> None:
-    """Wait until a log that has just been relocated is on disk. On any thread.
+    """Sync a log that was just relocated. Runs on any thread.
 
     Raises StorageFailed.
     """
@@ -268,10 +268,10 @@ def _relocated(segment: Segment, directory: Path) -> Segment:
 def relocate(
     copy: LogCopy, directory: Path, wall_ms: WallMs, deleted_files: DeletedFiles
 ) -> PartitionLog:
-    """Complete the copy, rename it to `directory` and return the log that is there from now on.
+    """Complete the copy, rename it to `directory` and return the relocated log.
 
-    The old log is not to be used again. To be called between two requests when the copy
-    `is_nearly_there`. Raises StorageFailed: then the old log goes on.
+    The old log must not be used afterwards. Call this between two requests when the copy
+    `is_nearly_there`. If it raises StorageFailed, the old log stays in use.
     """
     old = copy.log
     active = old.segments[-1]
@@ -295,7 +295,7 @@ def relocate(
         old.producers,
         FilesState.CHANGED,
     )
-    # What was copied last is not synced, so no more than the closed segments counts as such.
+    # The last copied bytes are not synced, so only the closed segments count as synced.
     recovery_point = min(old.durability.recovery_point, Offset(active.base_offset))
     new = PartitionLog(
         directory, old.partition, old.options, recovered, recovery_point, wall_ms, deleted_files
@@ -324,7 +324,7 @@ def _complete(copy: LogCopy, active: Segment) -> None:
 
 
 def _copy_bytes(source: int, target: int, piece: Piece) -> bool:
-    """Whether the source has that many bytes. Raises OSError."""
+    """Copy a range; False if the source is shorter. Raises OSError."""
     position, end = piece.position, piece.position + piece.size_bytes
     reads, writes = files_of(piece.source), files_of(piece.target)
     copy_range = writes.copy_range

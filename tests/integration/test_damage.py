@@ -74,7 +74,7 @@ def test_damaged_byte_of_the_leader_is_repaired_and_never_served(
     assert [path.read_bytes() for path in damaged] == before
     (first, *others) = cluster.log_lines(at, " is damaged at byte ")
     assert "ERROR" in first
-    assert f"{damaged[0]} is damaged at byte 0, offset 0, which is not served" in first
+    assert f"{damaged[0]} is damaged at byte 0, offset 0; the damaged batch is not served" in first
     assert len(others) == 2
     assert len(cluster.log_lines(at, "are repaired, from broker")) == 3
     cluster.kill(at)

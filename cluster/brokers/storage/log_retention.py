@@ -80,7 +80,7 @@ class LogRetention:
             if partition.id not in self._failed:
                 self._failed.add(partition.id)
                 log.error(  # noqa: TRY400 - one line for a person
-                    "%s: cannot delete old segments: %s; it is tried again", partition.id, failure
+                    "%s: cannot delete old segments: %s; it will be retried", partition.id, failure
                 )
             self._table.note_failure(partition.id, failure)
             return

@@ -163,7 +163,7 @@ def test_failed_deletion_is_logged_once_and_tried_again(
         stage.let_time_pass()
     (line,) = [record.getMessage() for record in caplog.records]
     assert "00000000000000000000." in line
-    assert "Read-only file system; it is tried again" in line
+    assert "Read-only file system; it will be retried" in line
     stage.let_time_pass()
     assert stage.timers == []
     assert [name for name in stage.names() if name.startswith(f"{0:020d}")] == []

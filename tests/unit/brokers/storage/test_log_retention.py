@@ -296,7 +296,7 @@ def test_a_full_disk_is_told_once_and_tried_again(
         retaining.check()
     (line,) = [record.getMessage() for record in caplog.records]
     assert "t-0: cannot delete old segments" in line
-    assert "No space left on device; it is tried again" in line
+    assert "No space left on device; it will be retried" in line
     assert offsets_in(partition) == [0]
     retaining.check()
     assert partition.log.log_start_offset == 1
