@@ -42,7 +42,7 @@ class LogDirectory:
     """A locked log directory of one broker, or one that has failed.
 
     Lifecycle: `open`, then logs, then `mark_clean_shutdown` if all of them closed, then `close`.
-    Invariant: nothing is written into a directory that has failed.
+    Invariant: nothing is written into a failed directory.
     """
 
     def __init__(
@@ -54,7 +54,6 @@ class LogDirectory:
         *,
         was_clean_shutdown: bool,
     ) -> None:
-        """Use `open`."""
         self.path = path
         self.files = files
         """Reaches all files of the directory, and of the logs in it."""
@@ -81,8 +80,8 @@ class LogDirectory:
 
         `files` reaches its files, by default by the system's calls.
 
-        The clean-shutdown marker is consumed: from here on a crash means recovery.
-        Raises StorageFailed when it is locked, or belongs to another cluster or broker.
+        The clean-shutdown marker is consumed: from here on a crash means recovery. Raises
+        StorageFailed if the directory is locked or belongs to another cluster or broker.
         """
         files = LogFiles() if files is None else files
         place_files(path, files)
@@ -116,21 +115,21 @@ class LogDirectory:
         return directory
 
     def is_lost_with(self, failure: StorageFailed) -> bool:
-        """Whether a failure in it shows that the whole directory cannot be used any more.
+        """Whether a failure means that the whole directory cannot be used any more.
 
-        Where only the files of a partition are missing or in the way, the others go on.
+        If only the files of one partition are missing or in the way, the others stay in use.
         """
         if not has_failed(failure):
             return False
         return not (concerns_a_name(failure) and (self.path / checkpoints.META_PROPERTIES).exists())
 
     def fail(self, reason: str) -> None:
-        """Give the directory up until the next start, and leave it to whoever repairs it."""
+        """Take the directory offline until the next start."""
         self.failure = reason
         self.close()
 
     def partition_path(self, partition: TopicPartition) -> Path:
-        """Where a partition's log is, or would be."""
+        """The path of a partition's log, whether it exists or not."""
         return self.path / str(partition)
 
     def partition_directories(self) -> dict[TopicPartition, Path]:
@@ -141,16 +140,16 @@ class LogDirectory:
         return {partition: path for partition, path in partitions.items() if partition is not None}
 
     def future_directories(self) -> list[tuple[TopicPartition, Path]]:
-        """The copies of partitions here that an earlier run had begun. Raises OSError."""
+        """The future copies of partitions that an earlier run began. Raises OSError."""
         with os.scandir(self.path) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir())
         found = [(parse_future_name(name), self.path / name) for name in names]
         return [(partition, path) for partition, path in found if partition is not None]
 
     def create_partition(self, partition: TopicPartition, topic_id: str) -> None:
-        """Make a partition's directory with its topic id and its first segment, as Kafka does.
+        """Create a partition's directory with its topic id and its first segment, as Kafka does.
 
-        On any thread, and again where an earlier try failed half-way. Raises StorageFailed.
+        May run on any thread, and again after a failed attempt. Raises StorageFailed.
         """
         path = self.partition_path(partition)
         try:
@@ -163,7 +162,7 @@ class LogDirectory:
             create_segment_file(path, 0, suffix)
 
     def read_high_watermarks(self) -> Offsets:
-        """High watermarks at the last write; missing ones count as 0."""
+        """The high watermarks in the checkpoint; a missing one counts as 0."""
         return self._read(checkpoints.HIGH_WATERMARKS)
 
     def write_high_watermarks(self, offsets: Offsets) -> None:
@@ -175,11 +174,10 @@ class LogDirectory:
         return self._read(checkpoints.RECOVERY_POINTS)
 
     def write_recovery_points(self, offsets: Offsets) -> None:
-        """Replace the file of recovery points. Raises StorageFailed."""
         self._write(checkpoints.RECOVERY_POINTS, offsets)
 
     def read_log_start_offsets(self) -> Offsets:
-        """Log start offsets at the last write; a missing one counts as 0."""
+        """The log start offsets in the checkpoint; a missing one counts as 0."""
         return self._read(checkpoints.LOG_START_OFFSETS)
 
     def write_log_start_offsets(self, offsets: Offsets) -> None:
@@ -187,7 +185,7 @@ class LogDirectory:
         self._write(checkpoints.LOG_START_OFFSETS, offsets)
 
     def read_cleaner_offsets(self) -> Offsets:
-        """Up to where each compacted log was cleaned; a missing one counts as 0."""
+        """The offset up to which each compacted log was cleaned; a missing one counts as 0."""
         self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
         return self._cleaner_offsets
 
@@ -198,11 +196,12 @@ class LogDirectory:
             self._cleaner_offsets = offsets
 
     def mark_clean_shutdown(self) -> None:
-        """Note that every log was closed: the next start skips recovery. Raises StorageFailed."""
+        """Record that every log was closed, so the next start skips recovery. Raises
+        StorageFailed."""
         checkpoints.replace_file(self.path / _CLEAN_SHUTDOWN, b"", sync=True)
 
     def close(self) -> None:
-        """Unlock the directory; may be called twice."""
+        """Unlock the directory. May be called twice."""
         if self._lock_descriptor >= 0:
             os.close(self._lock_descriptor)
             self._lock_descriptor = -1
@@ -211,7 +210,7 @@ class LogDirectory:
         try:
             return checkpoints.read_offsets(self.path / name)
         except checkpoints.DamagedCheckpoint:
-            return {}  # every reader starts lower then, and catches up
+            return {}  # every reader starts from a lower offset and catches up
 
     def _write(self, name: str, offsets: Offsets) -> None:
         checkpoints.write_offsets(self.path / name, offsets)
@@ -220,7 +219,7 @@ class LogDirectory:
 def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[LogDirectory]:
     """Open the log directories of a broker; some of them may have failed (see `failure`).
 
-    Raises StorageFailed where every one has failed, or one belongs to somebody else.
+    Raises StorageFailed if every directory has failed, or one belongs to another broker.
     """
     directories: list[LogDirectory] = []
     for path in paths:
@@ -239,7 +238,7 @@ def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[Log
 
 
 def check_any_works(directories: Iterable[LogDirectory]) -> None:
-    """Raise StorageFailed where every directory has failed, as no broker runs without one."""
+    """Raise StorageFailed if every directory has failed: no broker runs without one."""
     reasons = [directory.failure for directory in directories]
     if None not in reasons:
         raise StorageFailed(
@@ -250,7 +249,7 @@ def check_any_works(directories: Iterable[LogDirectory]) -> None:
 def _lock(path: Path) -> int:
     descriptor = files_of(path).open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # flock also excludes other openers in this process; lockf is the lock that Kafka takes.
+        # flock also excludes other openers in this process; lockf is the lock that Kafka uses.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):  # lockf may answer EACCES
@@ -262,7 +261,7 @@ def _lock(path: Path) -> int:
 
 
 def _claim(path: Path, cluster_id: str, broker_id: int) -> str:
-    """Make `meta.properties`, or check whose it is; the directory's id."""
+    """Create or check `meta.properties`, which names the owner; returns the directory id."""
     file = path / checkpoints.META_PROPERTIES
     found = checkpoints.read_properties(file)
     if found is None:

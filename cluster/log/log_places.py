@@ -1,4 +1,4 @@
-"""Where a new replica of a broker goes: the log directory with room and the fewest. Pure."""
+"""Chooses the log directory of a new replica: the one with room and the fewest replicas. Pure."""
 
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ _PREFERRED_MAX: Final = 10_000
 
 
 class LogPlaces:
-    """The log directories of one broker, in the order of the settings, and what each holds.
+    """The log directories of one broker, in the order of the settings, and their replicas.
 
     Owned by the broker's thread.
     """
@@ -24,24 +24,24 @@ class LogPlaces:
 
     @property
     def working(self) -> list[LogDirectory]:
-        """Those that have not failed."""
+        """The directories that have not failed."""
         return [directory for directory in self.directories if directory.failure is None]
 
     @property
     def has_failed_one(self) -> bool:
-        """Whether a replica that is not found may be in a directory that cannot be read."""
+        """Whether a missing replica may be in a failed directory."""
         return any(directory.failure is not None for directory in self.directories)
 
     def by_path(self, path: Path) -> LogDirectory | None:
-        """The log directory at a path, working or not."""
+        """The log directory at a path, working or failed."""
         return next((d for d in self.directories if d.path.absolute() == path), None)
 
     def of(self, partition: TopicPartition) -> LogDirectory | None:
-        """Where a replica is; None where there is none."""
+        """The directory of a replica, or None."""
         return self._of_partition.get(partition)
 
     def choose(self, partition: TopicPartition) -> LogDirectory:
-        """Where to make a replica. Raises StorageFailed where no directory is left."""
+        """Choose a directory for a new replica. Raises StorageFailed if no directory works."""
         wanted = self._preferred.get(partition)
         if wanted is not None and wanted.failure is None:
             return wanted
@@ -51,9 +51,9 @@ class LogPlaces:
         return min(working, key=lambda each: (each.room.is_full, self._counts[each]))
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Remember where a replica is to be made that is not here yet (KIP-113).
+        """Remember the chosen directory of a replica that does not exist here yet (KIP-113).
 
-        For so many partitions: clients may name any.
+        The number of entries is bounded, because clients may name any partition.
         """
         self._preferred.pop(partition, None)
         self._preferred[partition] = directory
@@ -61,14 +61,14 @@ class LogPlaces:
             del self._preferred[next(iter(self._preferred))]
 
     def put(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """The replica is in this directory now, and nowhere else."""
+        """Record the directory of a replica, which replaces any earlier one."""
         self.take(partition)
         self._preferred.pop(partition, None)
         self._of_partition[partition] = directory
         self._counts[directory] += 1
 
     def take(self, partition: TopicPartition) -> LogDirectory | None:
-        """The replica is nowhere any more; where it was."""
+        """Forget a replica; returns the directory that held it."""
         directory = self._of_partition.pop(partition, None)
         if directory is not None:
             self._counts[directory] -= 1

@@ -1,4 +1,4 @@
-"""Byte ranges of a list of segments, for fetches. Changes nothing."""
+"""Reads byte ranges of a list of segments for fetches, without changing the log."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from cluster.model.ids import Offset
 class LogSlice:
     """Whole batches of one segment file, not yet read.
 
-    It owns the file for as long as it lives: the descriptor and the bytes stay readable even if the
-    log deletes the segment meanwhile. Another process must read the file by its descriptor, since
-    the file may be cut.
+    It holds the file open: the descriptor and the bytes stay readable even if the log deletes the
+    segment meanwhile. Another process must read the file by its descriptor, because the file may be
+    truncated.
     """
 
     __slots__ = ("_file", "next_offset", "position", "size_bytes")
@@ -39,12 +39,12 @@ class LogSlice:
         return self._file.fileno()
 
     def view(self) -> memoryview:
-        """The bytes themselves, read-only and without a copy."""
+        """The bytes, read-only and without a copy."""
         return self._file.view(self.position, self.size_bytes)
 
 
 def segment_slot(segments: Sequence[Segment], offset: int) -> int:
-    """Index of the segment that holds an offset: the last one that begins at or before it."""
+    """Index of the last segment that begins at or before an offset."""
     if offset >= segments[-1].base_offset:
         return len(segments) - 1
     return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
@@ -62,9 +62,10 @@ def read_slice(
     *,
     at_least_one_batch: bool,
 ) -> LogSlice:
-    """Batches of one segment from the one that holds `offset` on; bounds are (upper, log end).
+    """Batches of one segment, from the one that holds `offset`; bounds are (upper, log end).
 
-    Only whole batches below the upper offset; more than `max_bytes` only for a single first batch.
+    Returns only whole batches below the upper offset. The result exceeds `max_bytes` only for a
+    single first batch.
     """
     upper_offset, log_end_offset = bounds
     slot = len(segments) - 1
@@ -74,7 +75,7 @@ def read_slice(
     if segment.unchecked is not None:
         look_at_file(segment)
     start = segment.locate(offset)
-    while start >= segment.file.size_bytes:  # compaction left nothing from here to the next segment
+    while start >= segment.file.size_bytes:  # compaction left no batch before the next segment
         slot += 1
         if slot == len(segments):
             return LogSlice(segment.file, start, 0, offset)
@@ -102,7 +103,7 @@ def read_slice(
 
 
 def _end_before(segment: Segment, upper_offset: int) -> int:
-    """Position up to which every batch is below an offset; ends at a damaged batch, too."""
+    """Position up to which every batch is below an offset; a damaged batch also ends the range."""
     try:
         return segment.locate(upper_offset)
     except DamagedBatch as damaged:
@@ -110,7 +111,7 @@ def _end_before(segment: Segment, upper_offset: int) -> int:
 
 
 def look_at_file(segment: Segment) -> None:
-    """Check a segment before a read. Raises DamagedBatch if the file of a closed one was cut."""
+    """Check a segment before a read. Raises DamagedBatch if a closed file was truncated."""
     if segment.unchecked is None or segment.is_active:
         return
     missing = segment.unchecked.look_at_file(segment.file)
@@ -123,21 +124,21 @@ def look_at_file(segment: Segment) -> None:
 
 
 def check_range(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int, Offset]:
-    """Compare the checksums that were not compared before.
+    """Verify the checksums that were not verified before.
 
-    Returns up to where the range is good, and the offset after its last batch. Raises DamagedBatch
-    if the first batch, or the one that held `offset`, is damaged.
+    Returns the end of the good range and the offset after its last batch. Raises DamagedBatch if
+    the first batch, or the one that held `offset`, is damaged.
     """
     unchecked = segment.unchecked
     if unchecked is None:
         return end, offset
-    # What is before it shows whether its base offset, which no checksum covers, can be true.
+    # The batch before it proves its base offset, which no checksum covers.
     before = min(start, segment.indexes.offsets.position_of(max(0, offset - segment.base_offset)))
     ahead = unchecked.check(segment.file, before, start)
     if ahead.defect is not None:
         damaged = segment.note_damage(ahead.end, ahead.defect)
         if base_offset_at(segment.file.mapping(), start) > offset:
-            raise damaged  # no gap that compaction has left: a damaged batch was passed over
+            raise damaged  # not a compaction gap: a damaged batch was skipped
     checked = unchecked.check(
         segment.file, start, end, offset if start else min(offset, Offset(segment.base_offset))
     )
@@ -146,9 +147,9 @@ def check_range(segment: Segment, offset: Offset, start: int, end: int) -> tuple
         if checked.end == start:
             raise damaged
     if segment.is_active and unchecked.is_all_checked:
-        segment.unchecked = None  # what is appended needs no second look
+        segment.unchecked = None  # appended batches are already verified
     next_offset = checked.next_offset
     if not next_offset and checked.end < segment.file.size_bytes:
-        # The range ends within one that was good before, or before what was appended since.
+        # The range ends within a range verified earlier, or before batches appended since.
         next_offset = base_offset_at(segment.file.mapping(), checked.end)
     return checked.end, Offset(next_offset)

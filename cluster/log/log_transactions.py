@@ -1,8 +1,9 @@
-"""Which records of a log are committed, for readers who want no others (`read_committed`).
+"""Determines which records of a log are committed, for consumers with `read_committed`.
 
-A broker takes no transactions from clients, but a log directory that Kafka wrote may hold some.
-What is open ends what such readers get: the last stable offset. What was aborted they are told of,
-from the `.txnindex` files, and leave it out. Kafka: `ProducerStateManager`, `TransactionIndex`.
+A broker takes no transactions from clients, but a log directory that Kafka wrote may hold some. The
+first open transaction limits the last stable offset. Aborted transactions are reported to consumers
+from the `.txnindex` files, and the consumers skip their records. Kafka: `ProducerStateManager`,
+`TransactionIndex`.
 """
 
 import logging
@@ -26,10 +27,10 @@ _log = logging.getLogger(__name__)
 
 
 class LogTransactions:
-    """Owned by the log's thread. The index files are read when they are first needed.
+    """The transactions of one log. Owned by the log's thread; index files are read on first use.
 
-    Invariant: every aborted transaction that was replayed is in the index of the segment that holds
-    its marker.
+    Invariant: every replayed aborted transaction is in the index of the segment that holds its
+    marker.
     """
 
     def __init__(self, files: SegmentList) -> None:
@@ -43,8 +44,9 @@ class LogTransactions:
         self._is_uncertain = False
 
     def on_replayed(self, producers: ProducerState) -> None:
-        """Transactions have begun or ended, as the producers' state tells. Raises StorageFailed;
-        then the next call tries again.
+        """Record the transactions that began or ended according to the producer state.
+
+        Raises StorageFailed; the next call retries.
         """
         self.first_open = producers.first_undecided_offset
         self.are_none = False
@@ -53,7 +55,7 @@ class LogTransactions:
             producers.aborted = []
 
     def warn_of_open(self, name: object) -> None:
-        """One line where readers of committed records do not get everything."""
+        """Log one line if `read_committed` consumers do not get all records."""
         if self.first_open is not None:
             _log.warning(
                 "%s: consumers with isolation.level=read_committed get the records below offset %d"
@@ -64,7 +66,7 @@ class LogTransactions:
             )
 
     def cut(self, end: Offset) -> None:
-        """The log ends there now: nothing beyond was aborted. Raises StorageFailed."""
+        """Forget aborted transactions at or beyond the new log end. Raises StorageFailed."""
         path = self._index_of(self._files.active.base_offset)
         try:
             found = read_transactions(path)
@@ -75,9 +77,7 @@ class LogTransactions:
             write_transactions(path, kept)
 
     def stable_offset(self, high_watermark: Offset, log_start_offset: Offset) -> Offset:
-        """Up to where readers of committed records may read (Kafka: the last stable offset): below
-        it everything has an outcome that is known.
-        """
+        """The last stable offset: every transaction below it is committed or aborted."""
         if self.are_none:
             return high_watermark
         self._known()
@@ -88,9 +88,7 @@ class LogTransactions:
         return Offset(min(high_watermark, self.first_open))
 
     def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """Producer id and first offset of each transaction with records in a range that was
-        aborted.
-        """
+        """Producer id and first offset of each aborted transaction with records in a range."""
         return [
             (each.producer_id, each.first_offset)
             for each in self._known()
@@ -118,12 +116,12 @@ class LogTransactions:
                 if path.name in names:
                     found += read_transactions(path)
         except FileNotFoundError:
-            return []  # a new log, whose directory is not there yet
+            return []  # a new log has no directory yet
         except (OSError, DamagedTransactionIndex) as problem:
             self._is_uncertain = True
             _log.warning(
                 "%s: consumers with isolation.level=read_committed get none of its records, since"
-                " what was aborted is not known: %s",
+                " the aborted transactions are unknown: %s",
                 self._files.directory,
                 problem,
             )
@@ -142,7 +140,7 @@ class LogTransactions:
             try:
                 entries = read_transactions(path)
             except DamagedTransactionIndex:
-                self._is_uncertain = True  # as whoever reads it next says
+                self._is_uncertain = True  # the next reader logs it
                 self._aborted = None
                 continue
             entries.append(transaction)

@@ -1,11 +1,11 @@
-"""The bytes of one `.log` file, read through a mapping. Knows nothing of batches.
+"""The bytes of one `.log` file, read through a mapping, without knowledge of batches.
 
-Few bytes are appended through the mapping too, more of them by `pwritev`, which has no page
-faults. Where the file system gains from it, zeros are written ahead of the copies: faults on pages
-that are there already cost little. Which of it is fastest where: docs/decisions/004.
+Small appends go through the mapping too, larger ones through `pwritev`, which has no page faults.
+If the file system gains from it, zeros are written ahead of the copies, because faults on existing
+pages are cheap. docs/decisions/004 tells which method is fastest on which file system.
 
 Space is allocated before it is mapped: a write through a mapping into a hole of a full disk would
-kill the process (SIGBUS), a refused allocation is an error that can be answered. For the same
+kill the process (SIGBUS), while a refused allocation is an error that can be answered. For the same
 reason the file never shrinks below a mapped and used byte while this process may read it.
 """
 
@@ -35,7 +35,7 @@ MAX_POSITION: Final = 2**31 - 1
 
 
 def allocate_blocks(files: LogFiles, descriptor: int, position: int, size_bytes: int) -> None:
-    """Give a file real blocks for a range at its end, filled with zeros. Raises OSError."""
+    """Allocate zero-filled blocks for a range at the end of a file. Raises OSError."""
     if files.allocate is not None:
         try:
             files.allocate(descriptor, position, size_bytes)
@@ -50,10 +50,10 @@ def allocate_blocks(files: LogFiles, descriptor: int, position: int, size_bytes:
 
 
 class MmapSegment:
-    """One segment file; lives as long as its log or a slice handed out of it.
+    """One segment file. It lives as long as its log or a slice of it.
 
-    Invariants: bytes [0, size_bytes) are batches; whatever the file holds beyond is zero.
-    The descriptor closes with the last reference, so a slice of a deleted segment stays readable.
+    Invariants: bytes [0, size_bytes) are batches; all later bytes of the file are zero. The
+    descriptor closes with the last reference, so a slice of a deleted segment stays readable.
     """
 
     __slots__ = (
@@ -82,10 +82,11 @@ class MmapSegment:
         is_new: bool = False,
         room: DirectoryRoom | None = None,
     ) -> None:
-        """The file is opened, or created, at first use; all that it holds counts as used.
+        """The file is opened or created on first use; its existing content counts as used.
 
-        It grows by steps; by the first append to `whole_bytes`, if these are given and fit on the
-        disk; `room` is asked before. With `is_new` it is taken for absent, without looking.
+        The file grows by steps; if `whole_bytes` is given and fits on the disk, the first append
+        allocates that size. `room` is asked before each allocation. With `is_new` the file is
+        assumed to be absent.
         """
         self.room = room
         self.path = path
@@ -94,9 +95,9 @@ class MmapSegment:
         self._whole_bytes = whole_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
-        self._writable = 0  # up to where bytes can be copied into the mapping
+        self._writable = 0  # end of the range of the mapping that can be copied into
         self._write_from = 0 if self._files.sees_each_access else _WRITE_FROM_BYTES
-        self._zeroes_ahead: bool | None = None  # not known before the file is open
+        self._zeroes_ahead: bool | None = None  # unknown until the file is open
         self.on_open: Callable[[], None] | None = None
         """Called when the file is opened or mapped, if somebody counts that."""
         self._capacity = 0 if is_new else self._size_on_disk()
@@ -124,7 +125,8 @@ class MmapSegment:
         return self._descriptor >= 0
 
     def unopened(self) -> "MmapSegment":
-        """The same file without descriptor and mapping; this one lives on for whoever holds it."""
+        """The same file without a descriptor or mapping; this object stays valid for its
+        holders."""
         other = MmapSegment(self.path, self._step_bytes, is_new=True, room=self.room)
         other._capacity, other.size_bytes = self._capacity, self.size_bytes
         other.on_open = self.on_open
@@ -145,8 +147,9 @@ class MmapSegment:
         return memoryview(mapping)[position : position + size_bytes].toreadonly()
 
     def append(self, data: memoryview | bytearray, head: bytes = b"") -> int:
-        """Copy bytes to the end, with `head` in place of the first ones; returns the position they
-        got. Raises StorageFailed.
+        """Copy bytes to the end, with `head` in place of the first ones.
+
+        Returns the position of the bytes. Raises StorageFailed.
         """
         start = self.size_bytes
         end = start + len(data)
@@ -163,9 +166,9 @@ class MmapSegment:
         return start
 
     def erase(self, position: int, end: int) -> None:
-        """Overwrite a range with zeros, so that no recovery takes it for batches.
+        """Overwrite a range with zeros, so that recovery does not read it as batches.
 
-        In place, not by shortening the file: views on the range may still be waiting to be sent.
+        The file is not shortened: views of the range may still be waiting to be sent.
         """
         if position >= end:
             return
@@ -175,12 +178,12 @@ class MmapSegment:
             mapping[start:stop] = _ZEROS[: stop - start]
 
     def truncate(self, position: int) -> None:
-        """Make `position` the end, erasing what follows."""
+        """Make `position` the end and erase the bytes after it."""
         self.erase(position, self.size_bytes)
         self.size_bytes = position
 
     def seal(self) -> None:
-        """Cut the file to its real size; later reads map exactly that. Raises StorageFailed."""
+        """Truncate the file to its real size, which later reads map. Raises StorageFailed."""
         if self._capacity != self.size_bytes:
             try:
                 self._files.truncate(self.fileno(), self.size_bytes)
@@ -205,11 +208,13 @@ class MmapSegment:
         return mapping
 
     def _prepare(self, end: int) -> int:
-        """Write zeros ahead of a copy up to `end`, where that is worth it; returns up to where
-        bytes can be copied before this is called again. Raises StorageFailed.
+        """Write zeros ahead of a copy up to `end` if that is faster.
+
+        Returns the position up to which bytes can be copied before the next call. Raises
+        StorageFailed.
         """
         start = -(-max(self.size_bytes, _FIRST_STEP_BYTES) // _PAGE) * _PAGE
-        if end <= start:  # not for the first bytes: most of many partitions stay small
+        if end <= start:  # not for the first bytes, because most partitions stay small
             return min(start, self._capacity)
         try:
             if not self._gains_from_zeros():
@@ -234,13 +239,13 @@ class MmapSegment:
         return gains
 
     def _write(self, start: int, data: memoryview | bytearray, head: bytes) -> None:
-        """Write into space that is allocated and mapped."""
+        """Write into allocated and mapped space."""
         rest = memoryview(data)[len(head) :]
         descriptor = self.fileno()
         try:
             done = self._files.pwritev(descriptor, (head, rest), start)
             end = start + len(data)
-            while start + done < end:  # a signal, or less space than was allocated
+            while start + done < end:  # a signal or a lack of space can shorten a write
                 written = max(0, done - len(head))
                 part = (head[done:], rest[written:])
                 done += self._files.pwritev(descriptor, part, start + done)
@@ -251,7 +256,7 @@ class MmapSegment:
     def _grow(self, end: int) -> mmap.mmap:
         ensure(end <= MAX_POSITION, f"{self.path.name} would pass 2 GiB")
         if end > self._capacity or not self._capacity:
-            # Doubling from a small first step: most of many partitions stay small.
+            # Doubling from a small first step, because most partitions stay small.
             step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
             wanted = max(end, self._capacity + step, self._whole_bytes)
             wanted = -(-wanted // _PAGE) * _PAGE
@@ -274,7 +279,7 @@ class MmapSegment:
             except OSError as error:
                 self._files.truncate(descriptor, self._capacity)
                 if error.errno == errno.ENOSPC and is_ahead:
-                    continue  # a whole step does not fit, the batch itself may
+                    continue  # a whole step does not fit, but the batch may
                 if room is not None:
                     room.note_refused(error)
                 raise StorageFailed(
@@ -287,7 +292,7 @@ class MmapSegment:
     def _map(self, size_bytes: int, access: int) -> mmap.mmap:
         if self.on_open is not None:
             self.on_open()
-        # A new mapping each time: the old one lives on under the views handed out of it.
+        # A new mapping each time: views of the old one keep it alive.
         try:
             mapping = self._files.map(self.fileno(), size_bytes, access=access)
         except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
 """The `.index` file: a sparse map from offset to position, 8 bytes (two int32) an entry.
 
-An entry is (last offset of a batch minus the segment's base, position of that batch). While its
-segment is active the entries live in two arrays; a closed one is searched through a mapping.
+An entry is (last offset of a batch minus the segment's base, position of that batch). The entries
+of an active segment live in two arrays; the file of a closed one is searched through a mapping.
 """
 
 import mmap
@@ -21,19 +21,19 @@ _INT32: Final = Struct(">I")
 
 
 class OffsetIndex(Protocol):
-    """The index of an active or of a closed segment, as readers use it."""
+    """The offset index of an active or closed segment."""
 
     def position_of(self, relative_offset: int) -> int:
-        """Position of a batch at or before this offset, to walk on from. Raises StorageFailed."""
+        """Position of a batch at or before an offset. Raises StorageFailed."""
         ...
 
     def position_before(self, position: int) -> int:
-        """The largest known batch position that is not after this one. Raises StorageFailed."""
+        """The largest indexed batch position at or before `position`. Raises StorageFailed."""
         ...
 
 
 class ActiveOffsetIndex:
-    """Entries of the active segment, in memory until `write`."""
+    """The entries of an active segment, in memory until `write`."""
 
     __slots__ = ("_positions", "_relative_offsets", "max_entries")
 
@@ -46,7 +46,7 @@ class ActiveOffsetIndex:
         return len(self._positions)
 
     def append(self, relative_offset: int, position: int) -> None:
-        """Add an entry after all others."""
+        """Add an entry at the end."""
         self._relative_offsets.append(relative_offset)
         self._positions.append(position)
 
@@ -59,7 +59,7 @@ class ActiveOffsetIndex:
         return self._positions[slot - 1] if slot else 0
 
     def truncate(self, position: int) -> None:
-        """Drop the entries of batches at or after a position."""
+        """Drop the entries for batches at or after a position."""
         slot = bisect_right(self._positions, position - 1) if position else 0
         del self._relative_offsets[slot:], self._positions[slot:]
 
@@ -74,7 +74,7 @@ class ActiveOffsetIndex:
 
     @classmethod
     def load(cls, path: Path, index_bytes: int) -> "ActiveOffsetIndex":
-        """Entries of a file that passed `is_sound`. Raises OSError."""
+        """Read the entries of a file that passed `is_sound`. Raises OSError."""
         entries = array("I", files_of(path).read_file(path))
         if sys.byteorder == "little":
             entries.byteswap()
@@ -84,7 +84,7 @@ class ActiveOffsetIndex:
 
 
 class ClosedOffsetIndex:
-    """The index file of a closed segment, mapped at its first use."""
+    """The index file of a closed segment, mapped on first use."""
 
     __slots__ = ("_count", "_mapping", "_path")
 
@@ -119,7 +119,7 @@ class ClosedOffsetIndex:
 
 
 def map_file(path: Path) -> mmap.mmap | None:
-    """A read-only mapping of a whole file; None when it is empty or missing. Raises OSError."""
+    """A read-only mapping of a whole file; None if it is empty or missing. Raises OSError."""
     files = files_of(path)
     try:
         descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -133,7 +133,7 @@ def map_file(path: Path) -> mmap.mmap | None:
 
 
 def last_position(path: Path) -> int:
-    """The position of the last batch that an index file names; -1 without one. Raises OSError."""
+    """The position in an index file's last entry; -1 if there is none. Raises OSError."""
     size = path.stat().st_size // ENTRY_BYTES * ENTRY_BYTES
     if not size:
         return -1
@@ -141,7 +141,7 @@ def last_position(path: Path) -> int:
 
 
 def is_sound(path: Path, entry_bytes: int) -> bool:
-    """True when an index file is there and holds whole entries."""
+    """Whether an index file exists and holds whole entries."""
     try:
         return path.stat().st_size % entry_bytes == 0
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Segments with messages of formats v0 and v1, rewritten as record batches v2 before they are used.
+"""Rewrites segments with messages of formats v0 and v1 as record batches v2 before they are used.
 
-A converted file is written and synced beside the old one, then renamed over it: after a crash it is
-the one or the other. Its indexes are removed first, so that recovery builds new ones.
+A converted file is written and synced beside the old one, then renamed over it, so a crash leaves
+one of the two. Its indexes are removed first, so that recovery builds new ones.
 """
 
 import logging
@@ -35,10 +35,10 @@ _SEGMENT_MAX_BYTES: Final = 2**31 - 1
 
 
 def convert_old_segments(directory: Path, base_offsets: Sequence[int]) -> None:
-    """Convert those of a directory's segments, given in order, that begin with an old message.
+    """Convert the segments of a directory, given in order, that begin with an old message.
 
-    Raises StorageFailed, with a line that says what to do, where one cannot be converted; then the
-    log is as it was, but for segments before that one.
+    Raises StorageFailed, with instructions, if a segment cannot be converted. The log then is
+    unchanged, except for converted segments before that one.
     """
     last = len(base_offsets) - 1
     for slot, base_offset in enumerate(base_offsets):
@@ -65,7 +65,7 @@ def _begins_with_old_message(path: Path) -> bool:
             return False
         size = int(_LENGTH.unpack_from(head, _LENGTH_POSITION)[0])
         if size < SIZE_MIN:
-            return False  # space that was allocated ahead
+            return False  # preallocated space
         first = files.pread(descriptor, min(size, _SEGMENT_MAX_BYTES) + LENGTH_OVERHEAD_BYTES, 0)
     finally:
         os.close(descriptor)
@@ -73,9 +73,9 @@ def _begins_with_old_message(path: Path) -> bool:
 
 
 def _is_batch_with_damaged_magic(content: bytes) -> bool:
-    """Whether a format number is the only thing that keeps this from being a batch of format 2.
+    """Whether a damaged format number alone prevents this from being a batch of format 2.
 
-    The number lies outside of the checksum.
+    The checksum does not cover the format number.
     """
     if len(content) < HEADER_BYTES:
         return False
@@ -83,17 +83,19 @@ def _is_batch_with_damaged_magic(content: bytes) -> bool:
 
 
 def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool) -> None:
-    aside = path.with_name(path.name + CLEANED_SUFFIX)  # removed at every start, by Kafka as well
+    aside = path.with_name(path.name + CLEANED_SUFFIX)  # every start removes it, in Kafka too
     files = files_of(path)
     try:
-        # Unmapped by the collector: the messages that were read are views of it.
+        # The garbage collector unmaps it, because the messages are views of it.
         content = memoryview(map_file(path) or b"")
         with NewFile(aside) as out:
             before = len(content)
             _write_batches(content, out, path, may_be_cut=may_be_cut)
             after = out.size_bytes
             if after > _SEGMENT_MAX_BYTES:
-                raise Refused(ErrorCode.corrupt_message, f"it would become {after} bytes")
+                raise Refused(
+                    ErrorCode.corrupt_message, f"the converted segment would have {after} bytes"
+                )
             out.sync()
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             files.unlink_if_there(segment_path(directory, base_offset, suffix))
@@ -106,7 +108,10 @@ def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool)
 
 
 def _write_batches(content: memoryview, out: NewFile, path: Path, *, may_be_cut: bool) -> None:
-    """Write what a segment holds as batches. Raises Refused at damage, unless it may be cut."""
+    """Write the content of a segment as batches.
+
+    Raises Refused for damage, unless `may_be_cut`.
+    """
     stored = _Stored(content)
     try:
         while stored.position < len(content):
@@ -121,21 +126,21 @@ def _write_batches(content: memoryview, out: NewFile, path: Path, *, may_be_cut:
         position = stored.position
         if not may_be_cut:
             raise Refused(problem.code, f"{problem.detail} at byte {position}") from problem
-        if any(content[position:]):  # else space that was allocated ahead
+        if any(content[position:]):  # otherwise preallocated space
             _log.warning(
                 "%s cut at byte %d of %d: %s", path, position, len(content), problem.detail
             )
 
 
 class _Stored:
-    """Walks over a file in which old messages and batches may take turns."""
+    """A walk over a file in which old messages and batches may alternate."""
 
     def __init__(self, content: memoryview) -> None:
         self.position = 0
         self._content = content
 
     def old_messages(self) -> Iterator[Message]:
-        """The messages up to the next batch, or what is neither."""
+        """Iterate over the messages up to the next batch or invalid bytes."""
         while (size := self._size()) >= SIZE_MIN + LENGTH_OVERHEAD_BYTES and is_old_format(
             self._content[self.position + MAGIC_POSITION]
         ):
@@ -144,7 +149,7 @@ class _Stored:
             self.position += size
 
     def new_batches(self) -> Iterator[memoryview]:
-        """The batches up to the next old message, or what is neither; not checked."""
+        """Iterate over the batches up to the next old message or invalid bytes, without checks."""
         while (size := self._size()) >= HEADER_BYTES and (
             self._content[self.position + MAGIC_POSITION] == MAGIC_V2
         ):
@@ -152,7 +157,7 @@ class _Stored:
             self.position += size
 
     def _size(self) -> int:
-        """Size of what begins here; 0 where it does not fit into the file."""
+        """Size of the batch or message at the position; 0 if it does not fit into the file."""
         left = len(self._content) - self.position
         if left <= MAGIC_POSITION:
             return 0

@@ -1,4 +1,4 @@
-"""Limits how many closed segments this process has open at once, however many are on disk.
+"""Limits how many closed segments this process keeps open, however many are on disk.
 
 An open segment costs up to three descriptors and two mappings: the log and its index are mapped,
 and Python keeps a descriptor for each mapping. Linux allows 65,530 mappings in a process.
@@ -24,14 +24,14 @@ class Releasable(Protocol):
 
 
 class OpenSegments:
-    """The open closed segments. When there are too many, the one opened first is released.
+    """The open closed segments. Above the limit, the segment opened first is released.
 
-    A reader of a segment keeps its file until it is done. The least recently used segment is not
-    tracked, so that a read of an open segment costs nothing; opening one takes some 30 us.
+    A reader of a segment keeps its file until it is done. Reads are not tracked, so that a read of
+    an open segment costs nothing; opening one takes about 30 us.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        """`most` is 1,024 by default, or fewer if the process may have few descriptors."""
+        """`most` defaults to 1,024, or fewer if the process may have few descriptors."""
         self.most = most
         """None until the first one is opened."""
         self._open: OrderedDict[weakref.ref[Releasable], None] = OrderedDict()
@@ -40,7 +40,7 @@ class OpenSegments:
         return len(self._open)
 
     def on_opened(self, segment: weakref.ref[Releasable]) -> None:
-        """A closed segment was opened, or mapped as well."""
+        """Register a closed segment that was opened or mapped."""
         if segment in self._open:
             return
         self._open[segment] = None
@@ -50,9 +50,9 @@ class OpenSegments:
                 released.release()
 
     def forget(self, segment: weakref.ref[Releasable]) -> None:
-        """Forget a segment that was freed or is written again; it may not be open.
+        """Remove a segment, open or not, that was freed or became active again.
 
-        On any thread: a deleted segment is freed by the thread that removes its files.
+        May run on any thread: the thread that removes a deleted segment's files frees it.
         """
         self._open.pop(segment, None)
 

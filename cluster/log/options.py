@@ -1,4 +1,4 @@
-"""What a partition's log needs to know of the settings; defaults are Kafka's."""
+"""The settings that a partition's log uses; defaults are Kafka's."""
 
 import zlib
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _EVERY_DEFAULT: Final = CleaningPolicy()
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Settings of one topic as its logs use them: sizes in bytes, times in milliseconds."""
+    """The settings of one topic for its logs: sizes in bytes, times in milliseconds."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -69,20 +69,20 @@ class LogOptions:
 
     @property
     def is_log_append_time(self) -> bool:
-        """True when the leader's clock, not the producer's, stamps the records."""
+        """Whether the leader's clock, not the producer's, sets the timestamps."""
         return self.message_timestamp_type == LOG_APPEND_TIME
 
     def jitter_ms(self, segment: str) -> int:
-        """How much earlier than `segment_ms` a segment is closed for its age.
+        """How much earlier than `segment_ms` a segment is rolled because of its age.
 
-        As in Kafka below `segment_jitter_ms` and below `segment_ms`; it depends on the segment's
-        name alone, where Kafka throws dice.
+        As in Kafka, it is below `segment_jitter_ms` and `segment_ms`. It depends on the segment's
+        name alone, while Kafka draws a random number.
         """
         bound = min(self.segment_jitter_ms, self.segment_ms)
         return zlib.crc32(segment.encode()) % bound if bound > 0 else 0
 
     def limits(self, partition: TopicPartition) -> BatchLimits:
-        """What the check of a batch that is produced to this partition needs."""
+        """The limits that a produced batch of this partition must satisfy."""
         return BatchLimits(
             max_message_bytes=self.max_message_bytes,
             is_log_append_time=self.is_log_append_time,
@@ -95,19 +95,20 @@ class LogOptions:
 
     @property
     def removal_delay_ms(self) -> int:
-        """How long the files of deleted segments stay; not at all in a full log directory."""
+        """The delay before the files of deleted segments are unlinked; 0 in a full log
+        directory."""
         is_full = self.room is not None and self.room.is_full
         return 0 if is_full else self.file_delete_delay_ms
 
     @property
     def codec(self) -> Compression | None:
-        """The codec that every stored batch gets; None to keep the producer's."""
+        """The codec of every stored batch; None to keep the producer's."""
         name = self.compression_type
         return None if name == PRODUCER_CODEC else Compression.of_name(name)
 
     @property
     def codec_level(self) -> int | None:
-        """The level for `codec`; None where it has no levels."""
+        """The level for `codec`; None if the codec has no levels."""
         match self.codec:
             case Compression.GZIP:
                 return self.compression_gzip_level

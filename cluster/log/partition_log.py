@@ -4,7 +4,7 @@ It knows nothing of replication: the caller passes the leader epoch of an append
 to which a reader may read. A batch costs constant work, however many records it has.
 
 Callers reach the parts of a log directly: `files` (its segments), `epochs` (leader epochs),
-`durability` (what is synced), `transactions`, `producers`, `damage`.
+`durability` (synced offsets), `transactions`, `producers`, `damage`.
 """
 
 import logging
@@ -51,7 +51,7 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 
 
 class Appended(NamedTuple):
-    """Where a produced batch is; `is_duplicate` if the log had it already."""
+    """The offsets of a produced batch; `is_duplicate` if the log already had it."""
 
     base_offset: Offset
     last_offset: Offset
@@ -61,7 +61,7 @@ class Appended(NamedTuple):
 
 
 class PartitionLog:
-    """Batches of one partition, from the log start to the log end offset.
+    """The batches of one partition, from the log start to the log end offset.
 
     Invariants: offsets grow; `log_start_offset <= log_end_offset`; everything below
     `durability.recovery_point` is on disk; only the last segment is written.
@@ -77,7 +77,7 @@ class PartitionLog:
         wall_ms: WallMs,
         deleted_files: DeletedFiles | None,
     ) -> None:
-        """Use `open` or `create`."""
+        """Use `open` or `create` instead."""
         self.directory = directory
         self.partition = partition
         self.epochs: LeaderEpochs = recovered.epochs
@@ -114,9 +114,9 @@ class PartitionLog:
         deleted_files: DeletedFiles | None = None,
         was_repaired: bool = False,
     ) -> "PartitionLog":
-        """Open or create a partition directory. After an unclean stop the end of the log is
-        checked, unless `repair` did that before.
+        """Open or create a partition directory.
 
+        After an unclean stop the end of the log is checked, unless `repair` did that before.
         `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
         """
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
@@ -133,9 +133,9 @@ class PartitionLog:
         make_files: Callable[[], None],
         deleted_files: DeletedFiles | None = None,
     ) -> "PartitionLog":
-        """Make a new log, which has neither file nor descriptor before its first record.
+        """Create a log without files or descriptors before its first record.
 
-        `make_files` makes the directory and its first files, or waits until they exist. It is
+        `make_files` creates the directory and its first files, or waits until they exist. It is
         called before the first record is written and may raise StorageFailed.
         """
         recovered = empty_log(directory, options, wall_ms)
@@ -150,11 +150,11 @@ class PartitionLog:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Oldest first, the last one active. A change of the list makes a new tuple."""
+        """The segments, oldest first; the last one is active. Each change makes a new tuple."""
         return self.files.segments
 
     def update_options(self, options: LogOptions) -> None:
-        """Change the options from the next append on."""
+        """Use new options from the next append on."""
         self.options = options
         self.room = options.room
         self.limits = options.limits(self.partition)
@@ -166,11 +166,11 @@ class PartitionLog:
     # Append
 
     def append(self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs) -> Appended:
-        """Append a batch that `validate_produced` has checked; it gets its offsets and this epoch.
+        """Append a batch that `validate_produced` has checked, with new offsets and this epoch.
 
         Raises Refused (see `ProducerState.check`; record_list_too_large for a batch larger than a
-        segment) and StorageFailed; then nothing is appended. The caller flushes afterwards where
-        the log end reaches `durability.flush_at`.
+        segment) and StorageFailed; then nothing is appended. The caller flushes afterwards if the
+        log end reaches `durability.flush_at`.
         """
         header, records, from_magic = produced
         size = len(records)
@@ -199,7 +199,7 @@ class PartitionLog:
             active = self._roll(base_offset, wall_ms)
         if leader_epoch != self.epochs.written:
             self.make_files()
-            self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
+            self.epochs.begin(leader_epoch, base_offset)  # may fail, so it precedes the batch
         file = active.file
         head = pack_head(base_offset, header.batch_length, leader_epoch)
         position = file.append(records, head + from_magic if from_magic else head)
@@ -215,9 +215,9 @@ class PartitionLog:
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them.
 
-        Raises Refused(corrupt_message) for damaged batches or offsets that do not follow the log
-        end, and StorageFailed. Then nothing is appended, except where only the index of aborted
-        transactions could not be written: then all batches are there.
+        Raises Refused(corrupt_message) for damaged batches or offsets that do not continue the log,
+        and StorageFailed. Then nothing is appended, unless only the index of aborted transactions
+        could not be written; in that case all batches are appended.
         """
         first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
         headers = check_replicated(records, first_offset)
@@ -230,7 +230,7 @@ class PartitionLog:
         active = self.files.active
         last = headers[-1].last_offset
         if active.must_roll(len(records), last, active.max_timestamp_ms, self._wall_ms):
-            # Where offsets are missing, the first batch may be too far from the log end.
+            # After an offset gap, the first batch may be too far from the log end.
             is_near = last - self.log_end_offset <= MAX_INT32
             base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
             active = self._roll(base_offset, wall_ms)
@@ -244,7 +244,7 @@ class PartitionLog:
         self._files_state = FilesState.CHANGED
         self.advance_log_start_offset(log_start_offset)
         if self.producers.aborted or any(one.attributes & TRANSACTIONAL_BIT for one in headers):
-            self.transactions.on_replayed(self.producers)  # may fail, so after the batch is there
+            self.transactions.on_replayed(self.producers)  # may fail, so it follows the batch
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()
 
@@ -252,7 +252,7 @@ class PartitionLog:
         epochs = self.epochs
         for header in headers:
             epoch = header.partition_leader_epoch
-            # An epoch that was only announced has no file before its first record.
+            # An announced epoch is not in the file before its first record.
             if epoch > epochs.latest or (epoch == epochs.latest and epoch != epochs.written):
                 epochs.begin(LeaderEpoch(epoch), Offset(header.base_offset))
 
@@ -268,7 +268,7 @@ class PartitionLog:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
 
     def make_files(self) -> None:
-        """Wait until a new log has its directory and its first files. Raises StorageFailed."""
+        """Wait until a new log has its directory and first files. Raises StorageFailed."""
         if self._make_files is not None:
             self._make_files()
             self._make_files = None
@@ -284,8 +284,8 @@ class PartitionLog:
     ) -> LogSlice:
         """Whole batches of one segment: from the one that holds `offset`, below `upper_offset`.
 
-        At most `max_bytes`, unless the first batch alone is larger and `at_least_one_batch` is set.
-        Raises Refused(offset_out_of_range) outside [log start, log end].
+        Returns at most `max_bytes`, unless the first batch is larger and `at_least_one_batch` is
+        set. Raises Refused(offset_out_of_range) outside [log start, log end].
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise Refused(
@@ -306,13 +306,13 @@ class PartitionLog:
     # Truncation and deletion
 
     def truncate_to(self, offset: Offset) -> None:
-        """Make `offset` the log end. A batch that holds it is removed whole.
+        """Make `offset` the log end; a batch that contains it is removed entirely.
 
         Raises StorageFailed.
         """
         self.make_files()
         if offset >= self.log_end_offset:
-            # An epoch without a record is no history: the leader may never have had it.
+            # An epoch without records is not history: the leader may never have had it.
             self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self.files.segments[0].base_offset:
@@ -351,7 +351,7 @@ class PartitionLog:
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 
     def advance_log_start_offset(self, offset: Offset) -> None:
-        """Hide records before an offset; the log start never moves back, nor past the log end."""
+        """Hide records before an offset. The log start never moves back or past the log end."""
         offset = min(offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
@@ -359,14 +359,14 @@ class PartitionLog:
             self.epochs.truncate_from_start(offset)
 
     def roll(self, wall_ms: WallMs) -> None:
-        """Close the active segment and begin another. Raises StorageFailed."""
+        """Close the active segment and start a new one. Raises StorageFailed."""
         self.make_files()
         self._roll(self.log_end_offset, wall_ms)
 
     def drop_segments(self, count: int) -> None:
-        """Delete the oldest segments, not the active one, and move the log start to the next one.
+        """Delete the oldest segments, never the active one, and move the log start accordingly.
 
-        Slices handed out stay readable. Raises StorageFailed.
+        Existing slices stay readable. Raises StorageFailed.
         """
         self.advance_log_start_offset(Offset(self.files.segments[count].base_offset))
         self.files.remove_first(count)
@@ -374,10 +374,10 @@ class PartitionLog:
     # Durability
 
     def flush_target(self) -> FlushTarget:
-        """What to sync so that everything appended so far survives a crash of the machine.
+        """The files to sync so that all appended records survive a crash of the machine.
 
-        `FlushTarget.sync` may run on another thread; `durability.on_synced(target)` follows on this
-        one. Raises StorageFailed.
+        `FlushTarget.sync` may run on another thread; call `durability.on_synced(target)` on this
+        one afterwards. Raises StorageFailed.
         """
         segments = self.files.since(self.durability.recovery_point)
         closed = [path for segment in segments[:-1] for path in self._paths(segment)[1:]]
@@ -395,7 +395,7 @@ class PartitionLog:
         return segment_paths(self.directory, segment.base_offset)
 
     def flush(self) -> None:
-        """Sync everything appended so far and wait for it. Raises StorageFailed."""
+        """Sync all appended records and wait. Raises StorageFailed."""
         if self._files_state is not FilesState.CHANGED:
             return
         target = self.flush_target()
@@ -403,14 +403,14 @@ class PartitionLog:
         self.durability.on_synced(target)
 
     def close(self, *, flush: bool) -> None:
-        """Leave a directory that opens without recovery; `flush` also waits for the disk.
+        """Close the log so that it opens without recovery; `flush` also waits for the disk.
 
-        Nothing is written for a log without records, and missing files are not made: the next full
-        update of the controller makes them. The log must not be used afterwards. Raises
-        StorageFailed; then the stop is not clean.
+        A log without records writes nothing, and missing files are not created: the controller's
+        next full update does that. The log must not be used afterwards. If this raises
+        StorageFailed, the stop is not clean.
         """
         if self._files_state is not FilesState.CHANGED:
-            return  # an epoch announced since then has no record, so it is no history
+            return  # an epoch announced since has no record, so it is not history
         active = self.files.active
         active.file.seal()
         active.write_indexes()

@@ -1,8 +1,8 @@
-"""The `.snapshot` files: producer state at the offset that names them, in Kafka's format.
+"""The `.snapshot` files: producer state at the offset in the file name, in Kafka's format.
 
-int16 version 1, uint32 CRC-32C of what follows it, int32 count, then 46 bytes for each producer:
-int64 id, int16 epoch, int32 last sequence, int64 last offset, int32 offset delta, int64 timestamp,
-int32 coordinator epoch, int64 first offset of the open transaction or -1.
+int16 version 1, uint32 CRC-32C of the rest, int32 count, then 46 bytes for each producer: int64 id,
+int16 epoch, int32 last sequence, int64 last offset, int32 offset delta, int64 timestamp, int32
+coordinator epoch, int64 first offset of the open transaction or -1.
 """
 
 import os
@@ -28,11 +28,11 @@ _NOTHING_APPENDED: Final = AppendedBatch(NO_SEQUENCE, -1, 0, -1)
 
 
 class DamagedSnapshot(Exception):
-    """A damaged or missing snapshot; an older one and more batches of the log replace it."""
+    """A damaged or missing snapshot. Recovery uses an older one and replays more batches."""
 
 
 def snapshot_path(directory: Path, offset: int) -> Path:
-    """Where the state at an offset is kept."""
+    """The snapshot file for an offset."""
     return directory / f"{offset:020d}{SUFFIX}"
 
 
@@ -48,13 +48,12 @@ def snapshot_offsets(directory: Path) -> list[int]:
 
 
 def offsets_of_snapshots(names: Iterable[str]) -> list[int]:
-    """Offsets of the snapshots among the names of a directory's files, ascending."""
+    """Offsets of the snapshots among file names, ascending."""
     stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
 def encode_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:
-    """The bytes of a snapshot file."""
     content = bytearray(_COUNT.pack(len(entries)))
     for producer_id, entry in entries.items():
         last = entry.batches[-1] if entry.batches else _NOTHING_APPENDED
@@ -72,7 +71,7 @@ def encode_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(content: bytes) -> dict[int, ProducerEntry]:
-    """Entries of a snapshot file; each knows its last batch only. Raises DamagedSnapshot."""
+    """Decode a snapshot file; each entry has only its last batch. Raises DamagedSnapshot."""
     try:
         version, checksum = _PREFIX.unpack_from(content)
         if version != _VERSION:
@@ -88,7 +87,7 @@ def decode_snapshot(content: bytes) -> dict[int, ProducerEntry]:
         )
     if count != len(rows):
         raise DamagedSnapshot(
-            f"Snapshot failed schema validation: {count} entries announced, {len(rows)} there"
+            f"Snapshot failed schema validation: expected {count} entries, found {len(rows)}"
         )
     return {row[0]: _entry(*row[1:]) for row in rows}
 
@@ -113,14 +112,14 @@ def _entry(
 
 
 def write_snapshot(directory: Path, offset: int, entries: Mapping[int, ProducerEntry]) -> Path:
-    """Keep the state at an offset; not synced. Returns the file. Raises StorageFailed."""
+    """Write the snapshot at an offset, without a sync; returns the file. Raises StorageFailed."""
     path = snapshot_path(directory, offset)
     replace_file(path, encode_snapshot(entries), sync=False)
     return path
 
 
 def remove_snapshot(directory: Path, offset: int) -> None:
-    """Delete the snapshot at an offset, if there is one. Raises StorageFailed."""
+    """Delete the snapshot at an offset if it exists. Raises StorageFailed."""
     path = snapshot_path(directory, offset)
     try:
         files_of(path).unlink_if_there(path)
@@ -129,7 +128,7 @@ def remove_snapshot(directory: Path, offset: int) -> None:
 
 
 def read_snapshot(directory: Path, offset: int) -> dict[int, ProducerEntry]:
-    """The state at an offset. Raises DamagedSnapshot, also when the file is missing."""
+    """Read the snapshot at an offset. Raises DamagedSnapshot, also if the file is missing."""
     try:
         return decode_snapshot(files_of(directory).read_file(snapshot_path(directory, offset)))
     except OSError as problem:

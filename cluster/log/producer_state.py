@@ -1,7 +1,8 @@
-"""What a partition knows of each producer id: epoch, last batches, open transaction (KIP-98).
+"""The producer state of a partition: each producer id's epoch, last batches and open transaction
+(KIP-98).
 
-Decides whether a batch is new, a duplicate or out of order. Pure; the files are in
-`producer_snapshots`.
+Decides whether a batch is new, a duplicate or out of order. Pure; `producer_snapshots` has the
+files.
 """
 
 from collections import deque
@@ -31,14 +32,14 @@ _ABORT: Final = 0
 
 
 class Marker(NamedTuple):
-    """What the record of a control batch says of the end of a transaction."""
+    """The content of an end-of-transaction marker."""
 
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     is_abort: bool = False
 
 
 class AppendedBatch(NamedTuple):
-    """One batch that a producer wrote."""
+    """One batch of a producer."""
 
     last_sequence: int
     last_offset: int
@@ -47,7 +48,7 @@ class AppendedBatch(NamedTuple):
 
     @property
     def base_sequence(self) -> int:
-        """Sequence number of the first record; counts backwards through the wrap at 2^31 - 1."""
+        """Sequence number of the first record; wraps at 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) & MAX_INT32
 
     @property
@@ -57,7 +58,7 @@ class AppendedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """State of one producer id in one partition."""
+    """The state of one producer id in one partition."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_offset")
 
@@ -69,14 +70,14 @@ class ProducerEntry:
         self.batches: deque[AppendedBatch] = deque(maxlen=BATCHES_KEPT)
 
     def enter_epoch(self, epoch: int) -> None:
-        """A new epoch starts its sequence anew."""
+        """Start a new epoch, whose sequence starts anew."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the newest record of this epoch; -1 when there is none."""
+        """Sequence number of the newest record of this epoch; -1 if there is none."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
@@ -92,10 +93,10 @@ class ProducerState:
         """Transactions whose abort marker was replayed; for the log, which takes them away."""
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
-        """Decide on a batch that a client sends with a producer id.
+        """Validate a batch that a client sends with a producer id.
 
-        Returns the earlier batch that this one repeats, or None for a new batch. Any sequence may
-        be the first of an unknown producer id: what came before may have been deleted.
+        Returns the earlier batch that this one duplicates, or None for a new batch. An unknown
+        producer id may begin with any sequence, because its earlier batches may have been deleted.
         Raises Refused: invalid_producer_epoch, out_of_order_sequence_number, invalid_txn_state.
         """
         entry = self.entries.get(header.producer_id)
@@ -140,14 +141,14 @@ class ProducerState:
             )
 
     def next_sequence(self, producer_id: int, epoch: int) -> int:
-        """The base sequence with which `check` accepts the producer's next batch of an epoch."""
+        """The base sequence that `check` expects of the producer's next batch of an epoch."""
         entry = self.entries.get(producer_id)
         if entry is None or entry.epoch != epoch:
             return 0
         return (entry.last_sequence + 1) & MAX_INT32
 
     def record(self, header: BatchHeader, base_offset: int, timestamp_ms: int) -> None:
-        """Take a stored data batch into account (already checked, replicated or recovered)."""
+        """Record a stored data batch (already checked, replicated or recovered)."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry()
@@ -161,7 +162,7 @@ class ProducerState:
             entry.transaction_offset = base_offset
 
     def record_end_of_transaction(self, header: BatchHeader, marker: Marker) -> None:
-        """Take a stored commit or abort marker into account."""
+        """Record a stored commit or abort marker."""
         entry = self.entries.setdefault(header.producer_id, ProducerEntry())
         entry.enter_epoch(header.producer_epoch)
         entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
@@ -175,7 +176,7 @@ class ProducerState:
         entry.last_timestamp_ms = header.max_timestamp
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
-        """Take a batch of the log into account: after replication, or at recovery."""
+        """Update the state from a batch of the log, after replication or during recovery."""
         if header.producer_id < 0:
             return
         if header.attributes & CONTROL_BIT:
@@ -190,7 +191,7 @@ class ProducerState:
         return min(offsets) if offsets else None
 
     def expire(self, wall_ms: WallMs) -> int:
-        """Forget idle producers (`producer.id.expiration.ms`); returns how many."""
+        """Forget idle producers (`producer.id.expiration.ms`); returns their number."""
         idle = [
             producer_id
             for producer_id, entry in self.entries.items()
@@ -203,9 +204,8 @@ class ProducerState:
 
 
 def _marker(header: BatchHeader, batch: memoryview) -> Marker:
-    """A marker's key is int16 version, int16 type, its value int16 version, int32 coordinator
-    epoch; compaction may have emptied it.
-    """
+    """Decode a marker: its key is int16 version, int16 type, its value int16 version, int32
+    coordinator epoch. Compaction may have emptied it."""
     for record in records_of_batch(header, batch):
         key, value = record.key or b"", record.value or b""
         return Marker(

@@ -83,7 +83,8 @@ def test_a_flipped_byte_is_refused_and_all_else_is_served(
 
     errors = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
     assert errors == [
-        f"{segment.file.path} is damaged at byte {position}, offset {offset}; the damaged batch is not served:"
+        f"{segment.file.path} is damaged at byte {position}, offset {offset};"
+        " the damaged batch is not served:"
         " checksum does not match"
     ]
     assert told == [Damage(segment.base_offset, position, offset, "checksum does not match")]

@@ -228,4 +228,4 @@ def test_a_damaged_index_of_transactions_does_not_end_replication(
     log.append_as_follower(memoryview(marker(3, 1, ABORT)), WALL_MS)
     assert log.log_end_offset == 4
     assert log.transactions.stable_offset(Offset(4), Offset(0)) == 0
-    assert "what was aborted is not known" in caplog.text
+    assert "the aborted transactions are unknown" in caplog.text
