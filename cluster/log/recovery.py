@@ -1,8 +1,8 @@
 """Opens a partition directory: trusts it after a clean stop, otherwise checks and repairs it.
 
 After an unclean stop every batch from the recovery point's segment on is checked (size, magic,
-offsets, CRC-32C); the log ends at the first bad byte. Indexes, epochs and producer state are
-rebuilt from the batches if their files are missing or ahead of them.
+offsets, CRC-32C), and the log ends at the first bad byte. Indexes, epochs and producer state are
+rebuilt from the batches if their files are missing or ahead of the batches.
 """
 
 import enum
@@ -66,7 +66,7 @@ _NO_LIMIT: Final = 2**63 - 1
 
 
 class FilesState(enum.Enum):
-    """How the files of a log compare with what a clean stop leaves."""
+    """The state of a log's files, compared with what a clean stop leaves."""
 
     NEW = "just made, without a record"
     AS_CLOSED = "as the last clean stop has left them"
@@ -86,7 +86,8 @@ class RecoveredLog:
 
 
 class Scan(NamedTuple):
-    """Up to where a segment file is valid; `defect` describes the first bad batch, if any."""
+    """The end of the valid part of a segment file; `defect` describes the first bad batch, if
+    any."""
 
     valid_bytes: int
     next_offset: int
@@ -95,7 +96,7 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastStop:
-    """How a log was last closed, as the checkpoints of its log directory show."""
+    """The last stop of a log, according to the checkpoints of its directory."""
 
     is_clean: bool
     recovery_point: Offset
@@ -115,9 +116,9 @@ def recover(
     wall_ms: WallMs,
     on_checked: Callable[[int], None] = _nobody,
 ) -> RecoveredLog:
-    """Load every segment of a directory, which is created when absent. Raises StorageFailed.
+    """Load every segment of a directory, which is created if missing. Raises StorageFailed.
 
-    `on_checked` gets the number of bytes that were checked since its last call.
+    `on_checked` gets the number of bytes checked since its last call.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -140,7 +141,7 @@ def recover(
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start and stop.is_clean:
         _log.warning(
-            "%s ends at offset %d: the log start %d of its checkpoint is not used",
+            "%s ends at offset %d: ignored the log start %d of its checkpoint",
             directory,
             log_end,
             log_start,
@@ -170,7 +171,7 @@ def recover(
         if segment.unchecked is not None:
             segment.unchecked.offset_limit = ends[slot]
     for segment in segments:
-        if segment.file.is_open:  # most of thousands of logs are not used soon
+        if segment.file.is_open:  # most logs are not used soon
             segment.release()
     are_as_closed = are_trusted and not stop.was_repaired
     files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
@@ -178,7 +179,7 @@ def recover(
 
 
 def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
-    """Make the index files that are missing after a crash, where the segment has no record yet."""
+    """Create the index files that a crash left missing, if the segment has no records yet."""
     if segment.file.size_bytes == 0:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if segment_path(directory, segment.base_offset, suffix).name not in names:
@@ -186,7 +187,7 @@ def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None
 
 
 def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> RecoveredLog:
-    """The initial state of a new log, before it has a file."""
+    """The initial state of a new log without files."""
     return RecoveredLog(
         (Segment(directory, 0, options, wall_ms, is_new=True),),
         Offset(0),
@@ -198,7 +199,7 @@ def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> Recovere
 
 
 def new_segment(directory: Path, base_offset: int, options: LogOptions, wall_ms: WallMs) -> Segment:
-    """An empty active segment with its file. Raises StorageFailed."""
+    """Create the file of an empty active segment. Raises StorageFailed."""
     create_segment_file(directory, base_offset)
     return Segment(directory, base_offset, options, wall_ms)
 
@@ -219,7 +220,8 @@ def _find_segments(
 
 
 def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, bool]:
-    """The epochs, and whether their file is sound; otherwise every segment is scanned."""
+    """Load the epochs. Returns them and whether the file is sound; if not, all segments are
+    scanned."""
     try:
         epochs = LeaderEpochs.load(directory)
     except DamagedCheckpoint as error:
@@ -237,9 +239,9 @@ def _load_segments(
     epochs: LeaderEpochs,
     on_checked: Callable[[int], None],
 ) -> tuple[list[Segment], Offset, bool]:
-    """Trust segments before `first_scanned`, scan the others.
+    """Trust segments before `first_scanned` and scan the others.
 
-    Returns the remaining segments, the log end, and whether all were used as they were.
+    Returns the remaining segments, the log end, and whether all segments were used unchanged.
     """
     are_trusted = True
     log_end = Offset(segments[0].base_offset)
@@ -262,11 +264,11 @@ def _load_segments(
         are_trusted = False
         segment.unchecked = None
         if not active and not segment.file.size_bytes and not _was_emptied(segment):
-            _log.warning("%s is empty: what it held is lost here", segment.file.path)
+            _log.warning("%s is empty: its records are lost on this broker", segment.file.path)
             if slot >= first_scanned and (
                 segments[slot + 1].base_offset - segment.base_offset <= MAX_INT32
             ):
-                # Only other replicas may have the lost records: the log ends before the hole.
+                # Only other replicas may have the lost records, so the log ends before the gap.
                 _remove(segments[slot + 1 :], "follows a lost segment")
                 segment.start_indexing()
                 epochs.write()
@@ -286,9 +288,9 @@ def _load_segments(
 
 
 def _was_emptied(segment: Segment) -> bool:
-    """Whether compaction has left a closed segment without batches: its indexes are empty too.
+    """Whether compaction left a closed segment without batches; its indexes are then empty too.
 
-    The time index of a segment that lost its batches still has an entry.
+    The time index of a segment that lost its batches by damage still has an entry.
     """
     try:
         return all(path.stat().st_size == 0 for path in _index_paths(segment))
@@ -302,7 +304,7 @@ def _index_paths(segment: Segment) -> list[Path]:
 
 
 def _last_offset(segment: Segment) -> int | None:
-    """Offset of the last record; None when the segment is empty."""
+    """Offset of the last record; None if the segment is empty."""
     last = None
     start = segment.indexes.offsets.position_before(segment.file.size_bytes)
     for _, header in segment.headers_from(start):
@@ -311,9 +313,9 @@ def _last_offset(segment: Segment) -> int | None:
 
 
 def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
-    """Use a cleanly closed segment as it is, if its indexes and its last batch are sound.
+    """Use a cleanly closed segment unchanged if its indexes and its last batch are sound.
 
-    Other entries of a closed segment's index are checked when they are used.
+    The other index entries of a closed segment are checked when they are used.
     """
     size = segment.file.size_bytes
     if not size and not active and _was_emptied(segment):
@@ -335,7 +337,8 @@ def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
         _log.warning("%s has no sound time index; rebuilding it", segment.file.path)
         return False
     if active:
-        # A cheap check of the end: the walk from the last index entry must end with the file.
+        # A cheap check of the end: the walk from the last index entry must reach the end of the
+        # file.
         try:
             position = segment.boundary_before(0, size - 1)
             if size - position < HEADER_BYTES or segment.batch_end(position) != size:
@@ -360,16 +363,16 @@ def scan_segment(
     *,
     offset_limit: int = _NO_LIMIT,
 ) -> Scan:
-    """Check every batch of a segment, rebuild its indexes and what it says of epochs.
+    """Check every batch of a segment and rebuild its indexes and epochs.
 
-    A batch that leaves a gap before it and does not end below `offset_limit`, where the next
-    segment begins, has a damaged base offset.
+    A batch that follows a gap and does not end below `offset_limit`, where the next segment begins,
+    has a damaged base offset.
     """
     offset_limit = min(offset_limit, segment.base_offset + MAX_INT32 + 1)
     scan, has_jumped = _scan(segment, epochs, on_checked, segment.file.size_bytes, offset_limit)
     if has_jumped is not None:
-        # The base offset is outside the checksum: the batch before, which came after a gap that
-        # nothing explains, has the wrong one.
+        # The checksum does not cover the base offset: the previous batch, which follows an
+        # unexplained gap, has a wrong one.
         segment.start_indexing()
         epochs.forget_from(Offset(segment.base_offset))
         again, _ = _scan(segment, epochs, _nobody, has_jumped, offset_limit)
@@ -384,14 +387,15 @@ def _scan(
     size: int,
     offset_limit: int,
 ) -> tuple[Scan, int | None]:
-    """Check the batches in the first bytes of a segment.
+    """Check the batches in the first `size` bytes of a segment.
 
-    Also returns where the last good batch begins, if it alone is in the way of the one after it.
+    Also returns the position of the last good batch if it alone conflicts with the next one.
     """
     segment.start_indexing()
     position, next_offset = 0, segment.base_offset
     reported = 0
-    before: tuple[int, int] | None = None  # of a batch after a gap: its place, what came next there
+    # The position of a batch after a gap, and the offset that was expected there.
+    before: tuple[int, int] | None = None
     if not size:
         return Scan(0, next_offset, None), None
     with memoryview(segment.file.mapping()) as content:
@@ -432,7 +436,7 @@ def _defect(
     size: int,
     offset_limit: int,
 ) -> str | None:
-    """What is wrong with the batch at a position; None when it is good."""
+    """Describe the defect of the batch at a position; None if it is good."""
     end = position + header.size_bytes
     if header.magic != MAGIC_V2:
         if header.batch_length == 0 and header.base_offset == 0:
@@ -451,7 +455,7 @@ def _defect(
 
 
 def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, end: int) -> None:
-    """Raise StorageFailed for a valid message of format v0 or v1: it is data, not damage."""
+    """Raise StorageFailed for a valid message of format v0 or v1, which is data, not damage."""
     if header.magic not in (0, 1) or header.batch_length < 14 or end > len(content):
         return
     checksum = int.from_bytes(content[position + 12 : position + 16], "big")
@@ -470,7 +474,7 @@ def _remove(segments: list[Segment], reason: str) -> None:
 
 def _cut(segment: Segment, scan: Scan) -> None:
     file = segment.file
-    # Every log that was not closed ends in space allocated ahead: nothing was lost with that.
+    # Every log that was not closed ends in preallocated space, so nothing was lost.
     level = logging.INFO if scan.defect == PREALLOCATED else logging.WARNING
     _log.log(
         level,
@@ -493,7 +497,7 @@ def load_producers(
     wall_ms: WallMs,
     snapshots: list[int],
 ) -> ProducerState:
-    """Producer state at the log end: the newest good of these snapshots, then the batches after it.
+    """Load the producer state at the log end from the newest good snapshot and the later batches.
 
     Snapshots beyond the log end and damaged ones are deleted. Raises StorageFailed.
     """
@@ -516,7 +520,7 @@ def load_producers(
                 for position, header in segment.headers_from(start):
                     if header.producer_id >= 0:
                         producers.replay(header, segment.file.view(position, header.size_bytes))
-            except Refused as refused:  # below the recovery point: the log is not cut there
-                _log.warning("%s: producers of what follows are not known", refused.detail)
+            except Refused as refused:  # below the recovery point, so the log stays whole
+                _log.warning("%s: the producers of later batches are unknown", refused.detail)
     producers.expire(wall_ms)
     return producers

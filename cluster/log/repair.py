@@ -1,7 +1,8 @@
-"""Repair the files of one log after an unclean stop, so that it opens as after a clean one.
+"""Repairs the files of one log after an unclean stop, so that it opens as after a clean one.
 
-What a recovery finds is put down: the log cut at its first bad byte, indexes, epochs, a producer
-snapshot at the log end. Nothing is synced, and a kill at any point leaves a log that recovers anew.
+Repair persists the result of a recovery: the log truncated at its first bad byte, indexes, epochs,
+and a producer snapshot at the log end. Nothing is synced, and a crash at any point leaves a log
+that is recovered again.
 """
 
 import os
@@ -19,7 +20,7 @@ from cluster.model.ids import Offset, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class LogToRepair:
-    """One log of a directory that was not cleanly shut down, and what its checkpoints say of it."""
+    """A log of a directory that was not cleanly shut down, with its checkpointed offsets."""
 
     partition: TopicPartition
     directory: Path
@@ -30,7 +31,7 @@ class LogToRepair:
 
 
 def unchecked_bytes(directory: Path, recovery_point: Offset) -> int:
-    """How many bytes a recovery from this point has to read. Raises OSError."""
+    """The number of bytes that a recovery from this point has to read. Raises OSError."""
     bases: list[int] = []
     sizes: list[int] = []
     with os.scandir(directory) as entries:
@@ -49,9 +50,9 @@ def repair(
     wall_ms: WallMs,
     on_checked: Callable[[int], None],
 ) -> None:
-    """Check one log beyond its recovery point and leave its files as a clean stop would.
+    """Check a log beyond its recovery point and leave its files as after a clean stop.
 
-    `on_checked` is told the bytes that were checked since its last call. Raises StorageFailed.
+    `on_checked` gets the number of bytes checked since its last call. Raises StorageFailed.
     """
     stop = LastStop(
         is_clean=False,

@@ -1,7 +1,7 @@
-"""What a helper process does to repair logs for a starting broker, one after the other.
+"""The helper process that repairs logs for a starting broker, one after the other.
 
-Run by `runtime/helper_side.py`. It answers an order with messages: bytes that it has checked, log
-lines, then `repaired` or `failed`.
+`runtime/helper_side.py` runs it. It answers each order with messages: the number of checked bytes,
+log lines, then `repaired` or `failed`.
 """
 
 import logging
@@ -40,7 +40,7 @@ def order(log: LogToRepair, options: LogOptions, wall_ms: WallMs) -> dict[str, A
 
 
 def work(fields: Mapping[str, Any], send: Send) -> None:
-    """Repair the log that an order names; send how it goes and how it ended."""
+    """Repair the log that an order names, and send its progress and result."""
     forwarder = _Forwarder(send)
     logger = logging.getLogger("cluster.log")
     level_before = logger.level
@@ -75,7 +75,7 @@ def _carry_out(fields: Mapping[str, Any], send: Send) -> None:
 
 
 class _Forwarder(logging.Handler):
-    """Sends log records to the broker, whose log they belong to."""
+    """Forwards log records to the broker."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Check bytes copied from a leader before they become part of a follower's log. Pure."""
+"""Checks bytes fetched from a leader before a follower appends them. Pure."""
 
 from typing import Final
 
@@ -22,8 +22,9 @@ _LAST_OFFSET_MAX: Final = 2**63 - 2
 def first_replicated(
     records: memoryview, log_start_offset: Offset, log_end_offset: Offset
 ) -> Offset:
-    """Where the batches of a leader may begin: at the log's end, or before it where that lies in
-    the middle of their first one, because the leader's log start does. Kafka: KAFKA-6975.
+    """The base offset at which a leader's batches may begin: the log's end, or earlier.
+
+    It is earlier if the leader's log start lies in the middle of its first batch (KAFKA-6975).
     """
     if log_start_offset == log_end_offset and len(records) >= HEADER_BYTES:
         first = read_header(records)
@@ -33,9 +34,9 @@ def first_replicated(
 
 
 def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]:
-    """Headers of the whole batches that fill `records`, offsets growing from `next_offset` on.
+    """Headers of the whole batches in `records`, with offsets growing from `next_offset` on.
 
-    Raises Refused(corrupt_message): they are damaged, or do not continue the log at its end.
+    Raises Refused(corrupt_message) if they are damaged or do not continue the log.
     """
     headers: list[BatchHeader] = []
     size = 0
@@ -48,7 +49,7 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
         if checksum(batch) != header.crc:
             raise Refused(
                 ErrorCode.corrupt_message,
-                f"checksum of the replicated batch at offset {header.base_offset}",
+                f"wrong checksum of the replicated batch at offset {header.base_offset}",
             )
         first = headers[0] if headers else header
         if (
@@ -60,7 +61,7 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
                 f"replicated offsets {first.base_offset} to {header.last_offset} fit in no segment",
             )
         if header.producer_id >= 0 and header.attributes & CONTROL_BIT:
-            # A marker is decoded again after the append, when it would be too late to refuse it.
+            # The append decodes a marker again, when it is too late to refuse it.
             for _ in records_of_batch(header, batch):
                 pass
         headers.append(header)

@@ -1,8 +1,9 @@
-"""Which segments of a log are to be deleted, and why. Pure: `log_retention` looks and deletes.
+"""Decides which segments of a log to delete, and why. Pure; `log_retention` runs it.
 
-As Kafka's `UnifiedLog.deleteOldSegments`: first those below the log start offset, then, where
-`cleanup.policy` has `delete`, what is beyond `retention.bytes`, then what is older than
-`retention.ms`; each time from the oldest on, up to the first that stays.
+The rules are those of Kafka's `UnifiedLog.deleteOldSegments`: first the segments below the log
+start offset, then, if `cleanup.policy` has `delete`, those beyond `retention.bytes`, then those
+older than `retention.ms`. Each rule starts at the oldest segment and stops at the first one to
+keep.
 """
 
 import enum
@@ -36,7 +37,7 @@ REASONS: Final = (Reason.LOG_START, Reason.SIZE, Reason.AGE)
 
 
 class LogState(NamedTuple):
-    """What the decision needs to know of a log."""
+    """The state of a log that the decision depends on."""
 
     segments: Sequence[Segment]
     """Oldest first, the last one active."""
@@ -54,10 +55,10 @@ ModifiedMs = Callable[[Segment], int]
 def count_deletable(
     state: LogState, reason: Reason, wall_ms: WallMs, modified_ms: ModifiedMs, most: int
 ) -> int:
-    """How many of the oldest segments go for a reason, `most` or fewer.
+    """How many of the oldest segments to delete for a reason, at most `most`.
 
-    The active one counts too: it must be closed before it is deleted. Nothing goes that reaches up
-    to the high watermark or beyond it, nor an active segment without a record.
+    The active one counts too; it must be closed before its deletion. Segments that reach or pass
+    the high watermark stay, and so does an active segment without records.
     """
     segments, options = state.segments, state.options
     if reason is not Reason.LOG_START and not options.is_deleted:
@@ -87,14 +88,14 @@ def count_deletable(
 
 
 def largest_timestamp(segment: Segment, modified_ms: ModifiedMs) -> int:
-    """The largest timestamp of a segment's records; without one, when its file was changed."""
+    """The largest timestamp of a segment's records, or the file's modification time without one."""
     if segment.max_timestamp_ms >= 0:
         return segment.max_timestamp_ms
     return modified_ms(segment)
 
 
 def reason_text(reason: Reason, state: LogState, *, has_timestamps: bool) -> str:
-    """Why segments were deleted, in Kafka's words; `state` is that of the log without them."""
+    """The reason for a deletion, in Kafka's words; `state` is that of the log after it."""
     options = state.options
     if reason is Reason.LOG_START:
         return f"due to log start offset {state.log_start_offset} breach"
@@ -112,8 +113,9 @@ def reason_text(reason: Reason, state: LogState, *, has_timestamps: bool) -> str
 
 
 def pinned_until(state: LogState, wall_ms: WallMs) -> str | None:
-    """Until when the log's oldest segment, and so all of it, stays because of a timestamp that lies
-    in the future; None where it does not.
+    """The time until which a future timestamp keeps the log's oldest segment, and so all of it.
+
+    None if no timestamp lies in the future.
     """
     options, oldest = state.options, state.segments[0]
     if (

@@ -1,4 +1,4 @@
-"""One segment: its bytes, its indexes, and where in it an offset is."""
+"""One segment: its bytes, its indexes, and the lookup of offsets."""
 
 import logging
 import weakref
@@ -33,7 +33,8 @@ _RECENT_BATCHES: Final = 64
 
 
 def modified_ms(segment: "Segment") -> int:
-    """When a segment's file was last changed, in milliseconds since 1970. Raises StorageFailed."""
+    """The modification time of a segment's file, in milliseconds since 1970. Raises
+    StorageFailed."""
     path = segment.file.path
     try:
         return path.stat().st_mtime_ns // 1_000_000
@@ -44,7 +45,7 @@ def modified_ms(segment: "Segment") -> int:
 class Segment:
     """Batches from `base_offset` on; the last segment of a log is active, the others are closed.
 
-    Invariant: index entries name batches of this file; the maximum timestamp is that of a batch.
+    Invariant: index entries point to batches of this file; the maximum timestamp is a batch's.
     """
 
     __slots__ = (
@@ -76,7 +77,7 @@ class Segment:
         *,
         is_new: bool = False,
     ) -> None:
-        """A segment over its files, if they exist; with `is_new` nobody looks for them."""
+        """A segment over its existing files; `is_new` means that there are none."""
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -102,7 +103,7 @@ class Segment:
         self._jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
 
     def start_indexing(self) -> None:
-        """Begin with empty indexes in memory: a new segment, or one to be rebuilt."""
+        """Start with empty indexes in memory, for a new segment or a rebuild."""
         self.indexes = SegmentIndexes(
             self.directory, self.base_offset, self.options.segment_index_bytes
         )
@@ -116,7 +117,7 @@ class Segment:
         self._older_recent: dict[int, int] = {}
 
     def must_roll(self, size: int, last_offset: int, timestamp_ms: int, wall_ms: WallMs) -> bool:
-        """Whether a batch of this size, last offset and timestamp starts a new segment."""
+        """Whether a batch of this size, last offset and timestamp requires a new segment."""
         if last_offset - self.base_offset > MAX_INT32:
             return True
         held = self.file.size_bytes
@@ -149,7 +150,7 @@ class Segment:
     def note_batch(
         self, base_offset: int, last_offset: int, max_timestamp_ms: int, position: int, size: int
     ) -> None:
-        """Index the batch at the end of the file; for active segments only."""
+        """Index the batch at the end of the file; only for active segments."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self.max_timestamp_offset = last_offset
@@ -167,7 +168,7 @@ class Segment:
         self._bytes_since_index = 0
 
     def close_for_writing(self) -> None:
-        """Cut the file to its size and write the indexes. Raises StorageFailed."""
+        """Truncate the file to its size and write the indexes. Raises StorageFailed."""
         self.file.seal()
         self.write_indexes()
         self.indexes.close()
@@ -176,15 +177,16 @@ class Segment:
         self._count_openings()
 
     def _count_openings(self) -> None:
-        """Only a limited number of closed segments may be open: count this one from now on."""
+        """Count this segment among the open closed segments, whose number is limited."""
         ourselves: weakref.ref[Releasable] = weakref.ref(self, OPEN_SEGMENTS.forget)
-        hash(ourselves)  # a reference keeps its hash, but cannot compute it once this is freed
+        # A reference keeps its hash but cannot compute it after the object is freed.
+        hash(ourselves)
         self.file.on_open = partial(OPEN_SEGMENTS.on_opened, ourselves)
         if self.file.is_open:
             OPEN_SEGMENTS.on_opened(ourselves)
 
     def release(self) -> None:
-        """Close the files until the next read; slices handed out stay readable."""
+        """Close the files until the next read; existing slices stay readable."""
         self.file = self.file.unopened()
         self.indexes.release()
 
@@ -193,7 +195,7 @@ class Segment:
         self.indexes.write(self.max_timestamp_ms, self.max_timestamp_offset)
 
     def trust_indexes(self, *, active: bool) -> None:
-        """Use the index files as they are. Raises StorageFailed."""
+        """Use the index files unchanged. Raises StorageFailed."""
         last = self.indexes.load(self.options.segment_index_bytes, active=active)
         self.is_active = active
         self._bytes_since_index = 0
@@ -208,7 +210,7 @@ class Segment:
     def locate(self, offset: int) -> int:
         """Position of the batch that holds an offset, or of the first one after it.
 
-        The file's size when every batch here is before the offset. Raises DamagedBatch if the walk
+        Returns the file's size if every batch is before the offset. Raises DamagedBatch if the walk
         to the offset meets a damaged batch.
         """
         position = self._newest_recent.get(offset)
@@ -228,8 +230,9 @@ class Segment:
         return position
 
     def boundary_before(self, start: int, limit: int) -> int:
-        """Where the last batch ends that lies whole in [start, limit), or where a damaged batch
-        begins; `start` when no batch does.
+        """Where the last whole batch in [start, limit) ends, or a damaged batch begins.
+
+        Returns `start` if there is no whole batch.
         """
         size = self.file.size_bytes
         if limit >= size:
@@ -248,10 +251,10 @@ class Segment:
         return position
 
     def checked_entry(self, position: int, offset: int) -> int:
-        """Check a position that an index gave for an offset.
+        """Verify a position that an index returned for an offset.
 
         If no batch at or before the offset begins there, the index file is damaged or belongs to
-        another segment: the indexes are rebuilt, and 0 is returned.
+        another segment. The indexes are then rebuilt and 0 is returned.
         """
         if self.indexes.are_own:
             return position
@@ -268,14 +271,14 @@ class Segment:
         return 0
 
     def note_damage(self, position: int, defect: str) -> DamagedBatch:
-        """Report what is wrong with the batch at a position; returns the error to raise."""
+        """Report a defect of the batch at a position; returns the error to raise."""
         start = self.indexes.offsets.position_before(position - 1) if position else 0
         offset = next_offset_at(self.file.mapping(), start, position, self.base_offset)
         self.damage.note(self.file.path, Damage(self.base_offset, position, offset, defect))
         return DamagedBatch(self.file.path, position)
 
     def batch_end(self, position: int) -> int:
-        """Where the batch at a position ends. Raises DamagedBatch."""
+        """The end position of the batch at a position. Raises DamagedBatch."""
         size = self.file.size_bytes
         if position + HEADER_BYTES <= size:
             _, length, magic, _ = WALK.unpack_from(self.file.mapping(), position)
@@ -287,7 +290,7 @@ class Segment:
     def headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each batch from a position to the end.
 
-        Raises Refused(corrupt_message) where there is no batch.
+        Raises Refused(corrupt_message) if there is no batch at a position.
         """
         size = self.file.size_bytes
         while position < size:
@@ -305,7 +308,7 @@ class Segment:
             self.trust_indexes(active=True)
         if self.unchecked is not None:
             self.unchecked.forget_file()
-        self.file.on_open = None  # it is written again, so it stays open
+        self.file.on_open = None  # it becomes active, so it stays open
         OPEN_SEGMENTS.forget(weakref.ref(self))
         self.file.truncate(position)
         if self.unchecked is not None:
@@ -313,7 +316,7 @@ class Segment:
         last = self.indexes.truncate(position, end_offset)
         self._newest_recent, self._older_recent = {}, {}
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        # Batches after the last entry that is left may have larger timestamps.
+        # Batches after the last remaining entry may have larger timestamps.
         start = 0
         if last is not None:
             self.max_timestamp_ms = last[0]
@@ -325,7 +328,7 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
 
     def place_in(self, directory: Path) -> None:
-        """Continue with the files of another directory, which hold the same. Raises OSError."""
+        """Switch to the files of another directory with the same content. Raises OSError."""
         self.directory = directory
         options = self.options
         self.file = MmapSegment(
@@ -339,7 +342,7 @@ class Segment:
 
 
 def rebuild_indexes(segment: Segment) -> None:
-    """Make the indexes anew from the batches before the first damaged one. Raises StorageFailed."""
+    """Rebuild the indexes from the batches before the first damaged one. Raises StorageFailed."""
     _log.warning("the index of %s is damaged; rebuilding it", segment.file.path)
     is_active = segment.is_active
     segment.start_indexing()

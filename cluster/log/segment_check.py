@@ -1,7 +1,7 @@
-"""Checks the bytes of one segment's files, for the scrub of a broker and for `verify`.
+"""Checks the files of one segment, for a broker's scrub and for `verify`.
 
-Reads pieces of the files, never through a mapping: the owner may cut or delete them meanwhile.
-Whoever runs it may rest between two pieces.
+Reads the files in pieces, never through a mapping, because the owner may truncate or delete them
+meanwhile. The caller may pause between two pieces.
 """
 
 import errno
@@ -35,7 +35,7 @@ _SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
 class Hole(NamedTuple):
-    """Bytes that are not the batches that belong there, up to the next good one."""
+    """A range without valid batches, up to the next good one."""
 
     position: int
     end: int
@@ -47,7 +47,7 @@ class Hole(NamedTuple):
 
 
 class FileToCheck(NamedTuple):
-    """One segment, as its owner or the directory has it."""
+    """One segment, as its owner or the directory describes it."""
 
     path: Path
     base_offset: int
@@ -60,7 +60,7 @@ class FileToCheck(NamedTuple):
 
 
 class SegmentCheck:
-    """Lifecycle: construction, then `steps` to its end; what was found is in the attributes.
+    """The check of one segment. Lifecycle: construct, run `steps` to the end, read the attributes.
 
     Invariant: each byte of [0, end) is in a good batch or in a hole.
     """
@@ -82,13 +82,13 @@ class SegmentCheck:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was found."""
+        """Whether no defect was found."""
         return not self.holes and not self.index_defects
 
     def steps(self, first_position: int = 0) -> Iterator[int]:
-        """Check; yields how many bytes were read since the last time. Raises OSError.
+        """Run the check; yields the number of bytes read since the last step. Raises OSError.
 
-        From a batch in the middle on, indexes are not looked at.
+        A check that starts in the middle does not check the indexes.
         """
         self._files = files_of(self.file.path)
         self._descriptor = self._files.open(self.file.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -103,7 +103,7 @@ class SegmentCheck:
             self._window = b""
 
     def run(self, first_position: int = 0) -> "SegmentCheck":
-        """All of it at once. Raises OSError."""
+        """Run the whole check at once. Raises OSError."""
         for _ in self.steps(first_position):
             pass
         return self
@@ -149,7 +149,7 @@ class SegmentCheck:
             self.index_defects = indexes.finish()
 
     def _note_missing(self, size: int, wanted: int) -> None:
-        """The file ends before the batches that its owner has put there."""
+        """Record that the file ends before the batches that its owner wrote."""
         defect = f"the file ends there, {wanted - size} bytes are missing"
         if self.holes and self.holes[-1].end == size:
             last = self.holes.pop()
@@ -161,7 +161,7 @@ class SegmentCheck:
     def _batch_at(
         self, position: int, next_offset: int, size: int
     ) -> tuple[BatchHeader | None, str | None]:
-        """The header at a position, where there is one, and what is wrong with its batch."""
+        """The header at a position, if any, and the defect of its batch, if any."""
         left = size - position
         if left < HEADER_BYTES:
             return self._old_message(position, next_offset, left) or (
@@ -176,7 +176,7 @@ class SegmentCheck:
         if not next_offset <= header.base_offset <= header.last_offset < self.file.offset_limit:
             return header, f"offset {header.base_offset} cannot be here"
         if header.base_offset > next_offset and left >= header.size_bytes + HEADER_BYTES:
-            # Either of two that overlap is wrong: this one, as it leaves a gap before it.
+            # One of two overlapping batches is wrong: this one, because it follows a gap.
             following = read_header(self._read(position + header.size_bytes, HEADER_BYTES))
             if next_offset <= following.base_offset <= header.last_offset:
                 return header, f"offset {header.base_offset} cannot be here"
@@ -188,7 +188,8 @@ class SegmentCheck:
     def _old_message(
         self, position: int, next_offset: int, left: int
     ) -> tuple[BatchHeader, None] | None:
-        """A message of format v0 or v1 with its own checksum, as if it were a batch of one."""
+        """A message of format v0 or v1 with a valid checksum, as if it were a batch of one
+        record."""
         if left < LENGTH_OVERHEAD_BYTES + _OLD_LENGTH_MIN:
             return None
         head = self._read(position, MAGIC_POSITION + 1)
@@ -211,7 +212,8 @@ class SegmentCheck:
     def _next_good(
         self, position: int, header: BatchHeader | None, size: int
     ) -> Generator[int, None, int]:
-        """Where the first good batch begins after a damaged one, or the end; yields as `steps`."""
+        """The position of the first good batch after a damaged one, or the end; yields like
+        `steps`."""
         if header is not None and HEADER_BYTES <= header.size_bytes <= size - position:
             after = position + header.size_bytes
             if after == size or self._batch_at(after, self.next_offset, size)[1] is None:
@@ -234,12 +236,12 @@ class SegmentCheck:
             self._window = self._files.pread(self._descriptor, max(size, PIECE_BYTES), position)
             self._window_at, start = position, 0
             if len(self._window) < size:
-                # Whoever reads it next finds what is missing; the disk has not failed.
-                raise OSError(errno.EAGAIN, "the file was cut while it was read")
+                # The next reader reports the missing bytes; the disk has not failed.
+                raise OSError(errno.EAGAIN, "the file was truncated while it was read")
         return memoryview(self._window)[start : start + size]
 
     def _checksum(self, start: int, end: int) -> int:
-        """The checksum of bytes that may not fit into memory."""
+        """The checksum of a range that may not fit into memory."""
         value = 0
         while start < end:
             piece = self._read(start, min(end - start, PIECE_BYTES))
@@ -257,7 +259,7 @@ class SegmentCheck:
 
 
 def _places_of_batches(piece: bytes, offset: int, offset_limit: int) -> Iterator[int]:
-    """Where in some bytes a header may begin whose offset is in [offset, limit)."""
+    """Positions in some bytes where a header with an offset in [offset, limit) may begin."""
     found = piece.find(_MAGIC_V2_BYTE, MAGIC_POSITION)
     while found >= 0:
         place = found - MAGIC_POSITION

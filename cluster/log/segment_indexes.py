@@ -1,7 +1,7 @@
 """The offset index and the time index of one segment.
 
 The indexes of an active segment are in memory and are written when it closes; recovery rebuilds
-them from the batches. Those of a closed segment are read from their files.
+them from the batches. The indexes of a closed segment are read from their files.
 """
 
 from pathlib import Path
@@ -14,7 +14,10 @@ from cluster.model.errors import StorageFailed
 
 
 class SegmentIndexes:
-    """Owned by the log's thread. Invariant: entries name batches of the segment's file."""
+    """The two indexes of a segment. Owned by the log's thread.
+
+    Invariant: entries point to batches of the segment's file.
+    """
 
     __slots__ = (
         "_active",
@@ -28,7 +31,7 @@ class SegmentIndexes:
     )
 
     def __init__(self, directory: Path, base_offset: int, index_bytes: int) -> None:
-        """Empty indexes in memory: of a new segment, or of one to be rebuilt."""
+        """Empty indexes in memory, for a new segment or a rebuild."""
         self._directory = directory
         self._base_offset = base_offset
         self._index_bytes = index_bytes
@@ -50,7 +53,7 @@ class SegmentIndexes:
         ) and offset_index.is_sound(self._path(TIME_INDEX_SUFFIX), time_index.ENTRY_BYTES)
 
     def load(self, index_bytes: int, *, active: bool) -> tuple[int, int] | None:
-        """Use the files as they are: into memory when active, mapped when first used otherwise.
+        """Use the existing files: loaded into memory if active, otherwise mapped on first use.
 
         Returns the last entry of the time index. Raises StorageFailed.
         """
@@ -71,19 +74,19 @@ class SegmentIndexes:
         return last
 
     def close(self) -> None:
-        """Read the files from now on; nothing is open before the first read."""
+        """Switch to reading the files; nothing is open before the first read."""
         self.offsets = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
         self._active = self._times = None
         self.are_own = False
         self._note_space()
 
     def release(self) -> None:
-        """Close what is open of a closed segment's index."""
+        """Close the open index file of a closed segment."""
         if self._active is None:
             self.offsets = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
 
     def moved_to(self, directory: Path) -> "SegmentIndexes":
-        """The same indexes over files of another directory."""
+        """The same indexes over the files of another directory."""
         moved = SegmentIndexes(directory, self._base_offset, self._index_bytes)
         moved.are_own, moved.is_full = self.are_own, self.is_full
         moved._active, moved._times, moved.offsets = self._active, self._times, self.offsets
@@ -93,7 +96,8 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, position: int, max_timestamp_ms: int, max_timestamp_offset: int
     ) -> None:
-        """Add an entry for the last batch, and one for the largest timestamp; all are absolute."""
+        """Add an entry for the last batch, and one for the largest timestamp; arguments are
+        absolute."""
         index, times = self._active, self._times
         if index is None or times is None:
             return
@@ -102,9 +106,9 @@ class SegmentIndexes:
         self._note_space()
 
     def truncate(self, position: int, end_offset: int) -> tuple[int, int] | None:
-        """Drop the entries from a position, and from an offset on.
+        """Drop the entries from a position and an offset on.
 
-        Returns the last entry of the time index that is left.
+        Returns the last remaining entry of the time index.
         """
         index, times = self._active, self._times
         if index is None or times is None:
@@ -115,7 +119,7 @@ class SegmentIndexes:
         return times.last
 
     def write(self, max_timestamp_ms: int, max_timestamp_offset: int) -> None:
-        """Write both files of an active segment, which has this largest timestamp (-1: none).
+        """Write both files of an active segment with this largest timestamp (-1: none).
 
         Raises StorageFailed.
         """
@@ -132,7 +136,8 @@ class SegmentIndexes:
             raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """The offset up to which every record is older than this. Raises StorageFailed."""
+        """The offset below which every record is older than `timestamp_ms`. Raises
+        StorageFailed."""
         times = self._times
         if times is None:
             path = self._path(TIME_INDEX_SUFFIX)

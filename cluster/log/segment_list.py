@@ -1,4 +1,4 @@
-"""The segments of one log, with their producer snapshots: roll, truncate, drop."""
+"""The segments of one log and their producer snapshots: roll, truncate, drop."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,8 +28,8 @@ from cluster.model.ids import Offset
 class SegmentList:
     """Segments in order of their base offset; the last one is active.
 
-    A change makes a new tuple, so a holder of the old one keeps a consistent list; the files of a
-    removed segment stay readable for those who opened them.
+    Each change makes a new tuple, so a holder of the old one keeps a consistent list. The files of
+    a removed segment stay readable for readers that opened them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SegmentList:
     def roll(
         self, base_offset: Offset, producers: Mapping[int, ProducerEntry], wall_ms: WallMs
     ) -> Segment:
-        """Close the active segment and begin one at an offset. Raises StorageFailed."""
+        """Close the active segment and start a new one at an offset. Raises StorageFailed."""
         closed = self.active
         closed.close_for_writing()
         write_snapshot(self.directory, base_offset, producers)
@@ -83,12 +83,13 @@ class SegmentList:
     def truncate(self, offset: Offset, options: LogOptions) -> Offset:
         """Make the batch before an offset the last one; returns the new end. Raises StorageFailed.
 
-        The offset is not below the first segment's base. A batch that holds it is removed whole.
+        The offset must not be below the first segment's base. A batch that contains it is removed
+        entirely.
         """
         self.changes += 1
         slot = segment_slot(self.segments, offset)
         kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
-        for segment in reversed(gone):  # the last one first: a crash leaves no hole
+        for segment in reversed(gone):  # the last one first, so that a crash leaves no gap
             remove_segment_files(self.directory, segment.base_offset)
             self.damage.forget(segment.base_offset)
         last = kept[-1]
@@ -103,10 +104,10 @@ class SegmentList:
         return end
 
     def restart(self, offset: Offset, wall_ms: WallMs) -> None:
-        """Delete everything and begin anew at an offset. Raises StorageFailed."""
+        """Delete all segments and start anew at an offset. Raises StorageFailed."""
         self.changes += 1
         options = self.active.options
-        self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
+        self._deleted_files.settle(self.directory)  # an old segment may have had the new one's name
         for segment in reversed(self.segments):
             remove_segment_files(self.directory, segment.base_offset)
             self.damage.forget(segment.base_offset)
@@ -115,7 +116,7 @@ class SegmentList:
         self._set((self._new_segment(offset, options, wall_ms),))
 
     def remove_first(self, count: int) -> None:
-        """Delete the oldest segments, not the active one.
+        """Delete the oldest segments, never the active one.
 
         Their files are renamed and unlinked later (see `DeletedFiles`).
         """
@@ -127,16 +128,16 @@ class SegmentList:
         self._deleted_files.delete(self.directory, gone, self.active.options.removal_delay_ms)
 
     def replace(self, gone: Sequence[Segment]) -> None:
-        """Put the cleaned files that have the first one's base offset in place of closed segments.
+        """Replace closed segments with the cleaned files that have the first one's base offset.
 
-        They are named `.cleaned` before, see `segment_swap`. Raises StorageFailed.
+        The files are named `.cleaned` (see `segment_swap`). Raises StorageFailed.
         """
         self.changes += 1
         first = gone[0]
         slot = self.segments.index(first)
         ensure(self.segments[slot : slot + len(gone)] == tuple(gone), "segments of another list")
         for segment in gone:
-            segment.file.fileno()  # whoever reads it goes on reading it, whatever has its name
+            segment.file.fileno()  # keeps the file open for its readers after the rename
         begin_swap(self.directory, first.base_offset)
         self._deleted_files.delete_now(
             self.directory,
@@ -155,7 +156,8 @@ class SegmentList:
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
     def suspect(self, offset: Offset) -> None:
-        """Somebody has met damage from an offset on: have what is read there checked again."""
+        """Check the records from an offset on again when they are read, because damage was
+        reported."""
         segment = self.segments[segment_slot(self.segments, offset)]
         if segment.unchecked is None:
             segment.unchecked = UncheckedBytes(segment.file.size_bytes)
@@ -163,8 +165,9 @@ class SegmentList:
             segment.unchecked.forget()
 
     def age(self) -> None:
-        """Have segments checked again that were closed before this was last called: their pages
-        may have left memory, so whoever reads them next reads the disk.
+        """Check segments again that were closed before the last call.
+
+        Their pages may have left the page cache, so the next read may come from the disk.
         """
         for segment in self._aging:
             if segment.unchecked is not None:
@@ -172,19 +175,18 @@ class SegmentList:
         self._aging, self._fresh = self._fresh, WeakSet()
 
     def on_repaired(self, segment: Segment, start: int = 0) -> None:
-        """Bytes of a file were put back, from a position on: the segment is looked at anew. Raises
-        OSError.
-        """
+        """Check a segment again after its bytes were restored from a position on. Raises
+        OSError."""
         self.damage.forget(segment.base_offset, start)
         if segment.is_active:
             if segment.unchecked is not None:
                 segment.unchecked.forget()
             return
         limit = self.segments[segment_slot(self.segments, segment.base_offset) + 1].base_offset
-        segment.place_in(self.directory)  # the file may be longer than it was
+        segment.place_in(self.directory)  # the file may have grown
         segment.unchecked = UncheckedBytes(segment.file.size_bytes, limit)
         self._closed_bytes = sum(one.file.size_bytes for one in self.segments[:-1])
 
     def since(self, recovery_point: Offset) -> tuple[Segment, ...]:
-        """The segments that hold anything from an offset on."""
+        """The segments with records at or after an offset."""
         return self.segments[segment_slot(self.segments, recovery_point) :]

@@ -1,7 +1,7 @@
-"""Puts batches of another replica in place of damaged bytes of a segment.
+"""Replaces damaged bytes of a segment with batches of another replica.
 
-In place: the bytes are refused before, and a kill in the middle leaves bytes that fail their
-checksum, which the next check finds. Nothing outside the hole is written.
+The bytes are overwritten in place: they are not served anyway, and a crash in the middle leaves
+bytes with a wrong checksum, which the next check finds. Nothing outside the hole is written.
 """
 
 from typing import Final
@@ -23,18 +23,18 @@ _CRC: Final = slice(17, ATTRIBUTES_POSITION)
 
 
 class SegmentPatch:
-    """One hole that is being filled from its beginning on. Owned by the log's thread.
+    """One hole that is filled from its beginning. Owned by the log's thread.
 
-    Invariant: a batch that is written there continues the offsets, is whole and ends in the hole;
-    where compaction may have made the replicas' logs differ, it is proven to be what was there: by
-    its own checksum that is still in the file, or by the file's content that has its checksum.
+    Invariant: each written batch continues the offsets, is whole and ends in the hole. If
+    compaction may have made the replicas' logs differ, the batch is proven to be the lost one, by
+    its own checksum that is still in the file, or by the file's content that matches its checksum.
     """
 
     def __init__(
         self, segment: Segment, hole: Hole, epochs: LeaderEpochs, *, may_grow: bool
     ) -> None:
-        """`epochs` are those of the log. `may_grow`: the hole ends a closed segment, and may be
-        shorter than what was lost."""
+        """`epochs` are those of the log. `may_grow` means that the hole ends a closed segment and
+        may be shorter than the lost bytes."""
         self.segment = segment
         self.hole = hole
         self._epochs = epochs
@@ -45,39 +45,44 @@ class SegmentPatch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the hole was written; compaction may have left gaps at its end."""
+        """Whether the hole is filled; compaction may have left gaps at its end."""
         is_full = self._position >= self.hole.end and not self._may_grow
         return is_full or self.offset >= self.hole.next_offset
 
     def write(self, records: bytes, *, may_differ: bool) -> None:
-        """Write the next batches. Raises Refused for what cannot belong there, StorageFailed."""
+        """Write the next batches. Raises Refused for batches that do not belong here, and
+        StorageFailed."""
         with memoryview(records) as content:
             headers = check_replicated(content, self.offset)
             descriptor = self.segment.file.fileno()
             position, offset = self._position, self.offset
             for header in headers:
                 if header.last_offset >= self.hole.next_offset:
-                    raise _foreign(f"offset {header.last_offset} lies behind the damage")
+                    raise _foreign(f"offset {header.last_offset} is beyond the damage")
                 if header.base_offset != offset and not may_differ:
-                    raise _foreign(f"offset {header.base_offset} where {offset} was lost")
+                    raise _foreign(
+                        f"offset {header.base_offset} does not match the lost offset {offset}"
+                    )
                 check_epoch(header, self._epochs)
                 start = position - self._position
                 batch = content[start : start + header.size_bytes]
                 if may_differ and not _was_there(self.segment.file, position, header, batch):
-                    raise _foreign(f"the batch at offset {header.base_offset} may be another")
+                    raise _foreign(
+                        f"the batch at offset {header.base_offset} may differ from the lost one"
+                    )
                 position, offset = position + header.size_bytes, header.last_offset + 1
             is_end = offset >= self.hole.next_offset
             if not self._may_grow and (
                 position > self.hole.end or (is_end and position != self.hole.end)
             ):
-                raise _foreign("it takes another number of bytes")
+                raise _foreign("the batches have a different size")
             if not headers:
-                raise _foreign("no batch")
+                raise _foreign("the bytes are not a batch")
             self._write(descriptor, content)
         self._position, self.offset = position, offset
 
     def show_growth(self, log: PartitionLog) -> None:
-        """Once it is complete: have the log see all of a file that may be longer than it was.
+        """Make the log use the whole file after a complete patch, which may have grown it.
 
         Raises StorageFailed.
         """
@@ -102,9 +107,9 @@ class SegmentPatch:
 
 
 def check_epoch(header: BatchHeader, epochs: LeaderEpochs) -> None:
-    """Raise Refused for a batch of another leader than the one that this log has it from.
+    """Raise Refused for a batch of another leader epoch than this log's.
 
-    After an unclean election a replica that has not been in sync since may have such a one.
+    After an unclean election, a replica that has not been in sync since may hold such a batch.
     """
     expected = epochs.epoch_at(Offset(header.base_offset))
     if expected != NO_EPOCH and header.partition_leader_epoch != expected:
@@ -114,7 +119,7 @@ def check_epoch(header: BatchHeader, epochs: LeaderEpochs) -> None:
 
 
 def _was_there(file: MmapSegment, position: int, header: BatchHeader, batch: memoryview) -> bool:
-    """Whether damaged bytes once were this batch: its checksum or its content is what is there."""
+    """Whether damaged bytes once were this batch: either its checksum or its content matches."""
     found = files_of(file.path).pread(file.fileno(), len(batch), position)
     if len(found) < len(batch):
         return False

@@ -17,19 +17,19 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACT
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> Path:
-    """A file of the segment that begins at this offset."""
+    """The path of a file of the segment that begins at an offset."""
     return directory / f"{base_offset:020d}{suffix}"
 
 
 def segment_paths(directory: Path, base_offset: int) -> list[Path]:
-    """Every file that a segment may have, the batches first; some may be absent."""
+    """All files that a segment may have, the batches first; some may be missing."""
     return [segment_path(directory, base_offset, suffix) for suffix in SEGMENT_SUFFIXES]
 
 
 def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> None:
-    """Make an empty file of a segment, unless it exists. Raises StorageFailed.
+    """Create an empty file of a segment if it does not exist. Raises StorageFailed.
 
-    It is not kept open: a log that is not written costs no descriptor.
+    The file is not kept open, so an unused log takes no descriptor.
     """
     path = segment_path(directory, base_offset, suffix)
     try:
@@ -40,7 +40,7 @@ def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUF
 
 
 def remove_segment_files(directory: Path, base_offset: int) -> None:
-    """Unlink the files; slices handed out stay readable. Raises StorageFailed."""
+    """Unlink the files; existing slices stay readable. Raises StorageFailed."""
     try:
         for path in segment_paths(directory, base_offset):
             files_of(path).unlink_if_there(path)

@@ -1,9 +1,8 @@
-"""How cleaned files take the place of segments, by renames that a crash may interrupt anywhere.
+"""Replaces segments with cleaned files by renames, which a crash may interrupt anywhere.
 
 As in Kafka (`LocalLog.replaceSegments`, `LogLoader.load`): a cleaning writes `.cleaned` files,
-which a start removes. Once they are renamed to `.swap` they are valid, the segments that they
-replace are deleted, and they get their final names. `finish_interrupted` completes a swap after a
-crash.
+which a start removes. Renaming them to `.swap` makes them valid; then the replaced segments are
+deleted, and the files get their final names. `finish_interrupted` completes a swap after a crash.
 """
 
 import logging
@@ -28,9 +27,9 @@ _WALK: Final = Struct(">qi11xi")
 
 
 def begin_swap(directory: Path, base_offset: int) -> None:
-    """Make cleaned files valid, under `.swap` names.
+    """Make cleaned files valid by renaming them to `.swap`.
 
-    Raises StorageFailed; then they are removed, and the log is as it was.
+    If this raises StorageFailed, the files are removed and the log is unchanged.
     """
     try:
         _rename(directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)
@@ -42,9 +41,9 @@ def begin_swap(directory: Path, base_offset: int) -> None:
 
 
 def end_swap(directory: Path, base_offset: int) -> None:
-    """Rename `.swap` files once their final names are free.
+    """Rename `.swap` files to their final names, which must be free.
 
-    Raises StorageFailed; then the next start completes the swap.
+    If this raises StorageFailed, the next start completes the swap.
     """
     try:
         _rename(directory, base_offset, SWAP_SUFFIX, "")
@@ -61,16 +60,16 @@ def remove_cleaned(directory: Path) -> None:
 
 
 def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
-    """Complete or undo the swap that a crash has interrupted, if any; returns the names then there.
+    """Complete or undo a swap that a crash interrupted; returns the resulting file names.
 
-    `names` are those of the directory's files. Raises OSError.
+    `names` are the names of the directory's files. Raises OSError.
     """
     if not any(name.endswith(SWAP_SUFFIX) for name in names):
         return names
     cleaned = [at for at in map(_offset_of(CLEANED_SUFFIX), names) if at is not None]
     swaps = {name: at for name in names if (at := _offset_of(SWAP_SUFFIX)(name)) is not None}
     left = set(names)
-    # Renamed in part only: the segments to be replaced are all there.
+    # Only some files are renamed, so the replaced segments all still exist.
     for name, at in list(swaps.items()):
         if cleaned and at >= min(cleaned):
             files_of(directory).unlink(directory / name)
@@ -81,12 +80,12 @@ def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
         first = min(swaps[name] for name in logs)
         end = max(_next_offset(directory / name, swaps[name]) for name in logs)
         for name in _replaced(left, first, end):
-            log.info("%s deleted: compaction has replaced it", directory / name)
+            log.info("%s deleted: compaction replaced it", directory / name)
             files_of(directory).unlink(directory / name)
             left.discard(name)
     for name in sorted(swaps, key=_batches_first):
         final = name.removesuffix(SWAP_SUFFIX)
-        log.info("%s takes its place: a swap was interrupted", directory / name)
+        log.info("completed the interrupted swap of %s", directory / name)
         files_of(directory).rename(directory / name, directory / final)
         left.discard(name)
         left.add(final)
@@ -94,7 +93,7 @@ def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
 
 
 def _rename(directory: Path, base_offset: int, ending: str, new_ending: str) -> None:
-    # The batches first: files without them are completed or ignored, never the other way round.
+    # The batches first: files without them are completed or ignored, never the reverse.
     for suffix in SEGMENT_SUFFIXES:
         path = segment_path(directory, base_offset, suffix + ending)
         try:
@@ -115,7 +114,8 @@ def _forget(path: Path) -> None:
 
 
 def _offset_of(ending: str) -> Callable[[str], int | None]:
-    """Parses `00000000000000000042.index.swap` as 42; None for names with another ending."""
+    """Make a parser of `00000000000000000042.index.swap` as 42; None for names with another
+    ending."""
 
     def offset(name: str) -> int | None:
         stem = name.partition(".")[0]
@@ -125,7 +125,7 @@ def _offset_of(ending: str) -> Callable[[str], int | None]:
 
 
 def _replaced(names: Iterable[str], first: int, end: int) -> list[str]:
-    """Files of segments, by their names, that begin in [first, end)."""
+    """File names of segments that begin in [first, end)."""
     found = []
     for name in names:
         stem, dot, suffix = name.partition(".")
@@ -139,7 +139,7 @@ def _batches_first(name: str) -> tuple[bool, str]:
 
 
 def _next_offset(path: Path, base_offset: int) -> int:
-    """The offset after the last record of a segment's file; its base offset when it is empty."""
+    """The offset after the last record of a segment's file; its base offset if it is empty."""
     files, next_offset, position = files_of(path), base_offset, 0
     descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

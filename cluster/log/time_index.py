@@ -1,6 +1,6 @@
 """The `.timeindex` file: a sparse map from timestamp to offset, 12 bytes (int64, int32) an entry.
 
-An entry (t, o) says: t is the largest timestamp up to the batch whose last offset is o (relative to
+In an entry (t, o), t is the largest timestamp up to the batch whose last offset is o (relative to
 the segment's base). Timestamps and offsets both grow from entry to entry.
 """
 
@@ -17,12 +17,12 @@ _ENTRY: Final = Struct(">qI")
 
 
 class TimeIndex:
-    """Entries of one segment in memory; of a closed segment only while it is being searched."""
+    """The entries of one segment in memory; a closed segment has them only during a search."""
 
     __slots__ = ("_relative_offsets", "_timestamps", "max_entries")
 
     def __init__(self, index_bytes: int) -> None:
-        # The last slot is kept for the entry that closing the segment adds.
+        # The last slot is reserved for the entry that closing the segment adds.
         self.max_entries = index_bytes // ENTRY_BYTES - 1
         self._timestamps = array("q")
         self._relative_offsets = array("I")
@@ -36,13 +36,13 @@ class TimeIndex:
         return (self._timestamps[-1], self._relative_offsets[-1]) if self._timestamps else None
 
     def append_if_newer(self, timestamp_ms: int, relative_offset: int) -> None:
-        """Add an entry if its timestamp is larger than all before."""
+        """Add an entry if its timestamp is larger than all earlier ones."""
         if not self._timestamps or timestamp_ms > self._timestamps[-1]:
             self._timestamps.append(timestamp_ms)
             self._relative_offsets.append(relative_offset)
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """Relative offset up to which every record is older than this."""
+        """Relative offset below which every record is older than `timestamp_ms`."""
         slot = bisect_left(self._timestamps, timestamp_ms)
         return self._relative_offsets[slot - 1] if slot else 0
 
@@ -58,7 +58,7 @@ class TimeIndex:
 
     @classmethod
     def load(cls, path: Path, index_bytes: int) -> "TimeIndex":
-        """Entries of a file that passed `is_sound`. Raises OSError."""
+        """Read the entries of a file that passed `is_sound`. Raises OSError."""
         index = cls(index_bytes)
         for timestamp, relative_offset in _ENTRY.iter_unpack(files_of(path).read_file(path)):
             index._timestamps.append(timestamp)
@@ -67,7 +67,7 @@ class TimeIndex:
 
 
 def last_entry(path: Path) -> tuple[int, int] | None:
-    """(timestamp, relative offset) of a file's last entry; None when there is none."""
+    """(timestamp, relative offset) of a file's last entry; None if there is none."""
     try:
         size = path.stat().st_size // ENTRY_BYTES * ENTRY_BYTES
         if not size:

@@ -1,4 +1,4 @@
-"""Offsets for timestamps, in a list of segments. Changes nothing."""
+"""Finds offsets for timestamps in a list of segments, without changing the log."""
 
 from collections.abc import Generator, Sequence
 
@@ -15,9 +15,9 @@ Search = Generator[BatchSearch, TimestampOffset | None, TimestampOffset | None]
 def search_timestamp(
     segments: Sequence[Segment], timestamp_ms: int, bounds: tuple[Offset, Offset]
 ) -> Search:
-    """The first record in [bounds) whose timestamp is not before the one given; None without one.
+    """The first record in [bounds) at or after a timestamp; None if there is none.
 
-    Raises Refused(corrupt_message) when the batch that should hold it is damaged.
+    Raises Refused(corrupt_message) if the batch that should hold it is damaged.
     """
     first_offset, upper_offset = bounds
     for segment in segments:
@@ -37,7 +37,7 @@ def search_timestamp(
 
 
 def _position_before(segment: Segment, timestamp_ms: int) -> int:
-    """Position from which to look for the first batch that is not older than this.
+    """Position from which to search for the first batch that is not older than a timestamp.
 
     Raises StorageFailed.
     """
@@ -47,7 +47,7 @@ def _position_before(segment: Segment, timestamp_ms: int) -> int:
 
 
 def search_max_timestamp(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
-    """The record with the largest timestamp in [bounds); None when there is none."""
+    """The record with the largest timestamp in [bounds); None if there is none."""
     first_offset, upper_offset = bounds
     newest = max(segments, key=lambda segment: segment.max_timestamp_ms)
     if newest.max_timestamp_ms == NO_TIMESTAMP:
@@ -62,7 +62,7 @@ def search_max_timestamp(segments: Sequence[Segment], bounds: tuple[Offset, Offs
             )
             if found is not None:
                 return found
-            break  # compaction has emptied that batch
+            break  # compaction emptied that batch
     return (yield from _scan_for_max(segments, bounds))
 
 
@@ -80,7 +80,7 @@ def search_now(search: Search) -> TimestampOffset | None:
 def _scan_for_max(segments: Sequence[Segment], bounds: tuple[Offset, Offset]) -> Search:
     """Read the batch headers of the segments that may have the largest timestamp.
 
-    For a log whose newest record is out of bounds (not replicated yet) or gone.
+    Used if the log's newest record is out of bounds (not replicated yet) or gone.
     """
     best: tuple[Segment, int, BatchHeader] | None = None
     for segment in sorted(segments, key=_max_timestamp_ms, reverse=True):

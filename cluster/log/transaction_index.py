@@ -1,7 +1,8 @@
 """The `.txnindex` files: the aborted transactions of a segment, in Kafka's format.
 
-34 bytes for each: int16 version 0, int64 producer id, int64 first offset, int64 last offset (that
-of its abort marker, inclusive), int64 last stable offset when it ended. In order of last offsets.
+Each entry has 34 bytes: int16 version 0, int64 producer id, int64 first offset, int64 last offset
+(that of its abort marker, inclusive), int64 last stable offset when it ended. Entries are ordered
+by last offset.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ VERSION: Final = 0
 
 
 class DamagedTransactionIndex(Exception):
-    """The file is not whole entries of version 0 in ascending order; the text says where."""
+    """The file does not consist of whole entries of version 0 in ascending order."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -32,12 +33,11 @@ class AbortedTransaction(NamedTuple):
 
 
 def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
-    """The content of a file."""
     return b"".join(_ENTRY.pack(VERSION, *transaction) for transaction in transactions)
 
 
 def decode_transactions(content: bytes) -> list[AbortedTransaction]:
-    """The entries of a file's content. Raises DamagedTransactionIndex."""
+    """Decode the content of a file. Raises DamagedTransactionIndex."""
     if len(content) % ENTRY_BYTES:
         raise DamagedTransactionIndex(f"{len(content)} bytes are not whole entries")
     transactions: list[AbortedTransaction] = []
@@ -51,16 +51,16 @@ def decode_transactions(content: bytes) -> list[AbortedTransaction]:
 
 
 def transactions_in(content: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
-    """Version and fields of each whole entry of a content, as they stand there."""
+    """Version and fields of each whole entry, without checks."""
     whole = len(content) // ENTRY_BYTES * ENTRY_BYTES
     for version, *fields in _ENTRY.iter_unpack(content[:whole]):
         yield version, AbortedTransaction(*fields)
 
 
 def read_transactions(path: Path) -> list[AbortedTransaction]:
-    """The entries of a file, none when it is absent.
+    """Read the entries of a file; a missing file has none.
 
-    Raises DamagedTransactionIndex, also when it cannot be read.
+    Raises DamagedTransactionIndex, also if the file cannot be read.
     """
     try:
         content = files_of(path).read_file(path)
@@ -72,5 +72,5 @@ def read_transactions(path: Path) -> list[AbortedTransaction]:
 
 
 def write_transactions(path: Path, transactions: Iterable[AbortedTransaction]) -> None:
-    """Make these the entries of a file; not synced. Raises StorageFailed."""
+    """Replace the entries of a file, without a sync. Raises StorageFailed."""
     replace_file(path, encode_transactions(transactions), sync=False)

@@ -1,10 +1,10 @@
-"""Bytes of a file that nobody has checked: their checksums are compared when they are read.
+"""Tracks which bytes of a file are not verified yet; reads verify their checksums.
 
-A start trusts what lies below the recovery point, and after a clean stop all of it: checking it
-would take as long as reading the whole disk. And a segment that was closed may be read from the
-disk again long after its batches were checked. So a byte that went bad in a closed file is found by
-the first read of its batch; Kafka leaves that to its clients. Good ranges are remembered, for as
-long as nobody writes to the file.
+A start trusts the bytes below the recovery point, and after a clean stop all bytes, because
+verifying them would take as long as reading the whole disk. A closed segment may also be read from
+the disk long after its batches were verified. The first read of a batch therefore finds damage in a
+closed file, while Kafka leaves that to its clients. Good ranges are remembered until the file is
+written.
 """
 
 import os
@@ -25,7 +25,7 @@ NO_BATCH: Final = "no batch begins here"
 
 
 class _Range(NamedTuple):
-    """Good batches side by side."""
+    """A run of good batches."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class _Range(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """How far a range is good."""
+    """The result of a check: the end of the good range, and any defect."""
 
     end: int
     """Where the range ends, or the first damaged batch begins."""
@@ -45,7 +45,7 @@ class Checked(NamedTuple):
 
 
 class UncheckedBytes:
-    """Which bytes of one file, up to `end`, have been checked.
+    """The verified ranges of one file, up to `end`.
 
     Invariant: ranges begin and end at batches, ascend, and neither overlap nor touch.
     """
@@ -53,7 +53,7 @@ class UncheckedBytes:
     __slots__ = ("_ranges", "_stamp", "end", "offset_limit")
 
     def __init__(self, end: int, offset_limit: int = _NO_LIMIT) -> None:
-        """Nothing below `end` is checked yet; what is behind it was checked as it was appended."""
+        """Nothing below `end` is verified yet; later bytes were verified by their append."""
         self.end = end
         self.offset_limit = offset_limit
         """Where the next segment began: all offsets are below it."""
@@ -63,16 +63,16 @@ class UncheckedBytes:
 
     @property
     def is_all_checked(self) -> bool:
-        """True when nothing is left to check."""
+        """Whether every byte is verified."""
         ranges = self._ranges
         return not self.end or (ranges != [] and not ranges[0].start and ranges[0].end >= self.end)
 
     def look_at_file(self, file: MmapSegment) -> int:
-        """Before a closed segment is read: where somebody has written to its file, nothing of it
-        counts as checked.
+        """Check a closed segment's file before a read: if it was written, nothing counts as
+        verified.
 
-        Returns how many bytes the file lacks: to read it through a mapping would end the process.
-        Raises StorageFailed.
+        Returns the number of bytes that the file lacks: reading them through a mapping would kill
+        the process. Raises StorageFailed.
         """
         facts = os.fstat(file.fileno())
         stamp = facts.st_mtime_ns, facts.st_ino
@@ -82,34 +82,34 @@ class UncheckedBytes:
         return max(0, file.size_bytes - facts.st_size)
 
     def trust(self, file: MmapSegment, first_offset: int) -> None:
-        """All of it was checked as it was appended, and nobody has written to the file yet."""
+        """Mark the whole file as verified: its appends were verified and it has not changed
+        since."""
         facts = os.fstat(file.fileno())
         self.note_good((facts.st_mtime_ns, facts.st_ino), first_offset, self.offset_limit)
 
     def forget(self) -> None:
-        """Check everything anew."""
+        """Verify every byte again."""
         self._ranges = []
 
     def forget_file(self) -> None:
-        """The segment is written again: its file changes from now on."""
+        """Forget the file's stamp, because the segment becomes active and its file changes."""
         self._stamp = None
 
     def note_good(self, stamp: tuple[int, int], first_offset: int, next_offset: int) -> None:
-        """Somebody else has checked all of the file, as it was with that modification time and
-        inode."""
+        """Mark the whole file as verified elsewhere, at this modification time and inode."""
         if self.end and self._stamp in (None, stamp):
             self._stamp = stamp
             self._ranges = [_Range(0, self.end, first_offset, next_offset)]
 
     def truncate(self, end: int) -> None:
-        """The file was cut there, at a batch; what is appended then is checked."""
+        """Truncate at a batch boundary; later appends are verified."""
         self.end = min(self.end, end)
         self._ranges = [one for one in self._ranges if one.end <= end]
 
     def check(self, file: MmapSegment, start: int, end: int, offset: int = _NO_LIMIT) -> Checked:
-        """Compare the checksums of the batches in [start, end) that were not checked before.
+        """Verify the batches in [start, end) that were not verified before.
 
-        `start` is that of a batch, the one that should hold `offset`, if that is given.
+        `start` must be a batch's position, and `offset`, if given, must be in that batch.
         """
         position, least_offset = start, 0
         end = min(end, file.size_bytes)
@@ -117,7 +117,7 @@ class UncheckedBytes:
             slot = bisect_right(self._ranges, position, key=_start) - 1
             known = self._ranges[slot] if slot >= 0 else None
             if known is not None and position < known.end:
-                if known.first_offset < least_offset:  # each alone looked good
+                if known.first_offset < least_offset:  # each one alone was valid
                     del self._ranges[slot]
                     defect = f"offset {known.first_offset} cannot be here"
                     return Checked(position, least_offset, defect)
@@ -138,7 +138,7 @@ class UncheckedBytes:
         return Checked(end, least_offset if position == end else 0, None)
 
     def _add(self, good: _Range, slot: int) -> None:
-        """Put a range behind the one of that slot; joined, if they touch."""
+        """Insert a range after the one in a slot, and join them if they touch."""
         if good.start == good.end:
             return
         ranges = self._ranges
@@ -170,9 +170,9 @@ def _check_batches(
     expected_offset: int,
     offset_limit: int,
 ) -> tuple[_Range, str | None]:
-    """The good batches from a position on, and what is wrong behind them, if anything.
+    """The good batches from a position on, and the defect after them, if any.
 
-    Base offsets are outside the checksum, so their order is looked at besides.
+    Checksums do not cover base offsets, so their order is checked too.
     """
     position, first_offset = start, -1
     defect = None
@@ -189,7 +189,7 @@ def _check_batches(
             base_offset, last_offset = header.base_offset, header.last_offset
             is_out_of_order = not least_offset <= base_offset <= last_offset < offset_limit
             if base_offset > expected_offset and after + HEADER_BYTES <= len(content):
-                # Either of two that overlap is wrong: this one, as it leaves a gap before it.
+                # One of two overlapping batches is wrong: this one, because it follows a gap.
                 following = read_header(content, after).base_offset
                 is_out_of_order |= expected_offset <= following <= last_offset
             if is_out_of_order:

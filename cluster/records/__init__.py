@@ -1,1 +1,1 @@
-"""Record batch v2: view, validate, build, read, compress. Bytes in, bytes out; no I/O."""
+"""Record batch v2: parse, validate, build, read, compress. Bytes in, bytes out; no I/O."""

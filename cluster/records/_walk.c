@@ -1,4 +1,4 @@
-/* The walk over the heads of a batch's records: the same as `walk_plain.py`, which says what it checks.
+/* The walk over the heads of a batch's records, equivalent to `walk_plain.py`, which lists the checks.
 
    One pass over the bytes, no allocation but for the result. Every read is bounded by the end of the
    record or of the data. From 256 KiB on it lets other threads run meanwhile.
@@ -8,7 +8,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* To be raised with every change of what a function takes, checks or returns; see `walk.py`. */
+/* Increase this with every change of a function's arguments, checks or results; see `walk.py`. */
 #define WALK_VERSION 1
 
 #define WITHOUT_GIL_FROM_BYTES (256 * 1024)
@@ -20,7 +20,7 @@ typedef struct {
     const uint8_t *end;
 } Cursor;
 
-/* An unsigned number of at most `most` bytes whose last one may have `last` bits; 0 if there is none. */
+/* An unsigned number of at most `most` bytes, with at most `last` bits in the last one; 0 if none. */
 static inline int
 read_unsigned(Cursor *cursor, int most, unsigned last, uint64_t *number)
 {
@@ -66,7 +66,7 @@ read_int64(Cursor *cursor, int64_t *number)
     return 1;
 }
 
-/* Pass over a field that has at least `least` bytes, -1 standing for null; says its size too. */
+/* Pass over a field of at least `least` bytes, where -1 stands for null; also return its size. */
 static inline int
 pass_field(Cursor *cursor, int64_t least, int64_t *size)
 {

@@ -1,6 +1,6 @@
-"""Record batch v2 as bytes: header view, the header as the leader writes it.
+"""Record batch v2 as bytes: reads and writes the header.
 
-Works in constant time per batch, apart from the checksum; never looks at single records.
+Each operation takes constant time per batch, apart from the checksum, and never decodes records.
 Layout after Apache Kafka's protocol guide, "Record Batch".
 """
 
@@ -74,7 +74,8 @@ class Compression(IntEnum):
 
     @classmethod
     def of_name(cls, name: str) -> "Compression":
-        """The codec called so by `compression.type` (`uncompressed` is NONE). Raises KeyError."""
+        """The codec with this name in `compression.type` (`uncompressed` is NONE). Raises
+        KeyError."""
         return cls.NONE if name == "uncompressed" else cls[name.upper()]
 
 
@@ -102,7 +103,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record (inclusive)."""
+        """Offset of the last record, inclusive."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -124,31 +125,32 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """True when `max_timestamp`, set by the leader, is the timestamp of every record."""
+        """Whether `max_timestamp`, set by the leader, is the timestamp of every record."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property
     def is_transactional(self) -> bool:
-        """True when the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """True for commit and abort markers."""
+        """Whether the batch holds commit or abort markers."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop its tombstones or its marker; None before that is decided."""
+        """The time after which compaction may drop its tombstones or marker; None if not set
+        yet."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def pack(self) -> bytes:
-        """The 61 bytes that `read_header` reads."""
+        """Encode the 61 bytes that `read_header` reads."""
         return _HEADER.pack(*self)
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at a position. Raises Refused(corrupt_message) for fewer than 61 bytes."""
+    """Read the header at a position. Raises Refused(corrupt_message) if fewer than 61 bytes
+    follow."""
     try:
         return _new(BatchHeader, unpack_header(buffer, position))
     except struct.error:
@@ -156,25 +158,25 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def checksum(batch: Buffer) -> int:
-    """CRC-32C of a whole batch, from its attributes to its end, without a copy."""
+    """CRC-32C of a batch, from its attributes to its end, without a copy."""
     return crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
 
 
 def stamp_checksum(batch: memoryview) -> None:
-    """Write the checksum of a finished batch into it."""
+    """Write the checksum into a finished batch."""
     _CRC.pack_into(batch, _CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))
 
 
 def pack_from_magic(header: BatchHeader, records: memoryview) -> bytes:
-    """Bytes 16 to 60 of a batch with this header and these records, whose checksum is new."""
+    """Encode bytes 16 to 60 of a batch with this header and records, including a new checksum."""
     covered = _FROM_ATTRIBUTES.pack(*header[5:])
     return _FROM_MAGIC.pack(header.magic, crc32c(records, crc32c(covered))) + covered
 
 
 def batches_of(buffer: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Header and bytes of each whole batch; a part of a batch at the end is left out.
+    """Header and bytes of each whole batch; a partial batch at the end is skipped.
 
-    Raises Refused(corrupt_message) for a size or magic that no batch has. Checks no checksum.
+    Raises Refused(corrupt_message) for an invalid size or magic. Does not verify checksums.
     """
     position, end = 0, len(buffer)
     while position + HEADER_BYTES <= end:

@@ -1,4 +1,4 @@
-"""Build record batches v2 from records."""
+"""Builds record batches v2 from records."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from cluster.records.varint import write_varint
 
 
 class NewRecord(NamedTuple):
-    """A record that has no offset yet."""
+    """A record without an offset."""
 
     value: bytes | None
     key: bytes | None = None
@@ -30,7 +30,7 @@ class NewRecord(NamedTuple):
 
 
 class ProducerIdentity(NamedTuple):
-    """Who wrote a batch, and with which sequence number its first record counts."""
+    """The producer of a batch, and the sequence number of its first record."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -50,7 +50,7 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytearray:
-    """One batch with consecutive offsets from `base_offset`; at least one record."""
+    """Build a batch with consecutive offsets from `base_offset`; takes at least one record."""
     base_timestamp = records[0].timestamp_ms
     payload = bytearray()
     for offset_delta, record in enumerate(records):
@@ -87,9 +87,9 @@ def batch_at_offsets(
     leader_epoch: int = NO_EPOCH,
     is_log_append_time: bool = False,
 ) -> bytearray:
-    """One batch, of no producer, whose records keep their offsets: at least one, ascending.
+    """Build a batch without a producer whose records keep their ascending offsets.
 
-    With `is_log_append_time` the largest timestamp is that of every record.
+    Takes at least one record. With `is_log_append_time` all records get the largest timestamp.
     """
     first, last = records[0], records[-1]
     payload = bytearray()

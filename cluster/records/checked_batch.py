@@ -1,4 +1,5 @@
-"""A produced batch after its checks. A module of its own: mypyc compiles no such class (012)."""
+"""A produced batch after validation. It has its own module because mypyc cannot compile it
+(012)."""
 
 from typing import NamedTuple
 
@@ -6,7 +7,7 @@ from cluster.records.batch import BatchHeader
 
 
 class Produced(NamedTuple):
-    """A batch that was checked, as it is to be stored."""
+    """A validated batch in the form to be stored."""
 
     header: BatchHeader
     """Its timestamps are those of the records; but for the checksum, where it was changed."""
@@ -17,4 +18,4 @@ class Produced(NamedTuple):
 
 
 class IsLong(Exception):
-    """Checking the batch takes milliseconds: not for a thread that others wait for."""
+    """Validation takes milliseconds and must not run on a thread that serves others."""

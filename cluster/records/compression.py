@@ -1,7 +1,7 @@
-"""The four codecs of record batches, over whole byte strings and with a bound on the output.
+"""The four codecs of record batches, for whole byte strings and with bounded output.
 
-Never reads records. Sources: RFC 1952, xerial's snappy framing and snappy's format description, the
-LZ4 frame format, RFC 8878.
+Records are not decoded. Sources: RFC 1952, xerial's snappy framing and snappy's format description,
+the LZ4 frame format, RFC 8878.
 """
 
 import struct
@@ -41,9 +41,9 @@ _PIECE_PLAIN_BYTES: Final = 1 << 20
 
 
 def compress(codec: Compression, plain: Buffer, level: int | None = None) -> bytes:
-    """The bytes as this codec writes them (snappy in xerial's framing, as Kafka's clients do).
+    """Compress bytes (snappy in xerial's framing, as Kafka's clients do).
 
-    `level` is what Kafka's `compression.gzip.level` and its like take, None the default there;
+    `level` has the meaning of Kafka's `compression.gzip.level` etc., with None for the default;
     snappy has no levels (KIP-390).
     """
     if codec is Compression.NONE:
@@ -60,13 +60,13 @@ def compress(codec: Compression, plain: Buffer, level: int | None = None) -> byt
     view = memoryview(plain)
     if codec is Compression.ZSTD:
         return bytes(cramjam.zstd.compress(view, level))
-    # Java's client reads frames of independent blocks only.
+    # Java's client reads only frames of independent blocks.
     frame = cramjam.lz4.Compressor(
         level=_LZ4_FAST if level == DEFAULT_LEVELS[codec] else level,
         content_checksum=False,
         block_linked=False,
     )
-    for start in range(0, len(view), _LZ4_PIECE_BYTES):  # other threads wait for each
+    for start in range(0, len(view), _LZ4_PIECE_BYTES):  # each piece releases the GIL
         frame.compress(bytes(view[start : start + _LZ4_PIECE_BYTES]))
     return bytes(frame.finish())
 
@@ -74,9 +74,9 @@ def compress(codec: Compression, plain: Buffer, level: int | None = None) -> byt
 def decompress(
     codec: Compression, packed: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:
-    """The plain bytes; Refused(corrupt_message) if damaged, TooLong for more than `max_bytes`.
+    """Decompress; raises Refused(corrupt_message) for damage, TooLong above `max_bytes`.
 
-    Lets other threads run meanwhile.
+    Other threads run meanwhile.
     """
     view = memoryview(packed)
     if codec is Compression.NONE:
@@ -92,7 +92,7 @@ def decompress(
 
 
 class TooLong(Refused):
-    """What was compressed is longer than the bound."""
+    """The decompressed data exceeds the limit."""
 
 
 def _too_long(codec: Compression, max_bytes: int) -> TooLong:
@@ -105,7 +105,7 @@ def _damaged(codec: Compression, reason: object) -> Refused:
 
 
 def _gzip_decompress(packed: memoryview, max_bytes: int) -> bytearray:
-    # In pieces: zlib lets other threads run, copying what it has made does not.
+    # In pieces: zlib releases the GIL, while copying its output does not.
     plain = bytearray()
     unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
     position = 0
@@ -161,7 +161,7 @@ def _snappy_block(packed: memoryview, max_bytes: int) -> bytes:
     size = _announced_size(packed)
     if size > max_bytes:
         raise _too_long(Compression.SNAPPY, max_bytes)
-    # The decoder allocates the announced size before it reads on: refuse an impossible one.
+    # The decoder allocates the announced size before it reads on, so refuse an impossible one.
     if size > _SNAPPY_RATIO_MAX * len(packed):
         raise _damaged(Compression.SNAPPY, f"announces {size} bytes in {len(packed)}")
     try:
@@ -172,13 +172,13 @@ def _snappy_block(packed: memoryview, max_bytes: int) -> bytes:
 
 
 def _announced_size(packed: memoryview) -> int:
-    """The plain size at the front of a snappy block: a little-endian varint of 32 bits."""
+    """The plain size at the start of a snappy block: a little-endian varint of 32 bits."""
     size = 0
     for index, byte in enumerate(packed[:5]):
         size |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return size
-    raise _damaged(Compression.SNAPPY, "no length in front")
+    raise _damaged(Compression.SNAPPY, "has no length prefix")
 
 
 def _decompress_growing(
@@ -187,9 +187,9 @@ def _decompress_growing(
     max_bytes: int,
     codec: Compression,
 ) -> memoryview:
-    """Frames need not state their size: try with a buffer, four times larger each time.
+    """Decompress into a buffer that grows fourfold, because frames need not state their size.
 
-    A large one is a mapping: a bytearray would be filled with zeros while other threads wait.
+    A large buffer is a mapping: filling a bytearray with zeros would block other threads.
     """
     import cramjam
 

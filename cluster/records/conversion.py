@@ -1,8 +1,8 @@
-"""Messages of formats v0 and v1 as batches of format v2, as Kafka converts them upwards.
+"""Converts messages of formats v0 and v1 to batches of format v2, as Kafka does.
 
-Offsets, keys, values, timestamps (none, -1, of v0) and the codec are kept. The messages inside a
-compressed one become one batch; single ones are gathered, since a batch's header is larger than
-most of them. A batch has no producer and no leader epoch.
+Offsets, keys, values, timestamps (-1 in v0) and the codec are kept. The messages inside a
+compressed one become one batch; uncompressed messages are gathered, because a batch's header is
+larger than most messages. A batch has no producer and no leader epoch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,10 +20,10 @@ GATHERED_BYTES: Final = 16 * 1024
 
 
 def converted(messages: Iterable[Message]) -> Iterator[bytearray]:
-    """The batches that hold what these messages hold, in order.
+    """The batches with the content of these messages, in order.
 
-    The checksum of each message is checked, those inside as well. Raises Refused(corrupt_message)
-    after the batches of everything before the damage.
+    The checksum of each message, including inner ones, is verified. Raises Refused(corrupt_message)
+    after the batches that precede the damage.
     """
     single = _Gathered()
     try:
@@ -57,7 +57,7 @@ class _Gathered:
     is_log_append_time: bool = False
 
     def takes(self, message: Message) -> bool:
-        """Whether this message may be in the same batch."""
+        """Whether a message may join the same batch."""
         if not self.records:
             return True
         if self.size_bytes + message.size_bytes > GATHERED_BYTES:
@@ -65,20 +65,20 @@ class _Gathered:
         last = self.records[-1]
         if message.offset <= last.offset or message.offset - self.records[0].offset >= 2**31:
             return False
-        # With LogAppendTime a batch has one timestamp for all of its records.
+        # With LogAppendTime all records of a batch share one timestamp.
         return message.is_log_append_time == self.is_log_append_time and (
             not self.is_log_append_time or message.timestamp_ms == last.timestamp_ms
         )
 
     def add(self, message: Message) -> None:
-        """Put a message at the end."""
+        """Add a message at the end."""
         self.is_log_append_time = message.is_log_append_time
         self.size_bytes += message.size_bytes
         ((_, record),) = records_of_message(message)
         self.records.append(record)
 
     def batch(self) -> bytearray:
-        """The batch of all that was added."""
+        """Build the batch of all added messages."""
         return batch_at_offsets(self.records, is_log_append_time=self.is_log_append_time)
 
 
@@ -104,5 +104,5 @@ def _of_compressed(message: Message) -> bytearray:
 def _check(message: Message) -> None:
     if not message.is_valid:
         raise Refused(
-            ErrorCode.corrupt_message, f"checksum of the message at offset {message.offset}"
+            ErrorCode.corrupt_message, f"wrong checksum of the message at offset {message.offset}"
         )

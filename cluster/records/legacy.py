@@ -1,4 +1,4 @@
-"""Messages of formats v0 and v1, as Kafka wrote them before 0.11: read only.
+"""Reads messages of formats v0 and v1, which Kafka wrote before 0.11.
 
 A message set is a run of messages. A compressed message holds a message set as its value: in v1 the
 offsets inside are relative to the first, in v0 they are absolute; the outer offset is that of the
@@ -43,7 +43,7 @@ SIZE_MIN: Final = 14
 
 
 class Message(NamedTuple):
-    """One message as it stands in a file, perhaps with others inside."""
+    """One message of a file, which may contain others."""
 
     offset: int
     crc: int
@@ -58,7 +58,7 @@ class Message(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Size of the whole message, offset and size included."""
+        """Size of the whole message, including its offset and size fields."""
         return len(self.content)
 
     @property
@@ -68,7 +68,7 @@ class Message(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """Codec of the messages inside. Raises Refused for one that these formats do not have."""
+        """Codec of the inner messages. Raises Refused for one that these formats lack."""
         codec = self.attributes & CODEC_MASK
         if codec > Compression.LZ4:
             raise Refused(ErrorCode.unsupported_compression_type, f"codec {codec} in an old format")
@@ -76,19 +76,19 @@ class Message(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the leader's clock has stamped it; never in v0, which has no timestamps."""
+        """Whether the leader's clock set the timestamp; never in v0, which has no timestamps."""
         return self.magic == MAGIC_V1 and bool(self.attributes & LOG_APPEND_TIME_BIT)
 
 
 def is_old_format(magic: int) -> bool:
-    """Whether a batch with this magic is a message of format v0 or v1."""
+    """Whether this magic marks a message of format v0 or v1."""
     return magic in (MAGIC_V0, MAGIC_V1)
 
 
 def read_message(buffer: Buffer, position: int = 0) -> Message:
-    """The message at a position. Checks its sizes, not its checksum.
+    """Read the message at a position. Checks its sizes, not its checksum.
 
-    Raises Refused(corrupt_message), also when the buffer ends within it.
+    Raises Refused(corrupt_message), also if the buffer ends within the message.
     """
     view = memoryview(buffer)
     try:
@@ -109,16 +109,16 @@ def read_message(buffer: Buffer, position: int = 0) -> Message:
         key, fields = _nullable(content, fields)
         value, fields = _nullable(content, fields)
     except struct.error:
-        raise Refused(ErrorCode.corrupt_message, f"message of {size} bytes is cut") from None
+        raise Refused(ErrorCode.corrupt_message, f"message of {size} bytes is truncated") from None
     if fields != len(content):
         raise Refused(ErrorCode.corrupt_message, "message does not fill its size")
     return Message(offset, crc, magic, attributes, timestamp_ms, key, value, content)
 
 
 def messages_of(buffer: Buffer) -> Iterator[Message]:
-    """Each message of a set, without those inside; a part of one at the end is left out.
+    """Each message of a set, without inner messages; a partial one at the end is skipped.
 
-    Checks no checksum. Raises Refused(corrupt_message).
+    Does not verify checksums. Raises Refused(corrupt_message).
     """
     view = memoryview(buffer)
     position = 0
@@ -134,19 +134,19 @@ def messages_of(buffer: Buffer) -> Iterator[Message]:
 def records_of_message(
     message: Message, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> list[tuple[Message, Record]]:
-    """The records in a message, each with the (innermost) message that holds it; at least one.
+    """The records of a message, each with its innermost message; at least one.
 
-    Offsets are absolute. Raises Refused(corrupt_message) for a damaged inner message, or when they
-    are more than `max_bytes` once decompressed; the outer checksum is not looked at.
+    Offsets are absolute. Raises Refused(corrupt_message) for a damaged inner message, or if the
+    decompressed size exceeds `max_bytes`. Does not verify the outer checksum.
     """
     codec = message.compression
     if codec is Compression.NONE:
         return [(message, _record(message, message.offset, message.timestamp_ms))]
     inner = list(messages_of(_plain(message, codec, max_bytes)))
     if not inner:
-        raise Refused(ErrorCode.corrupt_message, "a compressed message without one inside")
+        raise Refused(ErrorCode.corrupt_message, "a compressed message without an inner message")
     base_offset = 0
-    if message.magic == MAGIC_V1 and message.offset:  # 0: written so by old versions of librdkafka
+    if message.magic == MAGIC_V1 and message.offset:  # 0: written by old versions of librdkafka
         base_offset = message.offset - inner[-1].offset
     found = []
     for each in inner:
@@ -162,7 +162,7 @@ def records_of_message(
 
 
 def _plain(message: Message, codec: Compression, max_bytes: int) -> Buffer:
-    """The message set inside, decompressed."""
+    """The decompressed inner message set."""
     if message.value is None:
         raise Refused(ErrorCode.corrupt_message, "a compressed message without a value")
     packed = message.value
@@ -176,7 +176,7 @@ def _record(message: Message, offset: int, timestamp_ms: int) -> Record:
 
 
 def _nullable(content: memoryview, position: int) -> tuple[bytes | None, int]:
-    """The field at a position and where the next one begins; raises struct.error beyond the end."""
+    """The field at a position and the end of it; raises struct.error beyond the end."""
     (size,) = _INT32.unpack_from(content, position)
     position += _INT32.size
     if size < 0:

@@ -1,7 +1,7 @@
-"""The header checksum of LZ4 frames, which Kafka computed wrongly in message format v0. Pure.
+"""Repairs the header checksum of LZ4 frames, which Kafka computed wrongly in format v0. Pure.
 
 Kafka's clients before 0.10 included the frame's magic number in the checksum (KAFKA-3160), and its
-readers of v0 skip that byte; decoders of the LZ4 library refuse such frames. So it is made right.
+readers of v0 skip that byte; decoders of the LZ4 library refuse such frames.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def with_valid_header_checksum(frame: bytes) -> bytes:
-    """The frame with the checksum that the LZ4 frame format asks for; cut ones as they are."""
+    """The frame with a valid header checksum; a truncated frame is returned unchanged."""
     if len(frame) <= _FLAGS_POSITION:
         return frame
     flags = frame[_FLAGS_POSITION]
@@ -39,7 +39,7 @@ def header_checksum(descriptor: bytes) -> int:
 
 
 def xxh32_of_few(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes, as its specification defines it for those."""
+    """XXH32 with seed 0 for fewer than 16 bytes, after its specification."""
     total = _PRIME_5 + len(data)
     whole = len(data) // 4 * 4
     for position in range(0, whole, 4):

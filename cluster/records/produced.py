@@ -1,10 +1,10 @@
-"""Checks of a produced batch: what a partition accepts from a producer, and what it stores of it.
+"""Validates produced batches: the rules for acceptance, and the bytes to store.
 
-The records are walked over once (`walk_plain` says what is checked), decompressed where they are
-compressed, so that readers can rely on them; the largest timestamp is taken from them and written
-into the header. Codes and words follow Kafka's `LogValidator`, but for what Kafka answers with
-UNKNOWN_SERVER_ERROR, and two things that it lets pass and readers stumble over: lengths below -1,
-and offsets that are not 0, 1, 2, ... (docs/decisions/047).
+The records are walked once (`walk_plain` lists the checks), decompressed if necessary, so that
+readers can rely on them; the walk yields the largest timestamp for the header. Error codes and
+messages follow Kafka's `LogValidator`, except for cases that Kafka answers with
+UNKNOWN_SERVER_ERROR, and two defects that it accepts although readers fail on them: lengths below
+-1, and offsets that are not 0, 1, 2, ... (docs/decisions/047).
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ _WRONG: Final = {
 
 
 class BatchLimits(NamedTuple):
-    """What a partition accepts from a producer; -1 and 2^63 - 1 are Kafka's "no bound"."""
+    """The limits that a partition sets for producers; -1 and 2^63 - 1 are Kafka's "no bound"."""
 
     max_message_bytes: int
     is_log_append_time: bool = False
@@ -76,16 +76,16 @@ class BatchLimits(NamedTuple):
 def validate_produced(  # noqa: C901 - the path of every batch, without calls
     records: memoryview, limits: BatchLimits, wall_ms: WallMs, *, at_once: bool = True
 ) -> Produced:
-    """Check the one batch of a produce request.
+    """Validate the single batch of a produce request.
 
-    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch, records
-    that are none), message_too_large (also once decompressed), unsupported_compression_type;
-    RecordsRefused: invalid_timestamp, invalid_record (no key where the partition is compacted).
-    Without `at_once` also IsLong, as early as that is known.
+    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch, invalid
+    records), message_too_large (also after decompression), unsupported_compression_type;
+    RecordsRefused: invalid_timestamp, invalid_record (no key in a compacted partition). Without
+    `at_once` also IsLong, as early as possible.
     """
     size = len(records)
     if size > MAGIC_POSITION and (magic := records[MAGIC_POSITION]) != MAGIC_V2:
-        # What Kafka answers to every Produce version that is served here (3 and later).
+        # Kafka's answer in every Produce version that is served here (3 and later).
         raise Refused(
             ErrorCode.invalid_record, f"record batch of magic {magic}; only magic 2 is accepted"
         )
@@ -150,7 +150,7 @@ def validate_produced(  # noqa: C901 - the path of every batch, without calls
 
 
 def restamped(produced: Produced, wall_ms: WallMs) -> Produced:
-    """With LogAppendTime the time of the append, which is later than that of the check."""
+    """With LogAppendTime, set the time of the append, which is later than that of the check."""
     header = produced.header
     if not header.attributes & LOG_APPEND_TIME_BIT:
         return produced
@@ -179,17 +179,18 @@ def _decompressed(codec: Compression, packed: Buffer, *, at_once: bool) -> Buffe
     except TooLong as refused:
         if not at_once:
             raise IsLong from None
-        # Java's producer splits a batch that is too large, and sends its parts.
+        # Java's producer splits a batch that is too large and sends its parts.
         raise Refused(ErrorCode.message_too_large, refused.detail) from None
     except Refused as refused:
-        # Not CORRUPT_MESSAGE, upon which clients send it again: the checksum says it came as sent.
+        # Not CORRUPT_MESSAGE, which makes clients resend: the checksum proves that it arrived
+        # intact.
         raise Refused(ErrorCode.invalid_record, refused.detail) from None
 
 
 def _recompressed(
     header: BatchHeader, attributes: int, max_timestamp_ms: int, plain: Buffer, limits: BatchLimits
 ) -> Produced:
-    """The batch with the codec that the partition asks for. Raises Refused(message_too_large)."""
+    """Compress the batch with the codec of the partition. Raises Refused(message_too_large)."""
     codec = limits.codec
     assert codec is not None
     payload = memoryview(compress(codec, plain, limits.codec_level))
@@ -219,7 +220,7 @@ def _not_plain(header: BatchHeader) -> Refused:
 
 
 def _refuse_append_time(header: BatchHeader) -> None:
-    """Only the broker says that the time is its own. Raises RecordsRefused."""
+    """Refuse LogAppendTime, which only the broker may set. Raises RecordsRefused."""
     count = min(header.record_count, RECORD_ERRORS_MAX)
     errors = [RecordError(index, _NOT_THE_PRODUCERS) for index in range(count)]
     raise RecordsRefused(ErrorCode.invalid_timestamp, _TIMESTAMPS_REFUSED, errors)
@@ -228,7 +229,7 @@ def _refuse_append_time(header: BatchHeader) -> None:
 def _refuse_records(
     header: BatchHeader, body: Buffer, limits: BatchLimits, wall_ms: WallMs
 ) -> None:
-    """Raise RecordsRefused if any record must be; the batch is refused with all of them."""
+    """Raise RecordsRefused if a record must be refused; the whole batch is refused then."""
     found = list(_record_errors(heads_of(header, body), limits, wall_ms))
     if not found:
         return
@@ -250,7 +251,7 @@ def _refuse_records(
 def _record_errors(
     heads: Iterator[RecordHead], limits: BatchLimits, wall_ms: WallMs
 ) -> Iterator[tuple[ErrorCode, RecordError]]:
-    """The first thing that is wrong with each record that must be refused."""
+    """The first error of each record that must be refused."""
     earliest_ms = wall_ms - limits.timestamp_before_max_ms
     latest_ms = min(wall_ms + limits.timestamp_after_max_ms, _MAX_INT64)
     keyless = f"Compacted topic cannot accept message without key in topic partition {limits.keyed}"

@@ -1,4 +1,7 @@
-"""Iterate the records of batches: for tools, tests, internal topics; not on the produce path."""
+"""Iterates over the records of batches, for tools, tests and internal topics.
+
+The produce path does not use it.
+"""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -31,29 +34,30 @@ class Record(NamedTuple):
 
 
 def read_records(buffer: Buffer, *, with_control: bool = False) -> Iterator[Record]:
-    """All records of a run of batches; those of control batches only when asked for.
+    """All records of a run of batches; those of control batches only with `with_control`.
 
-    Raises Refused(corrupt_message) for bytes that are no batch or fail their checksum.
+    Raises Refused(corrupt_message) for invalid batches and wrong checksums.
     """
     for header, batch in batches_of(memoryview(buffer)):
         if checksum(batch) != header.crc:
             raise Refused(
-                ErrorCode.corrupt_message, f"checksum of the batch at offset {header.base_offset}"
+                ErrorCode.corrupt_message,
+                f"wrong checksum of the batch at offset {header.base_offset}",
             )
         if with_control or not header.is_control:
             yield from records_of_batch(header, batch)
 
 
 def records_of_batch(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
-    """The records of one batch, without looking at its checksum.
+    """The records of one batch, without a checksum verification.
 
-    Raises Refused(corrupt_message) when the records and the header disagree or a record is damaged.
+    Raises Refused(corrupt_message) if the records and the header disagree or a record is damaged.
     """
     yield from _records(header, plain_records(header, batch))
 
 
 class RecordHead(NamedTuple):
-    """The part of a record that is read where its key's and value's contents do not matter."""
+    """The part of a record that is read if the contents of key and value do not matter."""
 
     timestamp_ms: int
     offset: int
@@ -61,9 +65,9 @@ class RecordHead(NamedTuple):
 
 
 def heads_of(header: BatchHeader, plain: Buffer) -> Iterator[RecordHead]:
-    """The heads of a batch's records, decompressed, without reading further into them.
+    """The heads of a batch's decompressed records, without decoding the rest.
 
-    Raises Refused(corrupt_message) when the records and the header disagree.
+    Raises Refused(corrupt_message) if the records and the header disagree.
     """
     data = bytes(plain) if len(plain) < _COPIED_BELOW_BYTES else plain
     base_timestamp, base_offset = header.base_timestamp, header.base_offset
@@ -85,10 +89,10 @@ def heads_of(header: BatchHeader, plain: Buffer) -> Iterator[RecordHead]:
 def keys_and_values(
     header: BatchHeader, batch: memoryview
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Key and value of each record of a batch, for what is kept in internal topics.
+    """Key and value of each record of a batch, for internal topics.
 
-    Without looking at the checksum, timestamps or headers. Raises Refused(corrupt_message) when the
-    records and the header disagree or a record is damaged.
+    Does not verify the checksum or read timestamps and headers. Raises Refused(corrupt_message) if
+    the records and the header disagree or a record is damaged.
     """
     data = bytes(plain_records(header, batch))
     position = 0
@@ -109,7 +113,7 @@ def keys_and_values(
 def plain_records(
     header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:
-    """The bytes of a batch's records, decompressed. Raises Refused."""
+    """The decompressed bytes of a batch's records. Raises Refused."""
     return decompress(header.compression, batch[HEADER_BYTES:], max_bytes)
 
 
@@ -135,7 +139,7 @@ def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
 
 
 def _record_end(data: Buffer, position: int) -> tuple[int, int]:
-    """Where the record at a position ends, and where its attributes are."""
+    """The end of the record at a position, and the position of its attributes."""
     size, position = read_varint(data, position)
     end = position + size
     if size <= 0 or end > len(data):

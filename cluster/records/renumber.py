@@ -1,6 +1,6 @@
-"""Batches of a stored log made fit to be produced again: by nobody, with offsets from 0. Pure.
+"""Prepares stored batches to be produced again: without a producer, with offsets from 0. Pure.
 
-Keys, values, headers and timestamps are kept, and the codec.
+Keys, values, headers, timestamps and the codec are kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from cluster.records.varint import read_varint, write_varint
 
 
 class NewBatch(NamedTuple):
-    """A batch to produce and the number of its records; its checksum is not set yet."""
+    """A batch to produce and its number of records; its checksum is not set yet."""
 
     content: bytearray
     record_count: int
@@ -32,11 +32,11 @@ class NewBatch(NamedTuple):
 def renumbered(
     header: BatchHeader, batch: memoryview, is_wanted: Callable[[int], bool] | None = None
 ) -> NewBatch | None:
-    """The batch with consecutive offsets from 0, without a producer; None when nothing is left.
+    """The batch with consecutive offsets from 0 and without a producer; None if it is empty.
 
-    `is_wanted` tells of an offset whether its record is to be kept (None: all). Records keep their
-    timestamps: LogAppendTime becomes CreateTime. Raises Refused(corrupt_message) when the records
-    do not decode, where they have to be read.
+    `is_wanted` decides by offset whether to keep a record (None: all). Records keep their
+    timestamps: LogAppendTime becomes CreateTime. Raises Refused(corrupt_message) if records that
+    have to be read cannot be decoded.
     """
     is_dense = header.record_count == header.last_offset_delta + 1
     rewrites = header.is_log_append_time or header.delete_horizon_ms is not None
@@ -68,7 +68,7 @@ def renumbered(
 
 
 def stamp_producer(batch: NewBatch, producer: ProducerIdentity) -> None:
-    """Write producer and sequence into a batch, then its checksum."""
+    """Write the producer and sequence into a batch, then its checksum."""
     head = read_header(batch.content)._replace(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,

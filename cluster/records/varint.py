@@ -5,7 +5,7 @@ from cluster.records.batch import Buffer
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append a number of at most 64 bits, one to ten bytes long."""
+    """Append a number of at most 64 bits, which takes one to ten bytes."""
     encoded = (value << 1) ^ (value >> 63)
     while encoded > 0x7F:
         out.append((encoded & 0x7F) | 0x80)
@@ -14,11 +14,12 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(number, position after it). Raises Refused(corrupt_message) beyond the end or ten bytes."""
+    """Read (number, position after it). Raises Refused(corrupt_message) beyond the end or ten
+    bytes."""
     try:
         byte = buffer[position]
         position += 1
-        if byte < 0x80:  # most are: a million records are loaded
+        if byte < 0x80:  # the common case, kept fast for bulk loads
             return (byte >> 1) ^ -(byte & 1), position
         encoded, shift = byte & 0x7F, 7
         while True:

@@ -1,7 +1,7 @@
-"""The walk over the records of a batch: the compiled one where it was built, else Python's.
+"""The walk over the records of a batch: the compiled version if it was built, else Python's.
 
-Both take and return the same (docs/decisions/047). A compiled module of another version than this
-source is not used.
+Both take and return the same values (docs/decisions/047). A compiled module that was built from
+another version of this source is not used.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""The walk over the heads of a batch's records, in Python: what `_walk.c` does, and its oracle.
+"""The walk over the heads of a batch's records in Python: equivalent to `_walk.c`, and its oracle.
 
-Passes over each record once, without copying keys or values: sizes within bounds, fields within
-their record, nothing left over; the least and the largest timestamp, and whether offsets are
-0, 1, 2, .... What is common is quick: records of one shape side by side are compared column by
-column, some 20 to 60 ns each, others take about 0.5 us. Everything uncommon goes to `_pass_record`,
-which alone refuses. Layout after Apache Kafka's protocol guide, "Record".
+It visits each record once, without copying keys or values. It checks that sizes are within bounds,
+fields within their record, and nothing is left over, and finds the least and the largest timestamp
+and whether offsets are 0, 1, 2, .... Common cases are fast: adjacent records of one shape are
+compared column by column in about 20 to 60 ns each; others take about 0.5 us. Uncommon records go
+to `_pass_record`, which alone refuses. Layout after Apache Kafka's protocol guide, "Record".
 """
 
 import struct
@@ -15,7 +15,7 @@ from cluster.records.batch import Buffer
 
 
 class Problem(IntEnum):
-    """What is wrong with the first record that is wrong."""
+    """The defect of the first invalid record."""
 
     NONE = 0
     MISSING = 1
@@ -28,7 +28,7 @@ class Problem(IntEnum):
 
 
 class Walked(NamedTuple):
-    """What a walk has found; of a batch with a problem only the first two fields tell anything."""
+    """The result of a walk; with a problem, only the first two fields are meaningful."""
 
     problem: int
     """Of `Problem`."""
@@ -46,8 +46,8 @@ _BELOW_128: Final = bytes(range(128))
 _EVEN: Final = bytes(range(0, 256, 2))
 _HIGH_BIT: Final = bytes(byte | 0x80 for byte in range(256))
 _LOW_BITS: Final = bytes(byte & 0x7F for byte in range(256))
-# The bytes of offset deltas 0, 1, 2, ..., twice as large for their sign: the first, and the second
-# of numbers that have no third.
+# The first bytes of the zigzag-encoded offset deltas 0, 1, 2, ..., and the second bytes of those
+# without a third.
 _FIRST_BYTES: Final = bytes((2 * delta & 0x7F) | 0x80 for delta in range(8192))
 _SECOND_BYTES: Final = bytes(2 * delta >> 7 for delta in range(8192))
 _ONE_BYTE_DELTAS: Final = 64
@@ -64,9 +64,9 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 
 
 def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop without calls
-    """Pass over `record_count` records (at least one), which must fill `data`."""
+    """Walk over `record_count` records (at least one), which must fill `data`."""
     if type(data) is not bytes and len(data) < _COPIED_BELOW_BYTES:
-        data = bytes(data)  # which is quicker to read; a long copy would hold up other threads
+        data = bytes(data)  # faster to read; a long copy would block other threads
     least, largest, keyless, is_numbered = 2**63 - 1, -(2**63), -1, True
     end = len(data)
     position = index = 0
@@ -75,7 +75,7 @@ def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop wi
     while index < record_count:
         start = position
         try:
-            # Of the common form: numbers of one or two bytes.
+            # The common form: numbers of one or two bytes.
             size = data[position]
             if size > 0x7F:
                 size = (size & 0x7F) | (data[position + 1] << 7)
@@ -143,7 +143,7 @@ def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop wi
                             is_common = False
                             break
                         position += header_size >> 1
-                is_common = is_common and position <= end  # nothing was read behind the last value
+                is_common = is_common and position <= end  # nothing was read beyond the last value
             if (
                 is_common
                 and position == record_end
@@ -203,17 +203,17 @@ def walk(data: Buffer, record_count: int) -> Walked:  # noqa: C901 - one loop wi
 def _run(
     data: Buffer, shape: tuple[int, int, int, int, int], first: int, stop: int
 ) -> tuple[int, int, int]:
-    """How many records from `first` on, below `stop`, have the shape of the one before them, all or
-    none of a number of them; the least and the largest of their timestamp deltas.
+    """The number of records from `first` on, below `stop`, with the shape of the one before them.
 
-    A shape is where the record before begins, where its timestamp, offset and key's size are, and
-    where it ends: columns of the same bytes mean the same sizes.
+    The records are compared in a block, all or none. Also returns the least and the largest of
+    their timestamp deltas. A shape consists of the previous record's start, the positions of its
+    timestamp, offset and key size, and its end: columns of equal bytes mean equal sizes.
     """
     start, timestamp, offset, key, end = shape
     stride = end - start
     if first < _ONE_BYTE_DELTAS:
         stop = min(stop, _ONE_BYTE_DELTAS)
-    elif first < _THREE_BYTE_DELTAS:  # the last byte of three is the same in each such block
+    elif first < _THREE_BYTE_DELTAS:  # the last of three bytes is the same in each such block
         stop = min(stop, (first // _TWO_BYTE_DELTAS + 1) * _TWO_BYTE_DELTAS)
     else:
         stop = first
@@ -262,8 +262,9 @@ def _run(
 
 
 def _sizes(data: Buffer, key: int) -> list[int]:
-    """Where the bytes of the sizes and of the number of headers are, of a record of the common form
-    whose key's size is there.
+    """Positions of the sizes and the header count in a record of the common form.
+
+    `key` is the position of its key's size.
     """
     places: list[int] = []
     position = key
@@ -276,7 +277,7 @@ def _sizes(data: Buffer, key: int) -> list[int]:
             size = (size & 0x7F) | (data[position] << 7)
         position += 1 + (0 if size == 1 else size >> 1)
     places.append(position)
-    fields = data[position]  # two for each header, and the number is stored twice as large
+    fields = data[position]  # two per header, and zigzag encoding doubles the number
     position += 1
     for _ in range(fields):
         places.append(position)
@@ -291,8 +292,10 @@ def _extremes(encoded: set[int]) -> tuple[int, int]:
 
 
 def _pass_record(data: Buffer, start: int, data_end: int) -> tuple[int, int, int, bool] | Problem:
-    """Pass over the record that begins at `start`: where it ends, the deltas of its timestamp and
-    offset, whether it has a key; or what is wrong with it.
+    """Walk over the record at `start`.
+
+    Returns its end, the deltas of its timestamp and offset, and whether it has a key; or its
+    defect.
     """
     if start == data_end:
         return Problem.MISSING
@@ -329,7 +332,7 @@ _INT64: Final = (10, 1 << 64)
 
 
 def _number(data: Buffer, position: int, end: int, kind: tuple[int, int]) -> tuple[int, int]:
-    """A number that ends before `end`, and where it ends. Raises _Wrong."""
+    """A number that ends before `end`, and its end. Raises _Wrong."""
     most_bytes, limit = kind
     encoded = 0
     for place in range(position, min(position + most_bytes, end)):
@@ -343,7 +346,7 @@ def _number(data: Buffer, position: int, end: int, kind: tuple[int, int]) -> tup
 
 
 def _pass_field(data: Buffer, position: int, end: int, least: int) -> tuple[int, int]:
-    """The size of a field, at least `least` (-1 is null), and where it ends. Raises _Wrong."""
+    """The size of a field, at least `least` (-1 is null), and its end. Raises _Wrong."""
     size, position = _number(data, position, end, _INT32)
     if size < least or size > end - position:
         raise _Wrong(Problem.FIELD)

@@ -1,1 +1,1 @@
-"""Compaction: what is cleaned, how a batch is filtered, and how the result replaces segments."""
+"""Compaction: selects logs, filters batches, and replaces segments with the result."""

@@ -1,9 +1,9 @@
-"""One batch at a time: which of its records stay, and the bytes that it then has. Pure.
+"""Filters one batch at a time: selects the records to keep and encodes the result. Pure.
 
-Two loops over a batch's plain records, both written out: they run for every record of a log. They
-copy nothing but the keys. A batch that loses nothing is kept as it is, byte for byte. What stays of
-others keeps offsets, timestamps, producer, sequence, leader epoch and codec, as Kafka's
-`MemoryRecords.filterTo` and `Cleaner.shouldRetainRecord` decide (KIP-98, KIP-534).
+Two loops over a batch's plain records are written out, because they run for every record of a log.
+They copy nothing but the keys. A batch that loses no record is kept byte for byte. Other batches
+keep offsets, timestamps, producer, sequence, leader epoch and codec, following Kafka's
+`MemoryRecords.filterTo` and `Cleaner.shouldRetainRecord` (KIP-98, KIP-534).
 """
 
 from collections.abc import Sequence
@@ -31,19 +31,20 @@ _NULL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """The clock of one cleaning: tombstones met for the first time may go `retention_ms` later."""
+    """The clock of one cleaning: tombstones met for the first time may be removed `retention_ms`
+    later."""
 
     now_ms: int
     retention_ms: int
 
     def is_over(self, header: BatchHeader) -> bool:
-        """Whether the tombstones, or the marker, of a batch have been kept for long enough."""
+        """Whether the tombstones, or the marker, of a batch were kept long enough."""
         deadline_ms = header.delete_horizon_ms
         return deadline_ms is not None and deadline_ms <= self.now_ms
 
 
 class Filtered(NamedTuple):
-    """What stays of a batch; None for its bytes when nothing does."""
+    """The remaining part of a batch; its bytes are None if nothing remains."""
 
     content: bytes | bytearray | None
     max_timestamp: int
@@ -54,7 +55,7 @@ GONE: Final = Filtered(None, NO_TIMESTAMP, 0)
 
 
 class _Kept(NamedTuple):
-    """The records that stay: where they are in the plain bytes, as runs without gaps."""
+    """The records to keep: their places in the plain bytes, as contiguous runs."""
 
     runs: Sequence[tuple[int, int]]
     records: int
@@ -63,17 +64,17 @@ class _Kept(NamedTuple):
 
 
 def check_batch(header: BatchHeader, batch: bytes) -> None:
-    """Raise Refused(corrupt_message) for a batch that fails its checksum."""
+    """Raise Refused(corrupt_message) if a batch has a wrong checksum."""
     if checksum(batch) != header.crc:
         raise Refused(
-            ErrorCode.corrupt_message, f"checksum of the batch at offset {header.base_offset}"
+            ErrorCode.corrupt_message, f"wrong checksum of the batch at offset {header.base_offset}"
         )
 
 
 def index_batch(header: BatchHeader, batch: bytes, first_offset: int, keys: OffsetMap) -> bool:
-    """Note the keys of a batch, from an offset on; False when the map became full before its end.
+    """Add a batch's keys from an offset on; False if the map filled up before the end.
 
-    Raises Refused(corrupt_message) for a batch that does not decode.
+    Raises Refused(corrupt_message) for a batch that cannot be decoded.
     """
     data, position = _plain(header, batch)
     put, base_offset = keys.put, header.base_offset
@@ -98,7 +99,7 @@ def index_batch(header: BatchHeader, batch: bytes, first_offset: int, keys: Offs
                 if size > 0x7F:
                     size, position = _long_size(data, position - 1)
                 key_end = position + (size >> 1)
-                if key_end >= end:  # its value's size comes after it
+                if key_end >= end:  # the size of the value follows the key
                     raise _damaged(header)
                 offset = base_offset + (delta >> 1)
                 if offset >= first_offset and not put(data[position:key_end], offset):
@@ -114,7 +115,7 @@ def index_batch(header: BatchHeader, batch: bytes, first_offset: int, keys: Offs
 
 
 def filter_batch(header: BatchHeader, batch: bytes, keys: OffsetMap, horizon: Horizon) -> Filtered:
-    """What stays of a batch of data that passed `check_batch`. Raises Refused(corrupt_message)."""
+    """Filter a data batch that passed `check_batch`. Raises Refused(corrupt_message)."""
     data, position = _plain(header, batch)
     is_past_horizon = horizon.is_over(header)
     kept = _filter(header, data, position, keys, is_past_horizon=is_past_horizon)
@@ -136,9 +137,9 @@ def filter_batch(header: BatchHeader, batch: bytes, keys: OffsetMap, horizon: Ho
 def filter_markers(
     header: BatchHeader, batch: bytes, horizon: Horizon, *, has_no_transaction: bool
 ) -> Filtered:
-    """What stays of a batch of markers: all of it.
+    """Filter a batch of markers, which keeps all of them.
 
-    Where nothing of its transaction is left, its delete horizon is set, unless it has one.
+    If no record of its transaction remains, the batch gets a delete horizon unless it has one.
     Raises Refused(corrupt_message).
     """
     if not header.record_count:
@@ -150,7 +151,7 @@ def filter_markers(
 
 
 def empty_batch(header: BatchHeader) -> Filtered:
-    """The batch without any record: what is left tells its offsets, and its producer's sequence.
+    """The batch without records, which preserves its offsets and its producer's sequence.
 
     Kafka: `DefaultRecordBatch.writeEmptyHeader`.
     """
@@ -162,7 +163,7 @@ def empty_batch(header: BatchHeader) -> Filtered:
 
 
 def _plain(header: BatchHeader, batch: bytes) -> tuple[bytes, int]:
-    """Bytes that hold the plain records up to their end, and where they begin."""
+    """Bytes that hold the plain records up to their end, and the start position."""
     if not header.attributes & CODEC_MASK:
         return batch, HEADER_BYTES
     return bytes(decompress(header.compression, memoryview(batch)[HEADER_BYTES:])), 0
@@ -171,7 +172,7 @@ def _plain(header: BatchHeader, batch: bytes) -> tuple[bytes, int]:
 def _filter(  # noqa: C901 - written out: it runs for every record
     header: BatchHeader, data: bytes, position: int, keys: OffsetMap, *, is_past_horizon: bool
 ) -> _Kept:
-    """The records that no later one replaces."""
+    """The records that no later record replaces."""
     newest_of, latest_offset = keys.get, keys.latest_offset
     base_offset = header.base_offset
     runs: list[tuple[int, int]] = []
@@ -241,7 +242,7 @@ def _filter(  # noqa: C901 - written out: it runs for every record
 def _with_horizon(
     header: BatchHeader, data: bytes, runs: Sequence[tuple[int, int]], horizon: Horizon
 ) -> Filtered:
-    """The batch with these records, and in place of its base timestamp its delete horizon."""
+    """The batch with these records and its delete horizon as the base timestamp."""
     deadline_ms = horizon.now_ms + horizon.retention_ms
     shift_ms = 0 if header.is_log_append_time else header.base_timestamp - deadline_ms
     changed = header._replace(
@@ -256,7 +257,7 @@ def _rebuilt(header: BatchHeader, records: bytes | bytearray) -> Filtered:
 
 
 def _shifted(data: bytes, runs: Sequence[tuple[int, int]], shift_ms: int) -> bytearray:
-    """The records with `shift_ms` added to their timestamps, which count from the base."""
+    """The records with `shift_ms` added to their timestamps, which are relative to the base."""
     out = bytearray()
     for position, run_end in runs:
         while position < run_end:
@@ -281,7 +282,7 @@ def _assemble(header: BatchHeader, payload: bytes) -> bytearray:
 
 
 def _long_size(data: bytes, position: int) -> tuple[int, int]:
-    """(encoded number, position after it) of two bytes or more."""
+    """Decode a varint of two bytes or more: (encoded number, position after it)."""
     second = data[position + 1]
     if second < 0x80:
         return data[position] & 0x7F | second << 7, position + 2

@@ -1,9 +1,10 @@
-"""What becomes of each batch of a log in one cleaning, told in the log's order. Pure.
+"""Decides what remains of each batch in one cleaning, in the log's order. Pure.
 
-Kafka: `Cleaner.cleanInto`, whose rules beside the offset map are: records of aborted transactions
-go; a marker goes once nothing of its transaction is left and it was kept for `delete.retention.ms`;
-the batch that tells the last sequence of a live producer stays, if need be empty; so does the last
-batch of what can be cleaned, or a new follower would never reach the end of the log.
+This follows Kafka's `Cleaner.cleanInto`. Beside the offset map, its rules are: records of aborted
+transactions are removed; a marker is removed once no record of its transaction remains and it was
+kept for `delete.retention.ms`; the batch with the last sequence of a live producer stays, even
+empty; so does the last batch of the cleanable range, or a new follower would never reach the end of
+the log.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ NO_DATA: Final = Offset(-1)
 
 
 class LastRecord(NamedTuple):
-    """The newest thing that a live producer has written to the log."""
+    """The newest record that a live producer wrote to the log."""
 
     last_data_offset: Offset
     """`NO_DATA` where it is a marker of its present epoch."""
@@ -34,7 +35,8 @@ class LastRecord(NamedTuple):
 
 
 class BatchRules:
-    """Lifecycle: `clean` for every batch, from the first of the log on."""
+    """The rules for one cleaning. Lifecycle: call `clean` for every batch, starting at the first
+    one."""
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class BatchRules:
         upper_offset: Offset,
         horizon: Horizon,
     ) -> None:
-        """`producers` by id; records at or above `upper_offset` are never cleaned this time."""
+        """`producers` are keyed by id; records at or above `upper_offset` are not cleaned this
+        time."""
         self._keys = keys
         self._transactions = transactions
         self._producers = producers
@@ -52,7 +55,7 @@ class BatchRules:
         self._horizon = horizon
 
     def clean(self, header: BatchHeader, batch: bytes) -> Filtered:
-        """What stays of a batch that passed its checksum. Raises Refused(corrupt_message)."""
+        """Filter a batch that passed its checksum. Raises Refused(corrupt_message)."""
         if header.is_control:
             has_no_records = self._transactions.on_control_batch(header, memoryview(batch))
             if has_no_records and self._horizon.is_over(header):

@@ -1,6 +1,6 @@
-"""The files of a segment that a cleaning writes: `.log.cleaned` and its indexes, then synced.
+"""Writes and syncs the files of a cleaned segment: `.log.cleaned` and its indexes.
 
-They count for nothing before the broker has renamed them: a start removes them.
+The files become valid only when the broker renames them; a start removes leftovers.
 """
 
 import os
@@ -26,10 +26,10 @@ from cluster.records.batch import NO_TIMESTAMP
 
 
 class CleanedSegment:
-    """Batches in the order of their offsets, indexed as those of any other segment.
+    """A new segment file, with its batches in offset order and the usual indexes.
 
-    Lifecycle: `append`, then `finish`, or `abandon` at any time. All raise OSError; those
-    that write also StorageFailed, for a file too large.
+    Lifecycle: `append`, then `finish`, or `abandon` at any time. All raise OSError; the writing
+    methods also raise StorageFailed for a file that is too large.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CleanedSegment:
         self._descriptor = self._files.open(self._path(LOG_SUFFIX), flags, 0o644)
 
     def append(self, batch: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
-        """Add a batch after all others."""
+        """Add a batch at the end."""
         if max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = max_timestamp_ms
             self._max_timestamp_offset = last_offset
@@ -74,7 +74,7 @@ class CleanedSegment:
 
     def _add_index_entry(self, last_offset: int) -> None:
         index, times = self._index, self._times
-        # A sparse index may lack entries, but not be larger than the setting says.
+        # A sparse index may lack entries but must not exceed the configured size.
         if len(index) < index.max_entries and len(times) < times.max_entries:
             index.append(last_offset - self._base_offset, self.size_bytes)
             times.append_if_newer(
@@ -84,7 +84,7 @@ class CleanedSegment:
 
     def _write(self) -> None:
         if self.size_bytes > MAX_POSITION:
-            raise StorageFailed(f"{self._path(LOG_SUFFIX)} would pass 2 GiB")
+            raise StorageFailed(f"{self._path(LOG_SUFFIX)} would exceed 2 GiB")
         unwritten = memoryview(b"".join(self._pieces))
         while unwritten:
             unwritten = unwritten[self._files.write(self._descriptor, unwritten) :]
@@ -92,7 +92,7 @@ class CleanedSegment:
         self._unwritten = 0
 
     def finish(self, aborted: Iterable[AbortedTransaction], modified_ns: int) -> None:
-        """Write everything and wait for the disk; the file gets this time of modification."""
+        """Write and sync everything; the file gets this modification time."""
         self._write()
         if self._max_timestamp_ms != NO_TIMESTAMP:
             self._times.append_if_newer(
@@ -111,7 +111,7 @@ class CleanedSegment:
         self._close()
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the files written so far."""
         self._close()
         for suffix in SEGMENT_SUFFIXES:
             self._files.unlink_if_there(self._path(suffix))

@@ -1,8 +1,9 @@
-"""One cleaning of one log, file by file: what the helper process runs.
+"""One cleaning of one log, file by file, in the helper process.
 
-Two passes, as in Kafka's `Cleaner`: the newest offset of each key in the dirty part goes into a map
-of bounded memory; then every segment from the first one on is copied without what the map, or the
-rules of `batch_rules`, replace. If the map becomes full, the cleaning covers what is in it.
+It takes two passes, as Kafka's `Cleaner` does. The first collects the newest offset of each key in
+the dirty part in a map of bounded memory. The second copies every segment from the first one on,
+without the records that the map, or the rules of `batch_rules`, remove. If the map fills up, the
+cleaning covers only the keys in it.
 """
 
 import os
@@ -52,11 +53,11 @@ Send = Callable[[Mapping[str, Any]], None]
 
 
 class CannotClean(Exception):
-    """The log cannot be cleaned as it is; the reason in one line."""
+    """The log cannot be cleaned in its current state; the text gives the reason in one line."""
 
 
 def work(message: Mapping[str, Any], send: Send) -> None:
-    """Carry out a `CleaningOrder`, and tell of each group of segments and of the end."""
+    """Carry out a `CleaningOrder`; report each group of segments and the end."""
     cleaning = Cleaning(CleaningOrder.of_message(message))
     try:
         for group in cleaning.run():
@@ -73,7 +74,7 @@ def work(message: Mapping[str, Any], send: Send) -> None:
 
 
 class Cleaning:
-    """Lifecycle: `run`, to its end, then `result`."""
+    """One cleaning. Lifecycle: exhaust `run`, then call `result`."""
 
     def __init__(self, order: CleaningOrder) -> None:
         self._order = order
@@ -87,10 +88,10 @@ class Cleaning:
         self._aborted = self._read_aborted()
 
     def run(self) -> Iterator[CleanedGroup]:
-        """Each group of segments, when its files are on disk under their names of the meantime.
+        """Yield each group of segments when its files are on disk under their temporary names.
 
-        Raises CannotClean, Refused for damaged batches, StorageFailed, OSError; then no file of
-        the group in hand is left.
+        Raises CannotClean, Refused for damaged batches, StorageFailed and OSError; then the files
+        of the current group are removed.
         """
         began_s = time.monotonic()
         remove_cleaned(self._directory)
@@ -125,7 +126,7 @@ class Cleaning:
             yield CleanedGroup([segment.base_offset for segment in group])
 
     def result(self) -> CleaningDone:
-        """What was done, and up to where."""
+        """The statistics of the cleaning and the end of the clean part."""
         return CleaningDone(Offset(self._keys.latest_offset + 1), self._stats)
 
     # The first pass
@@ -149,7 +150,7 @@ class Cleaning:
                 ):
                     return
                 keys.note_seen(header.last_offset)
-            keys.note_seen(following - 1)  # there may be no record at the segment's end
+            keys.note_seen(following - 1)  # the segment may end without a record
 
     def _offset_after(self, slot: int) -> int:
         segments = self._order.segments
@@ -210,7 +211,7 @@ class Cleaning:
         )
 
     def _batches(self, segment: SourceSegment) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Every batch of a closed segment, copied. Raises Refused(corrupt_message), OSError."""
+        """Copies of all batches of a closed segment. Raises Refused(corrupt_message), OSError."""
         if not segment.size_bytes:
             return
         path = self._path(segment)
@@ -218,8 +219,9 @@ class Cleaning:
         descriptor = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(descriptor).st_size != size:
-                raise CannotClean(f"{path} changed while the log was cleaned")
-            # Read rather than mapped: a file that is cut meanwhile then ends, and kills nobody.
+                raise CannotClean(f"{path} changed during the cleaning")
+            # The file is read, not mapped, because reading a truncated mapping would kill the
+            # process.
             position, wanted = 0, self._order.io_buffer_bytes
             while position < size:
                 chunk = files.pread(descriptor, wanted, position)
@@ -238,7 +240,7 @@ class Cleaning:
                 self._moved(at)
                 position += at
                 if not at:
-                    # A batch larger than the buffer, or what is left of one.
+                    # A batch larger than the buffer, or the rest of one.
                     if position + end >= size:
                         raise CannotClean(f"{path} ends inside the batch at position {position}")
                     wanted *= 2
@@ -246,7 +248,7 @@ class Cleaning:
             os.close(descriptor)
 
     def _moved(self, size_bytes: int) -> None:
-        """Rest if input and output are faster than they may be."""
+        """Sleep if input and output exceed their rate."""
         self._unpaced_bytes += size_bytes
         if self._unpaced_bytes >= _PACE_BYTES:
             rest_s = self._pace.rest_s(self._unpaced_bytes, time.monotonic())

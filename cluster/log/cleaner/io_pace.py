@@ -1,17 +1,17 @@
-"""How long a cleaning rests so as not to exceed its rate of input and output. Pure."""
+"""Limits the input and output rate of a cleaning. Pure."""
 
 
 class IoPace:
-    """Counts bytes from its first one on; Kafka's `Throttler`, without its window."""
+    """Counts bytes since its creation, like Kafka's `Throttler` without the window."""
 
     def __init__(self, bytes_per_second: float) -> None:
-        """A rate of infinity never rests."""
+        """An infinite rate never requires a sleep."""
         self._bytes_per_second = bytes_per_second
         self._due_s: float | None = None
         """When what was counted so far may have been moved."""
 
     def rest_s(self, size_bytes: int, now_s: float) -> float:
-        """Seconds to rest now, after these bytes; `now_s` is monotonic. Idle time is not saved."""
+        """Seconds to sleep after these bytes; `now_s` is monotonic. Idle time earns no credit."""
         due_s = now_s if self._due_s is None else max(self._due_s, now_s - _IDLE_S)
         self._due_s = due_s = due_s + size_bytes / self._bytes_per_second
         return max(0.0, due_s - now_s)

@@ -1,4 +1,4 @@
-"""Between a log and its cleaning: what can be cleaned of it, the order for that, the swap."""
+"""Connects a log with its cleaning: the cleanable range, the order, and the swap."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from cluster.model.ids import Offset
 
 
 class CleanerLimits(NamedTuple):
-    """What one helper process may use."""
+    """The resources that one helper process may use."""
 
     map_bytes: int
     load_factor: float
@@ -29,13 +29,13 @@ class CleanerLimits(NamedTuple):
 
 
 def find_work(log: PartitionLog, high_watermark: Offset, wall_ms: WallMs) -> Cleanable | None:
-    """What a cleaning of this log would do; None when there is nothing. Raises StorageFailed."""
+    """The cleanable range of a log; None if there is none. Raises StorageFailed."""
     undecided = log.producers.first_undecided_offset
     stable = high_watermark if undecided is None else min(high_watermark, Offset(undecided))
     bounds = LogBounds(log.log_start_offset, log.log_end_offset, log.cleaned_to, stable)
     segments = log.segments
     if min(stable, segments[-1].base_offset) <= first_dirty_offset(bounds):
-        return None  # the most frequent case first: thousands of logs are looked at
+        return None  # the most frequent case first, because there are thousands of logs
     return find_cleanable(
         [Offset(segment.base_offset) for segment in segments],
         SegmentFacts(
@@ -52,7 +52,7 @@ def find_work(log: PartitionLog, high_watermark: Offset, wall_ms: WallMs) -> Cle
 def order_of(
     log: PartitionLog, cleanable: Cleanable, limits: CleanerLimits, wall_ms: WallMs
 ) -> CleaningOrder:
-    """What a helper needs to know to clean the log as it stands."""
+    """The order to clean a log in its current state."""
     options, segments = log.options, log.segments
     covered = [one for one in segments if one.base_offset < cleanable.upper_offset]
     return CleaningOrder(
@@ -80,10 +80,10 @@ def order_of(
 
 
 def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
-    """Put cleaned files in place of the segments that begin at these offsets, and return those.
+    """Replace the segments that begin at these offsets with cleaned files; returns them.
 
-    None of them, and nothing is done, where the log has not all any more, closed and in a row.
-    Raises StorageFailed: what the directory holds then, the next start brings to an end.
+    Returns an empty list and changes nothing if the log no longer has all of them, closed and
+    adjacent. If this raises StorageFailed, the next start completes the swap.
     """
     closed = log.segments[:-1]
     slot = next((n for n, one in enumerate(closed) if one.base_offset == base_offsets[0]), 0)

@@ -1,8 +1,8 @@
-"""The newest offset of each key, in 24 bytes of bounded memory for each. Pure.
+"""Maps each key to its newest offset, with 24 bytes of bounded memory for each. Pure.
 
-A row is two 64-bit hashes of the key and its offset, so two keys are taken for one only where
-128 bits agree (Kafka's SkimpyOffsetMap keeps 16 bytes of MD5). The hashes are the interpreter's
-own keyed ones, which nobody outside can foresee: they are meant for a single process.
+A row is two 64-bit hashes of the key and its offset, so two keys collide only if 128 bits agree
+(Kafka's SkimpyOffsetMap keeps 16 bytes of MD5). The hashes are the interpreter's own keyed ones,
+which an outsider cannot predict; they are valid in one process only.
 """
 
 import mmap
@@ -22,7 +22,7 @@ _HASHES_ARE_KEYED: Final = sys.hash_info.algorithm.startswith("siphash")
 
 
 def _digest_word(key: bytes) -> int:
-    """A slow hash where the interpreter's own is a weak one."""
+    """A slow hash, used if the interpreter's own is weak."""
     word: int = _TWO_WORDS.unpack(blake2b(key, digest_size=16).digest())[0]
     return word
 
@@ -31,9 +31,9 @@ _hash: Final[Callable[[bytes], int]] = hash if _HASHES_ARE_KEYED else _digest_wo
 
 
 class OffsetMap:
-    """Maps keys to offsets; keys can be added, but not removed.
+    """A map from keys to offsets; keys can be added but not removed.
 
-    Invariant: `size <= capacity`; memory is what `memory_bytes` says, whatever the keys.
+    Invariant: `size <= capacity`, and the memory never exceeds `memory_bytes`.
     """
 
     __slots__ = (
@@ -47,9 +47,9 @@ class OffsetMap:
     )
 
     def __init__(self, memory_bytes: int, load_factor: float, keys_max: int) -> None:
-        """Room for as many keys as fit into `memory_bytes` filled to `load_factor`.
+        """Allocate room for the keys that fit into `memory_bytes` filled to `load_factor`.
 
-        Less is taken where there are no more than `keys_max` keys.
+        Less is allocated if there are at most `keys_max` keys.
         """
         affordable = memory_bytes // ROW_BYTES
         wanted = int(keys_max / load_factor) + _PRIME_GAP
@@ -57,14 +57,14 @@ class OffsetMap:
         self._words = 3 * self._slots
         self.capacity = max(1, int(self._slots * load_factor))
         self.memory_bytes = self._slots * ROW_BYTES
-        # Zeroed pages that take no memory before they are written.
+        # Zeroed pages take no memory until they are written.
         self._rows = memoryview(mmap.mmap(-1, self.memory_bytes)).cast("q")
         self.size = 0
         self.latest_offset = NOT_FOUND
         """The largest offset up to which records were looked at."""
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note the newest offset of a key; False when the map is full, which changes nothing."""
+        """Set the newest offset of a key; False, without a change, if the map is full."""
         rows = self._rows
         first = _hash(key) or 1  # 0 marks a free row
         second = _hash(key + _SALT)
@@ -92,7 +92,7 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The newest offset of a key; -1 for one that was never put."""
+        """The newest offset of a key; -1 if the key is absent."""
         rows = self._rows
         first = _hash(key) or 1
         second = _hash(key + _SALT)
@@ -112,11 +112,12 @@ class OffsetMap:
         return NOT_FOUND
 
     def _step(self, second: int) -> int:
-        """Words to the next row to try: never a multiple of the size, which is a prime of rows."""
+        """Words to the next row to probe: never a multiple of the size, which is a prime of
+        rows."""
         return (second % (self._slots - 1) + 1) * 3
 
     def note_seen(self, offset: int) -> None:
-        """Everything up to an offset was looked at."""
+        """Record that every offset up to this one was processed."""
         self.latest_offset = max(self.latest_offset, offset)
 
 

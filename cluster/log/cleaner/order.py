@@ -1,7 +1,7 @@
-"""What a broker tells the helper that cleans a log, and what that answers. Pure.
+"""The messages between a broker and the helper that cleans a log. Pure.
 
-The answers: `cleaned` for each group of segments whose files are ready to be swapped in, then
-`done`; or, with a reason, `failed` (it may be tried again) or `damaged` (the log itself is).
+The helper answers `cleaned` for each group of segments whose files are ready to swap in, then
+`done`; or, with a reason, `failed` (a retry may succeed) or `damaged` (the log itself is damaged).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ DAMAGED: Final = "damaged"
 
 
 class SourceSegment(NamedTuple):
-    """A closed segment, as it stands: its name, and the bytes of its files."""
+    """A closed segment: its base offset and the sizes of its files."""
 
     base_offset: Offset
     size_bytes: int
@@ -68,7 +68,7 @@ class CleaningOrder:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """Segments that one new segment, with the first one's base offset, is to replace."""
+    """Segments to be replaced by one new segment with the first one's base offset."""
 
     sources: Sequence[int]
     """Their base offsets."""
@@ -79,7 +79,7 @@ class CleanedGroup:
 
 @dataclass(slots=True)
 class CleaningStats:
-    """What one cleaning did; for its line in the log."""
+    """The statistics of one cleaning, for its log line."""
 
     map_slots: int = 0
     map_keys: int = 0
@@ -97,7 +97,7 @@ class CleaningStats:
 
 @dataclass(frozen=True, slots=True)
 class CleaningDone:
-    """The log is clean up to an offset, once every group is swapped in."""
+    """The log is clean up to an offset once every group is swapped in."""
 
     next_dirty_offset: Offset
     stats: CleaningStats

@@ -1,4 +1,4 @@
-"""Which closed segments are cleaned into one: small ones are joined. Pure."""
+"""Groups closed segments so that small ones are joined into one. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ def group_segments(
 ) -> list[list[SourceSegment]]:
     """Runs of segments whose bytes, indexes and offsets fit into one segment.
 
-    Sizes count before cleaning (Kafka: `Cleaner.groupSegmentsBySize`, but for `GROUP_MAX`).
+    The sizes are those before cleaning (Kafka: `Cleaner.groupSegmentsBySize`, but for `GROUP_MAX`).
     `upper_offset` is above the last segment's offsets.
     """
     groups: list[list[SourceSegment]] = []

@@ -1,4 +1,4 @@
-"""How dirty a log is, what of it can be cleaned, and whether that is worth while. Pure.
+"""Determines the cleanable range of a log and whether a cleaning is worthwhile. Pure.
 
 Kafka: `LogCleanerManager.cleanableOffsets`, `LogToClean`, `grabFilthiestCompactedLog`.
 """
@@ -13,7 +13,7 @@ from cluster.model.ids import Offset
 
 
 class LogBounds(NamedTuple):
-    """Where a log begins and how far it may be cleaned, as it stands."""
+    """The start of a log and the limit up to which it may be cleaned."""
 
     log_start_offset: Offset
     log_end_offset: Offset
@@ -24,7 +24,7 @@ class LogBounds(NamedTuple):
 
 
 class Cleanable(NamedTuple):
-    """What one cleaning of a log would read, and how much of that is dirty."""
+    """The sizes of the range that one cleaning would read, and of its dirty part."""
 
     first_dirty_offset: Offset
     upper_offset: Offset
@@ -36,19 +36,19 @@ class Cleanable(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """Between 0 and 1."""
+        """The dirty part of the range, between 0 and 1."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     def is_worth_while(self, policy: CleaningPolicy) -> bool:
-        """Whether the log is dirty enough, or was dirty for long enough."""
+        """Whether the log is dirty enough, or was dirty long enough."""
         return self.dirty_bytes > 0 and (
             self.is_overdue or self.dirty_ratio > policy.min_dirty_ratio
         )
 
 
 class SegmentFacts(NamedTuple):
-    """Questions about a segment, of which few are asked: answers may cost a look into a file."""
+    """Queries about segments; an answer may require a file access, so few are asked."""
 
     size_bytes: Callable[[int], int]
     largest_timestamp_ms: Callable[[int], int]
@@ -58,7 +58,8 @@ class SegmentFacts(NamedTuple):
 
 
 def first_dirty_offset(bounds: LogBounds) -> Offset:
-    """Where cleaning begins: at the log start, if what is known lies outside of the log."""
+    """The offset at which cleaning begins; the log start if the checkpoint lies outside of the
+    log."""
     if bounds.log_start_offset <= bounds.first_dirty_offset <= bounds.log_end_offset:
         return bounds.first_dirty_offset
     return bounds.log_start_offset
@@ -71,21 +72,21 @@ def find_cleanable(
     policy: CleaningPolicy,
     wall_ms: WallMs,
 ) -> Cleanable | None:
-    """What can be cleaned of a log with segments at these offsets, the last one active.
+    """The cleanable range of a log with segments at these offsets; the last one is active.
 
-    None when nothing of the dirty part can. `facts` are asked by a segment's slot.
+    None if nothing of the dirty part can be cleaned. `facts` take a segment's slot.
     """
     first_dirty = first_dirty_offset(bounds)
     active = len(base_offsets) - 1
     limit = min(bounds.stable_offset, base_offsets[active])
     if limit <= first_dirty:
         return None
-    # The segment that holds the first dirty offset is dirty, and clean as well if that is not its
-    # base: Kafka counts it so.
+    # The segment with the first dirty offset counts as dirty, and also as clean unless that offset
+    # is its base, as in Kafka.
     dirty_slot = max(0, bisect_right(base_offsets, first_dirty, 0, active) - 1)
     upper_slot = active
     for slot in range(dirty_slot, active):
-        # A segment is cleaned only if all of it lies below the limit.
+        # A segment is cleaned only if it lies entirely below the limit.
         if base_offsets[slot + 1] > limit or (
             policy.min_lag_ms > 0 and facts.largest_timestamp_ms(slot) > wall_ms - policy.min_lag_ms
         ):

@@ -1,7 +1,7 @@
-"""What a cleaning must know of transactions while it walks a log from its start. Pure.
+"""Tracks transactions while a cleaning reads a log from its start. Pure.
 
-Records of aborted transactions are dropped; a marker goes only after every record of its
-transaction has gone (Kafka: `CleanedTransactionMetadata`).
+Records of aborted transactions are dropped; a marker is dropped only after every record of its
+transaction (Kafka: `CleanedTransactionMetadata`).
 """
 
 import heapq
@@ -19,10 +19,10 @@ _COMMIT: Final = 1
 
 
 class OpenTransactions:
-    """Told of every batch, in the order of the log; says which may be dropped."""
+    """The open transactions at each batch, which decide what may be dropped."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` may hold transactions that ended before the first batch, or begin later."""
+        """`aborted` may include transactions that ended before the first batch or begin later."""
         self._aborted = [(entry.first_offset, entry) for entry in aborted]
         heapq.heapify(self._aborted)
         self._open_aborted: dict[int, AbortedTransaction] = {}
@@ -33,7 +33,8 @@ class OpenTransactions:
         are gone now, and their markers go at a later cleaning."""
 
     def on_batch(self, header: BatchHeader) -> bool:
-        """A batch of data; whether its transaction was aborted, so that it may be dropped."""
+        """Process a data batch; returns whether its transaction was aborted, so it may be
+        dropped."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -44,14 +45,14 @@ class OpenTransactions:
         return False
 
     def on_control_batch(self, header: BatchHeader, batch: memoryview) -> bool:
-        """A batch of markers; whether nothing of its transaction was met any more.
+        """Process a batch of markers; returns whether no record of its transaction remains.
 
         Raises Refused(corrupt_message).
         """
         self._begin_up_to(header.last_offset)
         key = next((record.key for record in records_of_batch(header, batch)), None)
         if key is None:
-            return True  # an earlier cleaning has emptied it
+            return True  # an earlier cleaning emptied it
         if len(key) < _CONTROL_KEY.size:
             return False
         producer_id = header.producer_id

@@ -174,6 +174,6 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_of_the_file(
     steps = checking.steps()
     assert next(steps) >= PIECE_BYTES
     os.truncate(path, kept_bytes)
-    with pytest.raises(OSError, match="was cut"):
+    with pytest.raises(OSError, match="was truncated"):
         for _ in steps:
             pass

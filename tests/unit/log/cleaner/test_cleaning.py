@@ -173,7 +173,7 @@ def test_a_file_that_changed_its_size_leaves_the_log_as_it_is(log):
         file.write(b"more")
     (message,) = messages_of(log)
     assert message["kind"] == DAMAGED
-    assert "changed while the log was cleaned" in message["reason"]
+    assert "changed during the cleaning" in message["reason"]
 
 
 def test_a_full_disk_leaves_the_log_as_it_is_and_can_be_tried_again(log):
