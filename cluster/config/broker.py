@@ -428,7 +428,7 @@ MAX_CONNECTIONS_PER_IP: Final = broker_setting(
 MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = broker_setting(
     "max.connections.per.ip.overrides",
     matching(
-        r"|[^\s,]+:\d+(\s*,\s*[^\s,]+:\d+)*", "a comma-separated list of host:count, perhaps empty"
+        r"|[^\s,]+:\d+(\s*,\s*[^\s,]+:\d+)*", "a comma-separated list of host:count, possibly empty"
     ),
     default="",
     update=Update.CLUSTER_WIDE,

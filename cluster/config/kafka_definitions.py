@@ -96,7 +96,7 @@ def _type(code: TypeCode, validator: str) -> ValueType[Any]:
             return secret()
         case _ if code is TypeCode.STRING and choices:
             return choice(*choices[1].split(", "))
-    return ValueType(code, "a text", str, str)
+    return ValueType(code, "a string", str, str)
 
 
 def _whole(text: str | None) -> int | None:

@@ -14,7 +14,7 @@ from cluster.config.topic import TOPIC_SETTINGS
 _HEAD: Final = """\
 # Settings and their effect
 
-Written from the tables in `cluster/config/` by
+Generated from the tables in `cluster/config/` by
 `python -m cluster.config.settings_page > docs/settings.md`. `etc/server.properties` describes
 each broker setting and its valid values.
 

@@ -109,12 +109,12 @@ def boolean() -> ValueType[bool]:
 
 def string() -> ValueType[str]:
     """Any nonempty text."""
-    return ValueType(TypeCode.STRING, "a text", _not_empty, str)
+    return ValueType(TypeCode.STRING, "a string", _not_empty, str)
 
 
 def optional_string() -> ValueType[str | None]:
     """Any text; empty text is null."""
-    return ValueType(TypeCode.STRING, "a text", lambda text: text or None, lambda value: value)
+    return ValueType(TypeCode.STRING, "a string", lambda text: text or None, lambda value: value)
 
 
 def optional_url(*schemes: str) -> ValueType[str | None]:
@@ -175,7 +175,7 @@ def password(pattern: str, allowed: str) -> ValueType[str | None]:
 
 def secret() -> ValueType[str | None]:
     """Any secret, perhaps of several lines, null if empty; neither shown nor logged."""
-    return password(r"(?s:.+)", "a text")
+    return password(r"(?s:.+)", "a string")
 
 
 def class_name(*choices: str | None) -> ValueType[str | None]:
@@ -234,7 +234,7 @@ def list_of(
 
 
 def any_of(*choices: str) -> ValueType[tuple[str, ...]]:
-    """A comma-separated list, perhaps empty, each item one of `choices`, any number of times."""
+    """A comma-separated list, possibly empty, each item one of `choices`, any number of times."""
 
     def parse(text: str) -> tuple[str, ...]:
         items = _items(text)
@@ -242,14 +242,14 @@ def any_of(*choices: str) -> ValueType[tuple[str, ...]]:
             raise ValueError(text)
         return items
 
-    allowed = f"a comma-separated list of {_either(choices)}, perhaps empty"
+    allowed = f"a comma-separated list of {_either(choices)}, possibly empty"
     return ValueType(TypeCode.LIST, allowed, parse, ",".join)
 
 
 def string_list(
     code: TypeCode = TypeCode.LIST, *, pattern: str = ".+", allowed: str = "a comma-separated list"
 ) -> ValueType[tuple[str, ...]]:
-    """A comma-separated list, perhaps empty; each item matches `pattern` entirely."""
+    """A comma-separated list, possibly empty; each item matches `pattern` entirely."""
     compiled = re.compile(pattern)
 
     def parse(text: str) -> tuple[str, ...]:

@@ -377,7 +377,8 @@ BROKER_METRICS: Final = (
         "milena.log:type=LogManager,name=LogDirectoryUsableBytes",
         _GAUGE,
         Unit.BYTES,
-        "bytes of these file systems that are free for the broker's user, at the last check",
+        "bytes free for the broker's user in the file systems of its log directories, at the last"
+        " check",
     ),
     Metric(
         "MaxDirtyPercent",
@@ -402,7 +403,9 @@ BROKER_METRICS: Final = (
         " the reason",
     ),
     _groups("NumGroups", Unit.GROUPS, "groups that this broker coordinates"),
-    _groups("NumOffsets", Unit.OFFSETS, "committed offsets of these groups"),
+    _groups(
+        "NumOffsets", Unit.OFFSETS, "committed offsets of the groups that this broker coordinates"
+    ),
     _groups("NumGroupsPreparingRebalance", Unit.GROUPS, "classic groups whose members are joining"),
     _groups(
         "NumGroupsCompletingRebalance", Unit.GROUPS, "classic groups that wait for their assignment"

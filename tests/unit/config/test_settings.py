@@ -55,7 +55,7 @@ def test_a_refusal_names_key_value_and_range():
         topic_settings(broker_settings({}), {"cleanup.policy": "shred"})
     assert refused.value.detail == (
         "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact,"
-        " perhaps empty"
+        " possibly empty"
     )
 
 
