@@ -43,7 +43,6 @@ class QuotaChanges:
         """
         self._slices = slices
         self._on_changed = on_changed
-        self._loop = loop
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle

@@ -30,7 +30,6 @@ from cluster.model.ids import (
     ControllerEpoch,
     LeaderEpoch,
     Offset,
-    TopicPartition,
     decode_uuid,
     encode_uuid,
 )
@@ -300,19 +299,6 @@ def decode_config_change(document: bytes) -> str:
     """The path of the changed entity."""
     with _fields(document) as fields:
         return str(fields["entity_path"])
-
-
-def encode_partition_list(partitions: list[TopicPartition]) -> bytes:
-    """`/isr_change_notification/isr_change_N` and `/admin/preferred_replica_election`."""
-    listed = [{"topic": one.topic, "partition": one.partition} for one in partitions]
-    return _encode({"version": 1, "partitions": listed})
-
-
-def decode_partition_list(document: bytes) -> list[TopicPartition]:
-    with _fields(document) as fields:
-        return [
-            TopicPartition(str(one["topic"]), int(one["partition"])) for one in fields["partitions"]
-        ]
 
 
 def encode_log_directories(generations: Mapping[str, int]) -> bytes:

@@ -135,8 +135,6 @@ def test_small_documents() -> None:
     document = znodes.encode_producer_id_block(block)
     assert document == b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
     assert znodes.decode_producer_id_block(document) == block
-    listed = [TopicPartition("t", 0), TopicPartition("u", 3)]
-    assert znodes.decode_partition_list(znodes.encode_partition_list(listed)) == listed
 
 
 HOSTILE = (
@@ -169,7 +167,6 @@ HOSTILE = (
         znodes.decode_cluster_id,
         znodes.decode_login_secret,
         znodes.decode_config_change,
-        znodes.decode_partition_list,
         znodes.decode_producer_id_block,
     ],
 )
