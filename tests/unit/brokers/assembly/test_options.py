@@ -1,4 +1,4 @@
-"""Settings that choose how quotas are measured and groups coordinated; configs of topics."""
+"""Settings of quota windows, group coordination and topics."""
 
 import pytest
 
@@ -21,11 +21,11 @@ from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.records.batch import Compression
 
 
-def test_windows_are_eleven_seconds_without_credit_unless_set():
+def test_quota_windows_default_to_eleven_seconds_without_credit():
     assert quota_windows(broker_settings({})) == WindowOptions(11, 1_000, WindowCredit.ELAPSED)
 
 
-def test_kafkas_credit_and_other_windows():
+def test_quota_windows_follow_the_settings():
     settings = broker_settings(
         {
             "milena.quota.window.credit": "kafka",
@@ -36,12 +36,12 @@ def test_kafkas_credit_and_other_windows():
     assert quota_windows(settings) == WindowOptions(5, 2_000, WindowCredit.KAFKA)
 
 
-def test_another_credit_is_refused():
+def test_unknown_quota_credit_is_refused():
     with pytest.raises(UserError, match="elapsed or kafka"):
         broker_settings({"milena.quota.window.credit": "much"})
 
 
-def test_the_topic_of_offsets_is_made_as_its_settings_say():
+def test_offsets_topic_is_created_with_its_settings():
     compact = {"cleanup.policy": "compact", "compression.type": "producer"}
     by_default = {**compact, "segment.bytes": "104857600"}
     assert automatic_topic(broker_settings({}), CONSUMER_OFFSETS_TOPIC) == NewTopic(
@@ -87,7 +87,7 @@ def test_options_of_the_group_coordinator_follow_the_settings():
     )
 
 
-def test_a_topic_has_the_configs_that_are_understood(caplog):
+def test_invalid_stored_topic_configs_are_ignored(caplog):
     broker = broker_settings({})
     stored = {
         "confluent.tier.enable": "false",
@@ -111,7 +111,7 @@ def test_a_topic_has_the_configs_that_are_understood(caplog):
     assert "min.compaction.lag.ms" in refused[2]
 
 
-def test_clients_are_told_of_advertised_listeners_only_with_their_protocols():
+def test_clients_get_only_advertised_listeners_with_their_protocols():
     texts = {
         "listeners": "A://h:1,B://h:0",
         "listener.security.protocol.map": "A:PLAINTEXT,B:SASL_PLAINTEXT",

@@ -31,7 +31,7 @@ def test_another_client_id_on_the_same_connection_is_charged_to_its_own_account(
     assert used == {"first": 2, "second": 1}
 
 
-def test_a_quota_of_a_long_client_id_is_kept_to_although_the_id_is_not_kept(stage):
+def test_quota_of_a_long_client_id_is_enforced_although_the_id_is_not_cached(stage):
     connection = stage.connect()
     connection.client_id = "x" * 32_000
     stage.quotas.replace_quotas(
@@ -58,7 +58,7 @@ def test_a_client_is_not_recorded_before_its_login(stage):
     assert stage.loop.time.exempt.owed_ns >= 10_000_000
 
 
-def test_versions_that_are_not_served_are_answered_but_not_remembered(stage):
+def test_unsupported_versions_are_answered_but_not_cached(stage):
     connection = stage.connect()
     message = request(API_VERSIONS, 4, client_software_name="test", client_software_version="1")
     for version in range(UNKNOWN_VERSION, UNKNOWN_VERSION + 100):
@@ -80,7 +80,7 @@ def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
     assert 1_000 < state.rate < 1_500
 
 
-def test_a_batch_larger_than_a_second_of_the_quota_is_sent_with_the_time_to_pay_for_it(stage):
+def test_batch_larger_than_one_second_of_quota_is_sent_and_throttled_accordingly(stage):
     connection = stage.connect()
     connection.call(produce_request("t", a_batch(b"x" * 1_000)))
     stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 100.0}})
@@ -90,7 +90,7 @@ def test_a_batch_larger_than_a_second_of_the_quota_is_sent_with_the_time_to_pay_
     assert second.responses == ()
 
 
-def test_a_request_is_charged_with_what_the_connection_owes(stage):
+def test_request_is_charged_with_the_connections_unpaid_time(stage):
     connection = stage.connect()
     stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.REQUEST: 10.0}})
     connection.payer.owed_ns = 200_000_900

@@ -1,4 +1,4 @@
-"""One stage for each test of a handler."""
+"""A fresh stage for each test of a handler."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,6 @@ from tests.support.handler_stage import HandlerStage
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[HandlerStage]:
-    """Broker 1 of three, with nothing on it."""
+    """Broker 1 of three, without topics."""
     with HandlerStage(tmp_path / "data") as made:
         yield made

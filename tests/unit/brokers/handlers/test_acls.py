@@ -68,7 +68,7 @@ def a_filter(**changes: Any) -> dict[str, Any]:
 
 
 class TickingClock(FakeClock):
-    """Whoever looks at the microseconds has worked for a while, once that is asked for."""
+    """A clock that advances with each look at its microseconds, once `is_ticking` is set."""
 
     us_per_look = 0
     _passed_us = 0
@@ -131,7 +131,7 @@ def test_rules_are_created_described_and_deleted(admin: Admin, version: int) -> 
         ({"host": ""}, "Invalid empty host"),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_alone(
+def test_invalid_rule_is_refused_without_affecting_the_others(
     admin: Admin, wrong: dict[str, Any], message: str
 ) -> None:
     code = int(ErrorCode.invalid_request)
@@ -140,7 +140,7 @@ def test_a_rule_that_cannot_be_is_refused_alone(
 
 
 @pytest.mark.parametrize("field", ["resource_type_filter", "pattern_type_filter", "operation"])
-def test_a_filter_with_a_word_that_is_not_known_is_refused(admin: Admin, field: str) -> None:
+def test_filter_with_unknown_code_is_refused(admin: Admin, field: str) -> None:
     assert admin.describe(**{field: 99}).error_code == ErrorCode.invalid_request
     refused, fine = admin.delete(a_filter(**{field: 0}), a_filter()).filter_results
     assert (refused.error_code, fine.error_code) == (ErrorCode.invalid_request, 0)
@@ -148,7 +148,7 @@ def test_a_filter_with_a_word_that_is_not_known_is_refused(admin: Admin, field: 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
 @pytest.mark.parametrize("of_one_pattern", [False, True])
-def test_others_are_answered_while_many_rules_are_described(
+def test_describe_of_many_rules_lets_other_requests_through(
     admin: Admin, version: int, of_one_pattern: bool
 ) -> None:
     count = 700
@@ -177,7 +177,7 @@ def test_others_are_answered_while_many_rules_are_described(
     assert len(resources) == (1 if of_one_pattern else count)
 
 
-def test_without_an_authorizer_security_is_disabled(stage: HandlerStage) -> None:
+def test_acl_requests_get_security_disabled_without_an_authorizer(stage: HandlerStage) -> None:
     admin = Admin(stage)
     code = int(ErrorCode.security_disabled)
     message = "No Authorizer is configured."
@@ -188,7 +188,7 @@ def test_without_an_authorizer_security_is_disabled(stage: HandlerStage) -> None
     assert (result.error_code, result.error_message) == (code, message)
 
 
-def test_a_rule_is_in_force_when_its_creation_is_answered(admin: Admin) -> None:
+def test_created_rule_is_in_force_when_the_answer_is_sent(admin: Admin) -> None:
     authorizer = admin.stage.services.security.authorizer
     assert authorizer is not None
 

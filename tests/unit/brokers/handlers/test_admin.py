@@ -71,7 +71,7 @@ def test_a_topic_is_created_by_the_controller(stage: HandlerStage, version: int)
         assert result.topic_id == made.topic_id
 
 
-def test_topics_that_need_no_controller_to_be_refused(stage: HandlerStage) -> None:
+def test_invalid_topics_are_refused_without_the_controller(stage: HandlerStage) -> None:
     client = stage.connect()
     client.send(
         creation(
@@ -95,7 +95,7 @@ def test_topics_that_need_no_controller_to_be_refused(stage: HandlerStage) -> No
     }
 
 
-def test_a_client_that_leaves_before_the_topic_is_there(stage: HandlerStage) -> None:
+def test_topic_creation_continues_when_the_client_disconnects(stage: HandlerStage) -> None:
     client = stage.connect()
     client.send(creation({"name": "t"}))
 
@@ -128,8 +128,10 @@ def test_topics_are_deleted_by_the_controller(stage: HandlerStage, version: int)
     assert (other.name, other.error_code) == ("u", ErrorCode.unknown_topic_or_partition)
 
 
-def test_topics_to_delete_are_named_once_by_name_or_id(stage: HandlerStage) -> None:
-    """The codes and texts are those of Kafka 4.1."""
+def test_delete_topics_refuses_topics_named_twice_or_by_both_name_and_id(
+    stage: HandlerStage,
+) -> None:
+    """Codes and messages are those of Kafka 4.1."""
     known = a_topic("known", a_partition(ALL))
     stage.update(known)
     client, other = stage.connect(), uuid.uuid4()
@@ -168,7 +170,7 @@ def test_topics_to_delete_are_named_once_by_name_or_id(stage: HandlerStage) -> N
     }
 
 
-def test_a_broker_may_not_allow_deletion(tmp_path: Path) -> None:
+def test_delete_topics_is_refused_when_deletion_is_disabled(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {"delete.topic.enable": "false"}) as stage:
         answer = stage.connect().call(
             request(ApiKey.DELETE_TOPICS, 5, topic_names=["t"], timeout=1_000)
@@ -250,7 +252,7 @@ def test_leaders_of_all_partitions_are_elected(stage: HandlerStage) -> None:
     assert (answer.error_code, answer.replica_election_results) == (ErrorCode.not_controller, ())
 
 
-def test_an_election_of_an_unknown_type_is_an_invalid_request(stage: HandlerStage) -> None:
+def test_election_of_unknown_type_is_refused(stage: HandlerStage) -> None:
     some = [{"topic": "t", "partitions": [0]}]
     answer = stage.connect().call(
         request(ApiKey.ELECT_LEADERS, 2, election_type=2, topic_partitions=some, timeout=1_000)
@@ -286,7 +288,9 @@ def described(
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_configs_of_topics_and_of_this_broker(stage: HandlerStage, version: int) -> None:
+def test_describe_configs_returns_configs_of_topics_and_of_this_broker(
+    stage: HandlerStage, version: int
+) -> None:
     stage.update(a_topic("t", a_partition(ALL), configs={"retention.ms": "5"}))
 
     topic, broker, everyone = described(
@@ -302,7 +306,7 @@ def test_configs_of_topics_and_of_this_broker(stage: HandlerStage, version: int)
     assert (everyone.error_code, everyone.configs) == (0, ())
 
 
-def test_configs_that_are_asked_for_again_are_told_once(stage: HandlerStage) -> None:
+def test_repeated_resource_is_described_once(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     results = described(
@@ -316,7 +320,7 @@ def test_configs_that_are_asked_for_again_are_told_once(stage: HandlerStage) -> 
     assert [len(r.configs) for r in results[1:]] == [1, 1]
 
 
-def test_the_configs_of_many_topics_are_told_in_slices(stage: HandlerStage) -> None:
+def test_configs_of_many_topics_are_described_in_slices(stage: HandlerStage) -> None:
     names = [f"t{number}" for number in range(100)]
     stage.update(*(a_topic(name, a_partition(ALL)) for name in names))
     client = stage.connect()
@@ -361,7 +365,7 @@ def test_describing_many_configs_stops_when_the_client_disconnects(stage: Handle
     assert stage.slices.is_idle
 
 
-def test_configs_that_cannot_be_described(stage: HandlerStage) -> None:
+def test_describe_configs_refuses_invalid_resources(stage: HandlerStage) -> None:
     stage.update()
 
     results = described(
@@ -404,7 +408,7 @@ def incremental(*resources: tuple[int, str, list[tuple[str, int, str | None]]]) 
 
 
 def altered(stage: HandlerStage, message: Any, codes: dict[str, int] | None = None) -> Any:
-    """Has the controller answer with these codes; what it was asked, and the results."""
+    """Answer as the controller with these codes; returns its requests and the results."""
     client = stage.connect()
     client.send(message)
     request = None
@@ -423,7 +427,7 @@ def altered(stage: HandlerStage, message: Any, codes: dict[str, int] | None = No
     return request, {r.resource_name: r.error_code for r in client.receive().responses}
 
 
-def test_lists_grow_and_shrink(stage: HandlerStage) -> None:
+def test_list_configs_are_appended_to_and_subtracted_from(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL), configs={"cleanup.policy": "compact"}))
 
     for operation, given, expected in [
@@ -478,7 +482,7 @@ def test_an_invalid_alteration_is_refused_without_affecting_the_others(stage: Ha
     assert "twice" not in repr(body)
 
 
-def test_a_controller_that_does_not_answer(stage: HandlerStage) -> None:
+def test_alteration_times_out_when_the_controller_does_not_answer(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     _, results = altered(stage, incremental((TOPIC, "t", [("retention.ms", SET, "5")])))
@@ -486,14 +490,14 @@ def test_a_controller_that_does_not_answer(stage: HandlerStage) -> None:
     assert results == {"t": ErrorCode.request_timed_out}
 
 
-def test_an_empty_alteration_is_answered_at_once(stage: HandlerStage) -> None:
+def test_empty_alteration_is_answered_immediately(stage: HandlerStage) -> None:
     body, results = altered(stage, incremental())
 
     assert (body, results) == (None, {})
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_configs_are_replaced_as_a_whole(stage: HandlerStage, version: int) -> None:
+def test_alter_configs_replaces_all_values(stage: HandlerStage, version: int) -> None:
     stage.update(a_topic("t", a_partition(ALL), configs={"segment.bytes": "12345"}))
     message = request(
         ApiKey.ALTER_CONFIGS,
@@ -531,7 +535,7 @@ def init_producer_id(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_producer_has_an_id_of_its_own(stage: HandlerStage, version: int) -> None:
+def test_every_producer_gets_its_own_id(stage: HandlerStage, version: int) -> None:
     first, second = stage.connect(), stage.connect()
     assert first.call(init_producer_id(version=version)) is None
     ((on_done, _),) = stage.producer_id_blocks
@@ -545,7 +549,9 @@ def test_every_producer_has_an_id_of_its_own(stage: HandlerStage, version: int) 
     ]
 
 
-def test_without_a_registry_producer_ids_are_coordinator_not_available(stage: HandlerStage) -> None:
+def test_producer_id_is_refused_with_coordinator_not_available_without_a_registry(
+    stage: HandlerStage,
+) -> None:
     client = stage.connect()
     client.send(init_producer_id())
     ((_, on_failed),) = stage.producer_id_blocks
@@ -566,14 +572,16 @@ def test_without_a_registry_producer_ids_are_coordinator_not_available(stage: Ha
         (init_producer_id(present=(-1, 5)), ErrorCode.invalid_request),
     ],
 )
-def test_ids_that_are_not_given(stage: HandlerStage, message: Any, code: ErrorCode) -> None:
+def test_producer_id_is_refused_for_unsupported_requests(
+    stage: HandlerStage, message: Any, code: ErrorCode
+) -> None:
     answer = stage.connect().call(message)
 
     assert answer.error_code == code
     assert stage.producer_id_blocks == []
 
 
-def test_a_producer_that_bumps_its_epoch_gets_another_id(stage: HandlerStage) -> None:
+def test_producer_that_bumps_its_epoch_gets_a_new_id(stage: HandlerStage) -> None:
     client = stage.connect()
     client.send(init_producer_id(present=(77, 3)))
     ((on_done, _),) = stage.producer_id_blocks
@@ -587,7 +595,7 @@ def test_a_producer_that_bumps_its_epoch_gets_another_id(stage: HandlerStage) ->
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_lists_what_is_served(stage: HandlerStage, version: int) -> None:
+def test_api_versions_lists_the_supported_apis(stage: HandlerStage, version: int) -> None:
     answer = stage.connect().call(
         request(
             ApiKey.API_VERSIONS, version, client_software_name="me", client_software_version="1"
@@ -600,7 +608,7 @@ def test_api_versions_lists_what_is_served(stage: HandlerStage, version: int) ->
     assert ApiKey.LIST_OFFSETS in served
 
 
-def test_api_versions_tells_the_connection_what_software_the_client_is(stage: HandlerStage) -> None:
+def test_api_versions_stores_the_client_software_on_the_connection(stage: HandlerStage) -> None:
     client = stage.connect()
     named = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.0"}
     assert client.call(request(ApiKey.API_VERSIONS, 3, **named)).error_code == ErrorCode.none
@@ -611,9 +619,7 @@ def test_api_versions_tells_the_connection_what_software_the_client_is(stage: Ha
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a\n", "x" * 200 + "-"])
-def test_software_that_is_not_named_as_kafka_demands_is_refused(
-    stage: HandlerStage, name: str
-) -> None:
+def test_invalid_client_software_name_is_refused(stage: HandlerStage, name: str) -> None:
     client = stage.connect()
     told = client.call(
         request(ApiKey.API_VERSIONS, 4, client_software_name=name, client_software_version="1")
@@ -642,7 +648,7 @@ def test_an_unsupported_request_closes_the_connection(
     assert str(refused.value) == reason
 
 
-def test_a_version_of_api_versions_that_is_not_known_is_answered_in_version_0(
+def test_unknown_version_of_api_versions_is_answered_in_version_0(
     stage: HandlerStage,
 ) -> None:
     answers: list[bytes] = []
@@ -687,7 +693,7 @@ def enlargement(name: str, version: int) -> Any:
         (enlargement("t", 3), True),
     ],
 )
-def test_from_which_version_on_changes_over_the_limit_are_refused(
+def test_mutations_over_the_limit_are_refused_from_each_apis_strict_version_on(
     stage: HandlerStage, message: Any, is_strict: bool
 ) -> None:
     entity = QuotaEntity(None, "wire")

@@ -1,4 +1,4 @@
-"""Every API is refused without each right that it needs, and allowed with exactly these."""
+"""Every API is refused when one of its rights is missing, and allowed with exactly these rights."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -83,7 +83,9 @@ def _names(cases: Iterable[Case]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=_names(CASES))
-def test_a_request_needs_each_of_its_rights_and_no_denial(guarded: Guarded, case: Case) -> None:
+def test_request_is_allowed_only_with_each_of_its_rights_and_no_denial(
+    guarded: Guarded, case: Case
+) -> None:
     for missing in case.needs:
         guarded.revoke_all()
         guarded.grant(*((right, name) for right, name, _ in case.needs if right != missing[0]))
@@ -125,7 +127,7 @@ UNCHECKED = {
 
 
 @pytest.mark.parametrize("key", sorted(BY_KEY))
-def test_each_row_states_the_rights_of_its_cases(key: int) -> None:
+def test_each_handler_row_states_the_rights_of_its_cases(key: int) -> None:
     stated = BY_KEY[key].authorizes
     asked = {right for case in CASES if case.key == key for right, _, _ in case.needs}
     asked |= SILENT.get(key, set())
@@ -138,7 +140,7 @@ def test_each_row_states_the_rights_of_its_cases(key: int) -> None:
         assert asked
 
 
-def test_no_request_asks_for_what_its_row_does_not_state(
+def test_no_request_checks_a_right_that_its_handler_row_does_not_state(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[Right] = set()
@@ -173,7 +175,7 @@ def all_topics() -> Any:
     )
 
 
-def test_metadata_of_all_topics_has_those_that_the_client_may_know(guarded: Guarded) -> None:
+def test_metadata_of_all_topics_lists_only_describable_topics(guarded: Guarded) -> None:
     client = guarded.client()
     assert client.call(all_topics()).topics == ()
     guarded.grant((access.READ_TOPIC, TOPIC))
@@ -183,7 +185,9 @@ def test_metadata_of_all_topics_has_those_that_the_client_may_know(guarded: Guar
     assert [topic.name for topic in client.call(all_topics()).topics] == [TOPIC]
 
 
-def test_metadata_of_a_name_does_not_tell_whether_the_topic_exists(guarded: Guarded) -> None:
+def test_metadata_of_a_denied_name_does_not_reveal_whether_the_topic_exists(
+    guarded: Guarded,
+) -> None:
     answer = guarded.client().call(metadata_request("hidden", "nothing", "__consumer_offsets"))
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.topic_authorization_failed}
     assert {(topic.topic_id, topic.is_internal, topic.partitions) for topic in answer.topics} == {
@@ -191,7 +195,7 @@ def test_metadata_of_a_name_does_not_tell_whether_the_topic_exists(guarded: Guar
     }
 
 
-def test_an_id_of_a_topic_does_not_tell_its_name(guarded: Guarded) -> None:
+def test_denied_topic_id_does_not_reveal_its_name(guarded: Guarded) -> None:
     by_id = request(
         ApiKey.METADATA,
         12,
@@ -213,7 +217,7 @@ def test_an_id_of_a_topic_does_not_tell_its_name(guarded: Guarded) -> None:
     assert (deleted.error_code, deleted.name) == (ErrorCode.topic_authorization_failed, None)
 
 
-def test_a_name_does_not_vouch_for_an_id(guarded: Guarded) -> None:
+def test_topic_id_is_authorized_by_its_own_name_not_by_the_given_one(guarded: Guarded) -> None:
     guarded.grant((access.DELETE_TOPIC, TOPIC))
     asked = [{"name": TOPIC, "topic_id": topic_id("hidden")}]
     deletion = request(ApiKey.DELETE_TOPICS, 6, topics=asked, timeout=1_000)
@@ -231,7 +235,7 @@ def test_a_name_does_not_vouch_for_an_id(guarded: Guarded) -> None:
     assert (told.error_code, told.partitions) == (ErrorCode.topic_authorization_failed, ())
 
 
-def test_an_id_that_this_broker_does_not_know_yet_is_not_deleted(guarded: Guarded) -> None:
+def test_delete_topics_refuses_an_id_that_the_broker_does_not_know_yet(guarded: Guarded) -> None:
     asked = {"name": None, "topic_id": topic_id(NEW_TOPIC)}
     deletion = request(ApiKey.DELETE_TOPICS, 6, topics=[asked], timeout=1_000)
     (answered,) = guarded.client().call(deletion).responses
@@ -243,7 +247,7 @@ def bits(*operations: AclOperation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-def test_authorized_operations_are_those_of_the_client(guarded: Guarded) -> None:
+def test_authorized_operations_match_the_clients_rights(guarded: Guarded) -> None:
     op = AclOperation
     guarded.grant((access.READ_TOPIC, TOPIC), (access.READ_GROUP, GROUP))
     client = guarded.client()
@@ -268,7 +272,7 @@ def test_authorized_operations_are_those_of_the_client(guarded: Guarded) -> None
     assert all_of_them == bits(*SUPPORTED_OPERATIONS[ResourceType.CLUSTER])
 
 
-def test_groups_are_listed_that_the_client_may_describe(guarded: Guarded) -> None:
+def test_list_groups_lists_only_describable_groups(guarded: Guarded) -> None:
     admin = guarded.client("admin")
     for group in (GROUP, "other"):
         admin.call(join_group(group))
@@ -284,7 +288,7 @@ def test_groups_are_listed_that_the_client_may_describe(guarded: Guarded) -> Non
     assert listed() == {GROUP, "other", "newer"}
 
 
-def test_all_committed_offsets_are_those_of_topics_that_the_client_may_know(
+def test_fetch_of_all_offsets_returns_only_describable_topics(
     guarded: Guarded,
 ) -> None:
     admin = guarded.client("admin")
@@ -294,7 +298,9 @@ def test_all_committed_offsets_are_those_of_topics_that_the_client_may_know(
     assert (code, found) == (0, {(TOPIC, 0): (1, 0)})
 
 
-def test_configs_of_a_new_topic_are_told_to_whom_may_describe_them(guarded: Guarded) -> None:
+def test_create_topics_returns_configs_only_to_clients_that_may_describe_them(
+    guarded: Guarded,
+) -> None:
     def created() -> Any:
         client = guarded.client()
         client.send(next(c.message for c in CASES if c.name.startswith("CREATE_TOPICS")))
@@ -313,7 +319,7 @@ def test_configs_of_a_new_topic_are_told_to_whom_may_describe_them(guarded: Guar
     assert topic.configs
 
 
-def test_an_expression_stands_for_topics_that_the_client_may_know(guarded: Guarded) -> None:
+def test_subscribed_expression_matches_only_describable_topics(guarded: Guarded) -> None:
     guarded.grant((access.READ_GROUP, GROUP), (access.DESCRIBE_TOPIC, TOPIC))
     guarded.client("admin").call(delete_groups(GROUP))
     answer = guarded.client().call(_joining(GROUP, ".*"))
@@ -322,7 +328,7 @@ def test_an_expression_stands_for_topics_that_the_client_may_know(guarded: Guard
     assert assigned == {topic_id(TOPIC)}
 
 
-def test_every_right_that_a_handler_asks_for_can_be_granted() -> None:
+def test_every_right_that_a_handler_checks_can_be_granted() -> None:
     asked = {
         right
         for handler in HANDLERS
@@ -338,6 +344,6 @@ def test_every_right_that_a_handler_asks_for_can_be_granted() -> None:
     assert asked <= grantable
 
 
-def test_all_operations_on_a_group_are_kafkas(guarded: Guarded) -> None:
+def test_supported_operations_on_a_group_equal_kafkas(guarded: Guarded) -> None:
     (group,) = guarded.client("admin").call(describe_groups(GROUP, operations=True)).groups
     assert group.authorized_operations == 3400  # as Kafka 4.1 answers

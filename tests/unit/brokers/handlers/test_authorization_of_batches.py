@@ -49,8 +49,8 @@ Transform = Callable[[Any], Any]
 
 
 def in_batches(case: Case) -> Iterator[tuple[Case, str, ErrorCode]]:
-    """The case once for each kind of thing that its request has a list of, the name of the one that
-    is allowed, and the error of those that are not.
+    """The case with each of its lists widened, with the name of the allowed item and the error of
+    the denied items.
     """
     if case.key in WHOLE or not dataclasses.is_dataclass(case.message):
         return
@@ -63,7 +63,7 @@ def in_batches(case: Case) -> Iterator[tuple[Case, str, ErrorCode]]:
 
 
 def mentions(part: Any, name: str) -> bool:
-    """Whether the name, or the id of the topic of that name, is anywhere in a message."""
+    """Whether a message contains the name, or the id of the topic with that name."""
     if isinstance(part, tuple):
         return any(mentions(each, name) for each in part)
     if dataclasses.is_dataclass(part):
@@ -72,7 +72,7 @@ def mentions(part: Any, name: str) -> bool:
 
 
 def renamed(part: Any, old: str, new: str) -> Any:
-    """A part of a message with another name, or id, in the place of one."""
+    """A part of a message with one name, or topic id, replaced by another."""
     if isinstance(part, tuple):
         return tuple(renamed(each, old, new) for each in part)
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
@@ -88,7 +88,7 @@ def _is_name(part: Any) -> bool:
 
 
 def holds_list(part: Any, name: str) -> bool:
-    """Whether something in the part is itself a list with that name."""
+    """Whether the part contains a list with that name in it."""
     if isinstance(part, tuple):
         return mentions(part, name)
     if dataclasses.is_dataclass(part):
@@ -97,7 +97,7 @@ def holds_list(part: Any, name: str) -> bool:
 
 
 def widen(part: Any, name: str) -> Any:
-    """What the message has a list of, with one before it and one behind it of other names."""
+    """The message with a hidden and a nonexistent item around each list item of that name."""
     if isinstance(part, tuple):
         found: list[Any] = []
         for each in part:
@@ -117,7 +117,7 @@ def widen(part: Any, name: str) -> Any:
 
 
 def items(part: Any, name: str) -> list[Any]:
-    """Those items of lists in an answer that are about that name."""
+    """The list items in an answer that are about that name."""
     if isinstance(part, tuple):
         return [
             found
@@ -137,7 +137,7 @@ def items(part: Any, name: str) -> list[Any]:
 
 
 def answer_of(stage: HandlerStage, client: StageConnection, message: Any) -> tuple[Any, list[Any]]:
-    """The answer, and what the controller was asked for."""
+    """The answer, and the requests to the controller."""
     client.send(message)
     asked = []
     for _ in range(20):
@@ -171,7 +171,7 @@ def answer_of(stage: HandlerStage, client: StageConnection, message: Any) -> tup
 
 
 def stored(stage: HandlerStage) -> dict[str, tuple[bytes, int]]:
-    """What the registry has, and how often it was written, of what is denied."""
+    """The registry's data about denied items, and how often it was written."""
     nodes = stage.store.client.tree.nodes
     return {
         path: (node.document, node.version)
@@ -183,7 +183,7 @@ def stored(stage: HandlerStage) -> dict[str, tuple[bytes, int]]:
 BATCHES: Final = [one for case in CASES for one in in_batches(case)]
 
 
-def test_every_api_that_takes_several_is_here() -> None:
+def test_every_api_with_lists_is_covered() -> None:
     assert {ApiKey(case.key) for case, _, _ in BATCHES} >= {
         ApiKey.PRODUCE,
         ApiKey.FETCH,
@@ -212,7 +212,7 @@ def test_every_api_that_takes_several_is_here() -> None:
     BATCHES,
     ids=[f"{case.name}, several of {name}" for case, name, _ in BATCHES],
 )
-def test_a_denied_item_has_its_own_error_and_is_unchanged(
+def test_denied_item_gets_its_own_error_and_is_unchanged(
     tmp_path: Path, case: Case, allowed: str, error: ErrorCode
 ) -> None:
     with HandlerStage(tmp_path / "data", SETTINGS) as stage:

@@ -1,4 +1,6 @@
-"""Settings of brokers that clients change in use: requests, answers, descriptions (KIP-226)."""
+"""Broker configs that clients change while brokers run: requests, answers, descriptions
+(KIP-226).
+"""
 
 import logging
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ Operations = list[tuple[str, int, str | None]]
 
 
 def answered(stage: HandlerStage, client: StageConnection) -> Any:
-    """The answer, once the registry has done what was asked of it."""
+    """The answer, after the registry has run its pending operations."""
     while client.is_waiting:
         stage.store.work()
         stage.turn()
@@ -40,7 +42,7 @@ def incremental(
     validate_only: bool = False,
     kind: int = BROKER_RESOURCE,
 ) -> tuple[int, str | None]:
-    """Code and text of the answer for one broker, or for its loggers."""
+    """Code and message of the answer for one broker, or for its loggers."""
     client = stage.connect()
     client.send(
         request(
@@ -105,7 +107,7 @@ def synonyms(config: Any) -> list[tuple[str, str, str]]:
     return [(Source(each.source).name, each.name, each.value) for each in config.synonyms]
 
 
-def test_values_of_a_broker_and_of_all_are_described_with_their_sources(
+def test_broker_and_cluster_wide_values_are_described_with_their_sources(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("t", a_partition([BROKER]), configs={"retention.ms": "1000"}))
@@ -146,7 +148,7 @@ def test_values_of_a_broker_and_of_all_are_described_with_their_sources(
     assert stage.partition("t").log.options.segment_bytes == 5_000_000
 
 
-def test_lists_grow_shrink_and_go_back_to_the_default(stage: HandlerStage) -> None:
+def test_list_configs_are_appended_to_subtracted_from_and_reset(stage: HandlerStage) -> None:
     def policy() -> str:
         value: str = described(stage, BROKER_RESOURCE, ME)["log.cleanup.policy"].value
         return value
@@ -213,14 +215,14 @@ def test_lists_grow_shrink_and_go_back_to_the_default(stage: HandlerStage) -> No
         ),
     ],
 )
-def test_refusals_change_nothing(
+def test_refused_alteration_changes_nothing(
     stage: HandlerStage, name: str, operations: Operations, code: int, detail: str
 ) -> None:
     assert incremental(stage, name, operations) == (code, detail)
     assert stage.core.foundation.live.now is stage.core.foundation.live.started
 
 
-def test_deleting_what_is_not_there_is_no_error(stage: HandlerStage) -> None:
+def test_delete_of_an_unset_value_succeeds(stage: HandlerStage) -> None:
     assert incremental(stage, ME, [("nope", DELETE, None), ("broker.id", DELETE, None)]) == (
         0,
         None,
@@ -281,7 +283,7 @@ def test_topics_and_brokers_in_one_request_are_answered_in_order(stage: HandlerS
     ]
 
 
-def test_a_topics_config_that_contradicts_its_broker_is_described_without_it(
+def test_topic_config_that_contradicts_its_broker_is_left_out_of_the_description(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("t", a_partition([BROKER]), configs={"min.compaction.lag.ms": "100"}))
@@ -306,9 +308,7 @@ def level_of(stage: HandlerStage, logger: str) -> Any:
     return config.value
 
 
-def test_levels_of_loggers_are_changed_until_they_are_removed(
-    stage: HandlerStage, logger: str
-) -> None:
+def test_logger_levels_apply_until_they_are_removed(stage: HandlerStage, logger: str) -> None:
     before = level_of(stage, logger)
     assert level_of(stage, "root") == before
     assert incremental(stage, ME, [(logger, SET, "DEBUG")], kind=LOGGERS) == (0, None)
@@ -364,7 +364,7 @@ def test_levels_of_loggers_are_changed_until_they_are_removed(
         ),
     ],
 )
-def test_refusals_of_levels(
+def test_invalid_logger_levels_are_refused(
     stage: HandlerStage, name: str, operation: Any, code: int, detail: str
 ) -> None:
     assert incremental(stage, name, [operation], kind=LOGGERS) == (code, detail)

@@ -1,4 +1,4 @@
-"""Reads of committed records from logs with transactions, which Kafka wrote: Fetch, ListOffsets."""
+"""Fetch and ListOffsets with read_committed, from logs with transactions that Kafka wrote."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ LED = a_partition([BROKER], leader_epoch=1, partition_epoch=1)
 
 
 def replicate(stage: HandlerStage, *batches: bytes) -> PartitionLog:
-    """What the former leader had; this broker leads now."""
+    """Replicate the former leader's log and make this broker the leader."""
     stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER)))
     log = stage.partition("t").log
     for batch in batches:
@@ -66,7 +66,7 @@ OPEN_AT_3 = (
 )
 
 
-def test_an_open_transaction_ends_what_is_committed(stage: HandlerStage) -> None:
+def test_open_transaction_bounds_the_last_stable_offset(stage: HandlerStage) -> None:
     replicate(stage, *OPEN_AT_3)
     found = fetch(stage)
     assert (read(found), aborted(found)) == ([0, 1, 2], [])
@@ -76,7 +76,7 @@ def test_an_open_transaction_ends_what_is_committed(stage: HandlerStage) -> None
     assert (read(everything), aborted(everything)) == ([0, 1, 2, 3, 4], None)
 
 
-def test_offsets_are_found_below_an_open_transaction_only(stage: HandlerStage) -> None:
+def test_list_offsets_finds_only_offsets_below_an_open_transaction(stage: HandlerStage) -> None:
     replicate(stage, *OPEN_AT_3)
     times = (LATEST, WALL_MS + 2, WALL_MS + 3, MAX_TIMESTAMP)
     assert [offset_at(stage, time) for time in times] == [3, 2, -1, 2]
@@ -101,7 +101,9 @@ def test_fetch_lists_aborted_transactions(stage: HandlerStage) -> None:
     assert aborted(fetch(stage, 6)) == []
 
 
-def test_plain_logs_are_read_as_ever(stage: HandlerStage) -> None:
+def test_read_committed_returns_all_records_of_logs_without_transactions(
+    stage: HandlerStage,
+) -> None:
     stage.update(a_topic("t", a_partition([BROKER])))
     assert (read(fetch(stage)), aborted(fetch(stage))) == ([], [])
     stage.connect().call(produce_to(("t", 0, a_batch(b"a")), acks=1))
@@ -110,7 +112,7 @@ def test_plain_logs_are_read_as_ever(stage: HandlerStage) -> None:
     assert stage.partition("t").log.transactions.are_none
 
 
-def test_the_index_is_kafkas_and_is_read_after_a_restart(
+def test_transaction_index_has_kafkas_format_and_is_read_after_a_restart(
     stage: HandlerStage, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = replicate(
@@ -142,7 +144,7 @@ def reopened(log: PartitionLog, *, clean_shutdown: bool = True) -> PartitionLog:
     )
 
 
-def test_recovery_finds_what_the_index_does_not_have(stage: HandlerStage) -> None:
+def test_recovery_adds_aborted_transactions_missing_in_the_index(stage: HandlerStage) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))
     index = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
     index.unlink()
@@ -156,7 +158,7 @@ def test_recovery_finds_what_the_index_does_not_have(stage: HandlerStage) -> Non
 @pytest.mark.parametrize(
     ("end", "stable", "left"), [(1, 0, []), (2, 9, [(1, 0)]), (3, 2, [(1, 0)]), (0, 9, [])]
 )
-def test_a_cut_log_forgets_what_was_behind(
+def test_truncation_removes_aborted_transactions_behind_it(
     stage: HandlerStage, end: int, stable: int, left: list[tuple[int, int]]
 ) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 2), marker(3, 2, ABORT))
@@ -167,7 +169,7 @@ def test_a_cut_log_forgets_what_was_behind(
     assert again.transactions.aborted_in(0, 9) == left
 
 
-def test_deleted_segments_take_their_aborted_transactions_with_them(stage: HandlerStage) -> None:
+def test_aborted_transactions_are_deleted_with_their_segments(stage: HandlerStage) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT))
     log.roll(WALL_MS)
     log.append_as_follower(memoryview(data(2, 2) + marker(3, 2, ABORT)), WALL_MS)
@@ -188,7 +190,7 @@ def test_read_committed_returns_no_records_when_the_index_is_damaged(
     assert read(fetch(stage, isolation_level=0)) == [0, 1, 2]
 
 
-def test_an_aborted_transaction_is_told_of_when_it_is_the_last_thing_replicated(
+def test_aborted_transaction_is_listed_when_its_marker_is_the_last_replicated_batch(
     stage: HandlerStage,
 ) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT))
@@ -196,7 +198,7 @@ def test_an_aborted_transaction_is_told_of_when_it_is_the_last_thing_replicated(
     assert not log.transactions.are_none
 
 
-def test_a_marker_whose_index_cannot_be_written_is_in_the_log_once_and_indexed_later(
+def test_marker_is_appended_once_and_indexed_later_when_the_index_cannot_be_written(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -220,7 +222,7 @@ def read_headers(batches: memoryview) -> list[int]:
     return [header.base_offset for header, _ in batches_of(batches)]
 
 
-def test_a_damaged_index_of_transactions_does_not_end_replication(
+def test_replication_continues_when_the_transaction_index_is_damaged(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = replicate(stage, data(0, 1), marker(1, 1, ABORT), data(2, 1))

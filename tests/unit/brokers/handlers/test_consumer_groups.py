@@ -1,4 +1,4 @@
-"""The newer consumer protocol through the whole broker: versions, errors, topics, leadership."""
+"""The consumer protocol (KIP-848) through a whole broker: versions, errors, topics, leadership."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -58,7 +58,7 @@ def beat(
     instance: str | None = None,
     rebalance_ms: int = -1,
 ) -> Any:
-    """ConsumerGroupHeartbeat."""
+    """Send a ConsumerGroupHeartbeat."""
     return request(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         version,
@@ -83,7 +83,7 @@ def joining(member: str, *, topics: Iterable[str] = ("t",), **options: Any) -> A
 
 
 def describe(*groups: str, version: int = 1, operations: bool = False) -> Any:
-    """ConsumerGroupDescribe."""
+    """Send a ConsumerGroupDescribe."""
     return request(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         version,
@@ -99,7 +99,7 @@ def assigned_in(answer: Any) -> dict[Any, list[int]] | None:
 
 
 def joined(stage: HandlerStage, member: str = "m", **options: Any) -> StageConnection:
-    """A member with all of its partitions, on a connection of its own."""
+    """A member that has received its assignment, on its own connection."""
     client = stage.connect()
     answer = client.call(joining(member, **options))
     assert (answer.error_code, answer.error_message) == (0, None)
@@ -221,7 +221,7 @@ def test_offsets_are_committed_with_the_members_epoch(coordinator: HandlerStage)
     assert fetched == (0, {(topic_id("t"), 0): (5, 0)})
 
 
-def test_the_group_is_empty_when_its_member_leaves(coordinator: HandlerStage) -> None:
+def test_group_is_empty_when_its_member_has_left(coordinator: HandlerStage) -> None:
     client = joined(coordinator)
     (deleted,) = client.call(delete_groups("g")).results
     assert deleted.error_code == ErrorCode.non_empty_group
@@ -247,7 +247,7 @@ def test_a_member_loses_its_partitions_when_its_session_ends(coordinator: Handle
     assert [each.member_id for each in group.members] == ["b"]
 
 
-def test_timings_of_a_group_override_those_of_the_broker(coordinator: HandlerStage) -> None:
+def test_group_timings_override_those_of_the_broker(coordinator: HandlerStage) -> None:
     texts, wall_ms = {"consumer.heartbeat.interval.ms": "7000"}, coordinator.clock.wall_ms()
     coordinator.store.call(lambda store: store.configs.write(group_config("g"), texts, -1, wall_ms))
     coordinator.core.groups.configs.follower.load_at_start()

@@ -1,4 +1,4 @@
-"""Delegation tokens: making, renewing, ending and describing them, and logging in with one."""
+"""Delegation tokens: creating, renewing, expiring and describing them, and logging in with one."""
 
 import base64
 import json
@@ -56,7 +56,7 @@ def client_of(stage: HandlerStage, user: str) -> StageConnection:
 
 
 def call(stage: HandlerStage, client: StageConnection, message: Any) -> Any:
-    """The answer; of errors only their code, as kio does not read times of -1."""
+    """The answer, or only the error code of a refusal: kio cannot read times of -1."""
     client.send(message)
     while client.is_waiting and stage.store.pending:
         stage.store.work()
@@ -104,7 +104,7 @@ def expire(stage: HandlerStage, client: StageConnection, hmac: bytes, period_ms:
 
 
 def described(stage: HandlerStage, client: StageConnection, owners: Any = None) -> list[str]:
-    """The ids of the tokens that are shown."""
+    """The ids of the tokens in the description."""
     if owners is not None:
         owners = [USER | {"principal_name": name} for name in owners]
     answer = call(stage, client, request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owners))
@@ -131,7 +131,7 @@ def log_in(stage: HandlerStage, token: Any, extensions: dict[str, str] | None = 
 
 
 def after(stage: HandlerStage, moment: Any) -> int:
-    """How many milliseconds from now a time is."""
+    """The milliseconds from now to a time."""
     return round(moment.timestamp() * 1000) - stage.clock.wall_ms()
 
 
@@ -154,7 +154,7 @@ def test_a_token_acts_as_its_owner_until_it_expires(stage: HandlerStage) -> None
     assert "the session has expired" in str(bearer.closed_because)
 
 
-def test_a_token_is_no_way_to_tokens(stage: HandlerStage) -> None:
+def test_client_authenticated_by_a_token_may_not_use_token_requests(stage: HandlerStage) -> None:
     token = create(stage, client_of(stage, "alice"))
     refused = ErrorCode.delegation_token_request_not_allowed
     for client in (log_in(stage, token), stage.connect("PLAINTEXT")):
@@ -165,7 +165,7 @@ def test_a_token_is_no_way_to_tokens(stage: HandlerStage) -> None:
         assert call(stage, client, message).error_code == refused
 
 
-def test_owner_and_renewers_renew_a_token_up_to_its_greatest_age(stage: HandlerStage) -> None:
+def test_owner_and_renewers_renew_a_token_up_to_its_maximal_lifetime(stage: HandlerStage) -> None:
     alice, bob, carol = (client_of(stage, name) for name in ("alice", "bob", "carol"))
     token = create(stage, alice, renewers=("bob",), lifetime_ms=2 * DAY_MS)
     stage.pass_time(DAY_MS // 2)
@@ -182,7 +182,7 @@ def test_owner_and_renewers_renew_a_token_up_to_its_greatest_age(stage: HandlerS
     assert expire(stage, bob, token.hmac, 5).error_code == ErrorCode.delegation_token_expired
 
 
-def test_a_token_is_ended(stage: HandlerStage) -> None:
+def test_expired_token_no_longer_authenticates(stage: HandlerStage) -> None:
     alice = client_of(stage, "alice")
     token, other = create(stage, alice), create(stage, alice)
     assert after(stage, expire(stage, alice, token.hmac, 500).expiry_timestamp) == 500
@@ -192,7 +192,7 @@ def test_a_token_is_ended(stage: HandlerStage) -> None:
     assert described(stage, alice) == [other.token_id]
 
 
-def test_tokens_are_shown_to_those_they_concern(stage: HandlerStage) -> None:
+def test_tokens_are_described_to_owners_and_renewers_only(stage: HandlerStage) -> None:
     alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
     one = create(stage, alice, renewers=("bob",)).token_id
     two = create(stage, bob).token_id
@@ -204,7 +204,7 @@ def test_tokens_are_shown_to_those_they_concern(stage: HandlerStage) -> None:
     assert described(stage, bob, many) == []
 
 
-def test_tokens_are_only_for_users(stage: HandlerStage) -> None:
+def test_token_owner_must_be_a_user(stage: HandlerStage) -> None:
     alice = client_of(stage, "alice")
     answer = create(stage, alice, owner="x", owner_type="Group")
     assert answer.error_code == ErrorCode.invalid_principal_type
@@ -223,7 +223,7 @@ def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
     assert list(stage.store.store.tokens.load(None).tokens) == [kept]
 
 
-def test_a_token_that_another_broker_stores_applies_here(stage: HandlerStage) -> None:
+def test_token_stored_by_another_broker_authenticates_here(stage: HandlerStage) -> None:
     now = stage.clock.wall_ms()
     later = WallMs(now + 1_000)
     token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)
@@ -236,14 +236,16 @@ def test_a_token_that_another_broker_stores_applies_here(stage: HandlerStage) ->
 
 
 def settle(stage: HandlerStage) -> None:
-    """Until the store has nothing to do any more."""
+    """Run the store until it has no work left."""
     stage.turn()
     while stage.store.pending:
         stage.store.work()
         stage.turn()
 
 
-def test_one_change_reads_one_token(stage: HandlerStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_of_one_token_reads_only_that_token(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alice = client_of(stage, "alice")
     first, *others = [create(stage, alice) for _ in range(10)]
     settle(stage)
@@ -267,9 +269,7 @@ def test_one_change_reads_one_token(stage: HandlerStage, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("named", [b"\xff", b"", b"a/b"])
-def test_a_change_that_names_no_token_has_all_of_them_read(
-    stage: HandlerStage, named: bytes
-) -> None:
+def test_change_without_a_token_id_reads_all_tokens(stage: HandlerStage, named: bytes) -> None:
     create(stage, client_of(stage, "alice"))
     now = stage.clock.wall_ms()
     later = WallMs(now + 1_000)
@@ -281,7 +281,7 @@ def test_a_change_that_names_no_token_has_all_of_them_read(
     assert other in list(stage.core.clients.security.authentication.tokens.tokens())
 
 
-def test_a_token_that_cannot_be_read_lets_nobody_in(stage: HandlerStage) -> None:
+def test_unreadable_token_authenticates_nobody(stage: HandlerStage) -> None:
     token = create(stage, client_of(stage, "alice"))
     client = stage.store.client
     client.set(f"{paths.TOKENS}/{token.token_id}", b"damaged")
@@ -290,7 +290,7 @@ def test_a_token_that_cannot_be_read_lets_nobody_in(stage: HandlerStage) -> None
     assert log_in(stage, token).principal == "ANONYMOUS"
 
 
-def test_after_a_new_session_all_tokens_are_read(stage: HandlerStage) -> None:
+def test_all_tokens_are_read_after_a_new_registry_session(stage: HandlerStage) -> None:
     alice = client_of(stage, "alice")
     kept, gone = create(stage, alice), create(stage, alice)
     settle(stage)
@@ -302,7 +302,7 @@ def test_after_a_new_session_all_tokens_are_read(stage: HandlerStage) -> None:
     assert answer.error_code == ErrorCode.delegation_token_not_found
 
 
-def test_without_a_secret_there_are_no_tokens(tmp_path: Path) -> None:
+def test_token_requests_are_refused_without_a_master_key(tmp_path: Path) -> None:
     settings = {name: text for name, text in SETTINGS.items() if "delegation" not in name}
     with HandlerStage(tmp_path, settings) as stage:
         alice = client_of(stage, "alice")
@@ -314,7 +314,7 @@ def test_without_a_secret_there_are_no_tokens(tmp_path: Path) -> None:
         assert call(stage, alice, message).error_code == disabled
 
 
-def test_documents_are_kafkas(stage: HandlerStage) -> None:
+def test_token_documents_have_kafkas_format(stage: HandlerStage) -> None:
     token_id = create(stage, client_of(stage, "a b"), renewers=("c",)).token_id
     document = stage.store.client.get(f"{paths.TOKENS}/{token_id}")[0]
     now = stage.clock.wall_ms()
@@ -334,12 +334,12 @@ def test_documents_are_kafkas(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"", b"[]", b'{"version": 4}', b'{"version": 3, "owner": 1}'])
-def test_other_documents_are_no_tokens(wrong: bytes) -> None:
+def test_malformed_token_documents_are_refused(wrong: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has words of its own
         znodes.decode_token(wrong)
 
 
-def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
+def test_tokens_of_other_users_need_rights(tmp_path: Path) -> None:
     guard = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
     with HandlerStage(tmp_path, SETTINGS | guard) as stage:
         stage.core.clients.security.authentication.follower.load_at_start()
@@ -379,7 +379,7 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
         assert carol in described(stage, alice)
 
 
-def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
+def test_token_is_refused_when_the_owner_has_too_many(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
         made.core.clients.security.authentication.follower.load_at_start()
         alice, bob = client_of(made, "alice"), client_of(made, "bob")
@@ -401,7 +401,7 @@ def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
         assert create(made, alice).error_code == 0
 
 
-def test_tokens_that_are_being_made_are_counted(tmp_path: Path) -> None:
+def test_tokens_being_created_count_toward_the_limit(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
         made.core.clients.security.authentication.follower.load_at_start()
         clients = [client_of(made, "alice") for _ in range(5)]
@@ -426,7 +426,7 @@ def test_long_lists_of_renewers_are_refused(stage: HandlerStage) -> None:
     assert create(stage, alice, renewers=long[:16]).error_code == 0
 
 
-def test_passwords_of_tokens_are_derived_when_first_used_and_not_at_start(
+def test_token_passwords_are_derived_at_first_use_and_not_at_startup(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = client_of(stage, "alice")

@@ -22,7 +22,7 @@ TIMEOUT_MS = 5_000
 def deletion(
     *asked: tuple[int, int], topic: str = "t", version: int = 2, timeout_ms: int = TIMEOUT_MS
 ) -> Any:
-    """DeleteRecords of (partition, offset)."""
+    """A DeleteRecords request for these pairs of partition and offset."""
     partitions = [{"partition_index": index, "offset": offset} for index, offset in asked]
     return request(
         ApiKey.DELETE_RECORDS,
@@ -33,7 +33,7 @@ def deletion(
 
 
 def results_in(answer: Any) -> list[tuple[int, int, int]]:
-    """(partition, error code, low watermark)."""
+    """Partition, error code and low watermark of each result."""
     return [
         (each.partition_index, int(each.error_code), each.low_watermark)
         for topic in answer.topics
@@ -52,7 +52,7 @@ def a_log(stage: HandlerStage, state: PartitionState = ALONE, records: int = 10)
 def reports(
     stage: HandlerStage, partition: Partition, follower: int, end: int, log_start: int
 ) -> None:
-    """A follower fetches: it has everything before `end`, from `log_start` on."""
+    """A follower fetches, having the records from `log_start` up to `end`."""
     assert partition.leader is not None
     stage.follower_fetches(follower, partition, end)
     if partition.leader.on_follower_log_start(BrokerId(follower), Offset(log_start)):
@@ -62,7 +62,7 @@ def reports(
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize(("offset", "expected"), [(0, 0), (4, 4), (10, 10), (-1, 10)])
-def test_a_single_replica_answers_at_once(
+def test_deletion_is_answered_immediately_with_a_single_replica(
     stage: HandlerStage, version: int, offset: int, expected: int
 ) -> None:
     partition = a_log(stage)
@@ -71,7 +71,7 @@ def test_a_single_replica_answers_at_once(
     assert partition.log.log_start_offset == expected
 
 
-def test_records_that_are_gone_already_are_no_error(stage: HandlerStage) -> None:
+def test_deletion_of_already_deleted_records_succeeds(stage: HandlerStage) -> None:
     partition = a_log(stage)
     client = stage.connect()
     client.call(deletion((0, 6)))
@@ -80,9 +80,7 @@ def test_records_that_are_gone_already_are_no_error(stage: HandlerStage) -> None
 
 
 @pytest.mark.parametrize("offset", [11, 2**62, -2, -(2**63)])
-def test_an_offset_outside_of_what_is_committed_is_refused(
-    stage: HandlerStage, offset: int
-) -> None:
+def test_offset_outside_of_the_committed_range_is_refused(stage: HandlerStage, offset: int) -> None:
     partition = a_log(stage)
     answer = stage.connect().call(deletion((0, offset)))
     assert results_in(answer) == [(0, ErrorCode.offset_out_of_range, -1)]
@@ -100,7 +98,7 @@ def test_records_above_the_high_watermark_are_not_deleted(stage: HandlerStage) -
     assert partition.log.log_start_offset == partition.high_watermark == 7
 
 
-def test_the_answer_waits_for_every_live_replica(stage: HandlerStage) -> None:
+def test_deletion_waits_for_every_live_replica(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):
         reports(stage, partition, follower, 10, 0)
@@ -114,7 +112,7 @@ def test_the_answer_waits_for_every_live_replica(stage: HandlerStage) -> None:
     assert results_in(client.receive()) == [(0, 0, 5)]
 
 
-def test_a_replica_that_is_away_is_not_waited_for(stage: HandlerStage) -> None:
+def test_deletion_does_not_wait_for_a_dead_replica(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):
         reports(stage, partition, follower, 10, 0)
@@ -129,7 +127,7 @@ def test_a_replica_that_is_away_is_not_waited_for(stage: HandlerStage) -> None:
     assert results_in(client.receive()) == [(0, 0, 5)]
 
 
-def test_a_replica_that_leaves_meanwhile_is_not_waited_for(stage: HandlerStage) -> None:
+def test_deletion_completes_when_a_lagging_replica_dies(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):
         reports(stage, partition, follower, 10, 0)
@@ -144,7 +142,7 @@ def test_a_replica_that_leaves_meanwhile_is_not_waited_for(stage: HandlerStage) 
     assert results_in(client.receive()) == [(0, 0, 5)]
 
 
-def test_a_replica_out_of_sync_that_leaves_is_not_waited_for(stage: HandlerStage) -> None:
+def test_deletion_completes_when_an_out_of_sync_replica_dies(stage: HandlerStage) -> None:
     partition = a_log(stage, a_partition([BROKER, OTHER, THIRD], isr=[BROKER, OTHER]))
     reports(stage, partition, OTHER, 10, 0)
     client = stage.connect()
@@ -155,7 +153,7 @@ def test_a_replica_out_of_sync_that_leaves_is_not_waited_for(stage: HandlerStage
     assert results_in(client.receive()) == [(0, 0, 5)]
 
 
-def test_after_the_timeout_the_answer_says_so(stage: HandlerStage) -> None:
+def test_deletion_times_out_when_a_replica_does_not_follow(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):
         reports(stage, partition, follower, 10, 0)
@@ -166,7 +164,7 @@ def test_after_the_timeout_the_answer_says_so(stage: HandlerStage) -> None:
     assert partition.log.log_start_offset == 5, "the records are deleted all the same"
 
 
-def test_a_lost_leadership_ends_the_wait(stage: HandlerStage) -> None:
+def test_deletion_is_refused_when_leadership_moves(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):
         reports(stage, partition, follower, 10, 0)
@@ -189,7 +187,7 @@ def test_each_partition_has_its_own_outcome(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize(("policy", "code"), [("compact", 44), ("compact,delete", 0)])
-def test_a_topic_that_is_compacted_only_keeps_its_records(
+def test_deletion_is_refused_for_a_topic_that_is_only_compacted(
     stage: HandlerStage, policy: str, code: int
 ) -> None:
     stage.update(a_topic("t", ALONE, configs={"cleanup.policy": policy}))
@@ -197,7 +195,7 @@ def test_a_topic_that_is_compacted_only_keeps_its_records(
     assert results_in(answer)[0][:2] == (0, code)
 
 
-def test_internal_topics_are_refused(stage: HandlerStage) -> None:
+def test_deletion_is_refused_for_internal_topics(stage: HandlerStage) -> None:
     stage.update(a_topic("__consumer_offsets", ALONE))
     answer = stage.connect().call(deletion((0, 0), topic="__consumer_offsets"))
     assert results_in(answer) == [(0, ErrorCode.invalid_topic_exception, -1)]

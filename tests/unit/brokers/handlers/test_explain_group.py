@@ -1,4 +1,4 @@
-"""Our own request about a group's rebalances, through the whole broker."""
+"""The ExplainGroup request through a whole broker."""
 
 import struct
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def frame(body: bytes, version: int = 0) -> bytes:
-    """A request with the older header and the client id `tool`."""
+    """A request with a non-flexible header and the client id `tool`."""
     return struct.pack(">hhih", OwnApiKey.EXPLAIN_GROUP, version, 7, 4) + b"tool" + body
 
 
@@ -200,7 +200,7 @@ def test_no_message_is_sent_without_histories(stage: HandlerStage) -> None:
     assert asked_to_keep(stage) == []
 
 
-def test_a_message_of_histories_is_bounded(stage: HandlerStage) -> None:
+def test_message_with_histories_is_bounded(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     for number in range(249):
         stage.core.groups.coordinator.former.keep(

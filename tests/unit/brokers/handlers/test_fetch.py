@@ -1,4 +1,4 @@
-"""Fetch over real logs: what is read, when it waits, who is refused."""
+"""Fetch from real logs: the records read, the waits and the refusals."""
 
 import uuid
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_every_version_is_answered_with_the_records(stage: HandlerStage, version
     assert found.high_watermark == found.last_stable_offset == 1
 
 
-def test_consumers_see_what_every_in_sync_replica_has(stage: HandlerStage) -> None:
+def test_consumers_read_only_below_the_high_watermark(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER, OTHER])))
     append(stage, 0, times=2)
     client = stage.connect()
@@ -93,7 +93,7 @@ def test_offsets_outside_of_the_log_are_refused(stage: HandlerStage) -> None:
 # -- limits ----------------------------------------------------------------------------------------
 
 
-def test_the_limit_of_the_request_spans_its_partitions(stage: HandlerStage) -> None:
+def test_request_limit_applies_across_partitions(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, ALONE, ALONE))
     append(stage, 0, 1, 2, times=3)
 
@@ -119,8 +119,8 @@ def test_only_the_first_batch_of_all_may_exceed_a_limit(stage: HandlerStage) -> 
 
 
 @pytest.mark.parametrize("version", [4, 12, 13, 18])
-def test_a_partition_twice_in_a_request_is_answered_once(stage: HandlerStage, version: int) -> None:
-    """With what is asked for last, where it is asked for first; as Kafka 4.1 does."""
+def test_repeated_partition_is_answered_once(stage: HandlerStage, version: int) -> None:
+    """The last occurrence decides the offset, the first one the position, as in Kafka 4.1."""
     topic = a_topic("t", ALONE, ALONE)
     stage.update(topic)
     append(stage, 0, 1, times=2)
@@ -148,7 +148,7 @@ def test_a_partition_twice_in_a_request_is_answered_once(stage: HandlerStage, ve
 # -- waiting ---------------------------------------------------------------------------------------
 
 
-def test_a_fetch_without_news_waits_for_enough_of_it(stage: HandlerStage) -> None:
+def test_fetch_waits_until_there_are_enough_bytes(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, ALONE))
     client = stage.connect()
 
@@ -163,7 +163,7 @@ def test_a_fetch_without_news_waits_for_enough_of_it(stage: HandlerStage) -> Non
     assert len(stage.purgatory) == 0
 
 
-def test_a_fetch_waits_no_longer_than_it_says(stage: HandlerStage) -> None:
+def test_fetch_waits_no_longer_than_max_wait(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     client = stage.connect()
 
@@ -176,7 +176,7 @@ def test_a_fetch_waits_no_longer_than_it_says(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1])
-def test_a_fetch_that_may_not_wait_is_answered_empty(stage: HandlerStage, max_wait_ms: int) -> None:
+def test_fetch_without_wait_time_is_answered_empty(stage: HandlerStage, max_wait_ms: int) -> None:
     stage.update(a_topic("t", ALONE))
 
     answer = stage.connect().call(fetch_from(("t", [wanted(0)]), max_wait_ms=max_wait_ms))
@@ -184,11 +184,11 @@ def test_a_fetch_that_may_not_wait_is_answered_empty(stage: HandlerStage, max_wa
     assert sizes(answer) == [0]
 
 
-def test_a_fetch_of_nothing_is_answered_at_once(stage: HandlerStage) -> None:
+def test_fetch_without_partitions_is_answered_immediately(stage: HandlerStage) -> None:
     assert fetched_in(stage.connect().call(fetch_from(max_wait_ms=500))) == []
 
 
-def test_a_client_that_leaves_is_forgotten(stage: HandlerStage) -> None:
+def test_parked_fetch_is_dropped_when_the_client_disconnects(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     client = stage.connect()
     client.call(fetch_from(("t", [wanted(0)]), max_wait_ms=500))
@@ -200,7 +200,7 @@ def test_a_client_that_leaves_is_forgotten(stage: HandlerStage) -> None:
     stage.pass_time(500)
 
 
-def test_more_than_a_limit_lets_through_is_not_waited_for(stage: HandlerStage) -> None:
+def test_fetch_does_not_wait_when_a_limit_is_exceeded(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     append(stage, 0, times=10)
     client = stage.connect()
@@ -221,7 +221,9 @@ def test_more_than_a_limit_lets_through_is_not_waited_for(stage: HandlerStage) -
     ] * 3
 
 
-def test_the_limit_of_one_partition_leaves_the_others_to_wait_for(stage: HandlerStage) -> None:
+def test_fetch_waits_for_other_partitions_when_one_partitions_limit_is_exceeded(
+    stage: HandlerStage,
+) -> None:
     stage.update(a_topic("t", ALONE, ALONE))
     append(stage, 0, times=2)
     client = stage.connect()
@@ -232,7 +234,7 @@ def test_the_limit_of_one_partition_leaves_the_others_to_wait_for(stage: Handler
     assert sizes(client.receive()) == [SIZE, SIZE]
 
 
-def test_the_rest_of_a_closed_segment_is_not_held_back(stage: HandlerStage) -> None:
+def test_fetch_does_not_wait_when_the_next_segment_has_more_records(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, configs=SMALL_SEGMENTS))
     append(stage, 0, times=15)
     log = stage.partition("t").log
@@ -275,7 +277,7 @@ def test_a_waiting_fetch_is_answered_when_its_topic_is_deleted(stage: HandlerSta
     assert codes_of(fetched_in(client.receive())) == [ErrorCode.unknown_topic_or_partition]
 
 
-def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
+def test_fetch_compares_the_clients_leader_epoch(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=5)))
     client = stage.connect()
 
@@ -285,8 +287,8 @@ def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
         assert codes_of(fetched_in(answer)) == [code]
 
 
-def test_epochs_are_compared_before_leadership(stage: HandlerStage) -> None:
-    """A newer epoch gets unknown_leader_epoch, so the client does not look for another leader."""
+def test_fetch_compares_epochs_before_leadership(stage: HandlerStage) -> None:
+    """A newer epoch gets unknown_leader_epoch, so the client does not search for another leader."""
     stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER, leader_epoch=5)))
 
     elsewhere = ErrorCode.not_leader_or_follower
@@ -301,7 +303,7 @@ def test_epochs_are_compared_before_leadership(stage: HandlerStage) -> None:
         assert codes_of(fetched_in(answer)) == [code]
 
 
-def test_partitions_that_are_not_here(stage: HandlerStage) -> None:
+def test_fetch_of_partitions_without_a_local_replica_is_refused(stage: HandlerStage) -> None:
     here, elsewhere = a_topic("here", ALONE), a_topic("elsewhere", a_partition([OTHER, THIRD]))
     stage.update(here, elsewhere)
     client = stage.connect()
@@ -328,7 +330,7 @@ def test_partitions_that_are_not_here(stage: HandlerStage) -> None:
 # -- histories that part (KIP-595) -----------------------------------------------------------------
 
 
-def test_a_client_whose_history_parts_from_ours_is_told_where(stage: HandlerStage) -> None:
+def test_fetch_returns_the_diverging_epoch_of_a_diverged_client(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=1)))
     append(stage, 0, times=2)
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=4, partition_epoch=1)))
@@ -351,7 +353,7 @@ def test_a_client_whose_history_parts_from_ours_is_told_where(stage: HandlerStag
     assert ask(3, 5).error_code == ErrorCode.offset_out_of_range
 
 
-def test_an_offset_before_the_log_is_out_of_range_whatever_its_epoch(
+def test_offset_before_the_log_start_is_out_of_range_whatever_its_epoch(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=1)))
@@ -369,7 +371,7 @@ def test_an_offset_before_the_log_is_out_of_range_whatever_its_epoch(
 # -- a disk that fails -----------------------------------------------------------------------------
 
 
-def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_unreadable_partition_does_not_affect_the_others(tmp_path: Path) -> None:
     topic = a_topic("t", ALONE, ALONE, configs=SMALL_SEGMENTS)
     with HandlerStage(tmp_path) as before:
         before.update(topic)
@@ -388,7 +390,9 @@ def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path)
         assert [bool(size) for size in sizes(answer)] == [False, True]
 
 
-def test_a_replica_of_an_earlier_topic_of_the_name(stage: HandlerStage) -> None:
+def test_fetch_by_id_refuses_the_replica_of_an_earlier_topic_with_that_name(
+    stage: HandlerStage,
+) -> None:
     topic = a_topic("t", ALONE)
     stage.update(topic)
     stage.partition("t").topic_id = uuid.uuid4()  # a disk kept it from being replaced

@@ -1,4 +1,4 @@
-"""Changes that clients ask for while the disk of the registry is full."""
+"""Changes requested by clients while the registry's disk is full."""
 
 from collections.abc import Iterator
 from pathlib import Path

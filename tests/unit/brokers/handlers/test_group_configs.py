@@ -1,4 +1,4 @@
-"""Configs of groups: set, described, listed, followed by every broker (KIP-848)."""
+"""Group configs: setting, describing and listing them, on every broker (KIP-848)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def answered(stage: HandlerStage, client: StageConnection) -> Any:
-    """The answer, once the registry has done what was asked of it."""
+    """The answer, after the registry has run its pending operations."""
     while client.is_waiting:
         stage.store.work()
         stage.turn()
@@ -42,7 +42,7 @@ def answered(stage: HandlerStage, client: StageConnection) -> Any:
 def altered(
     stage: HandlerStage, operations: Operations, name: str = "g", *, validate_only: bool = False
 ) -> tuple[int, str | None]:
-    """Code and text of the answer for one group."""
+    """Code and message of the answer for one group."""
     client = stage.connect()
     configs = [
         {"name": key, "config_operation": operation, "value": value}
@@ -80,7 +80,7 @@ def listed(stage: HandlerStage, *types: int, version: int = 1) -> Any:
     )
 
 
-def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage) -> None:
+def test_group_uses_the_brokers_values_until_it_has_its_own(stage: HandlerStage) -> None:
     assert stage.core.groups.configs.timings("g") == DEFAULTS
     assert altered(stage, [(SESSION, SET, "50000")]) == (CODES.none, None)
     assert stage.core.groups.configs.timings("g") == ConsumerTimings(50_000, 5_000)
@@ -97,7 +97,7 @@ def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage
     assert stage.core.groups.configs.timings("g") == DEFAULTS
 
 
-def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
+def test_group_config_changed_through_another_broker_applies_here(stage: HandlerStage) -> None:
     stage.store.call(
         lambda store: store.configs.write(
             group_config("g"), {INTERVAL: "6000"}, -1, stage.clock.wall_ms()
@@ -110,7 +110,7 @@ def test_another_brokers_change_is_followed(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("texts", [{INTERVAL: "1"}, {SESSION: "x"}, {"retention.ms": "5"}])
-def test_unusable_group_configs_of_the_registry_are_ignored(
+def test_invalid_group_configs_in_the_registry_are_ignored(
     stage: HandlerStage, texts: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.store.call(
@@ -145,7 +145,7 @@ def test_an_invalid_group_config_is_refused(
     assert stage.core.groups.configs.group_ids() == []
 
 
-def test_the_session_is_longer_than_the_interval(tmp_path: Path) -> None:
+def test_session_timeout_must_exceed_the_heartbeat_interval(tmp_path: Path) -> None:
     bounds = {
         "group.consumer.min.session.timeout.ms": "5000",
         "group.consumer.max.heartbeat.interval.ms": "60000",
@@ -156,12 +156,12 @@ def test_the_session_is_longer_than_the_interval(tmp_path: Path) -> None:
         assert text == f"{SESSION} must be greater than {INTERVAL}"
 
 
-def test_a_group_without_a_name_has_no_configs(stage: HandlerStage) -> None:
+def test_empty_group_name_is_refused(stage: HandlerStage) -> None:
     assert altered(stage, [(SESSION, SET, "50000")], "")[0] == CODES.invalid_request
     assert described(stage, "").error_code == CODES.invalid_request
 
 
-def test_checking_alone_changes_nothing(stage: HandlerStage) -> None:
+def test_validate_only_changes_no_group_config(stage: HandlerStage) -> None:
     assert altered(stage, [(SESSION, SET, "50000")], validate_only=True)[0] == CODES.none
     assert stage.core.groups.configs.group_ids() == []
 
@@ -173,7 +173,7 @@ def test_any_group_id_can_have_configs(stage: HandlerStage, name: str) -> None:
     assert stage.core.groups.configs.timings(name) == ConsumerTimings(50_000, 5_000)
 
 
-def test_only_the_asked_keys_are_described(stage: HandlerStage) -> None:
+def test_only_the_requested_keys_are_described(stage: HandlerStage) -> None:
     assert [each.name for each in described(stage, keys=[SESSION, "x"]).configs] == [SESSION]
 
 

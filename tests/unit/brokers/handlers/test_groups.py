@@ -1,4 +1,4 @@
-"""Group requests through the whole broker: versions, errors, waiting, leadership, time."""
+"""Group requests through a whole broker: versions, errors, waiting, leadership, time."""
 
 import gc
 import logging
@@ -168,7 +168,7 @@ REQUESTS = [
 
 
 def code_in(answer: Any) -> int:
-    """The error code of a response about one group, at any place."""
+    """The error code of a response about one group, at any depth."""
     for place in ("groups", "results"):
         if hasattr(answer, place):
             return int(getattr(answer, place)[0].error_code)
@@ -275,7 +275,7 @@ def test_the_longest_member_id_is_stored(coordinator: HandlerStage) -> None:
     assert client.call(syncing).assignment == b"mine"
 
 
-def test_a_long_client_id_of_a_member_is_kept_as_its_beginning_and_hash(
+def test_long_client_id_is_stored_as_prefix_and_hash(
     coordinator: HandlerStage,
 ) -> None:
     client = coordinator.connect()
@@ -357,7 +357,7 @@ def test_a_client_stays_a_member_when_it_disconnects_while_joining(
     assert first.others == [first.id]
 
 
-def test_a_member_without_heartbeats_is_removed_after_its_session(
+def test_member_without_heartbeats_is_removed_after_its_session_timeout(
     coordinator: HandlerStage,
 ) -> None:
     member = one_member(coordinator)
@@ -544,7 +544,7 @@ def test_a_commit_waits_for_the_in_sync_replicas(stage: HandlerStage) -> None:
     assert fetched_in(reader.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
 
 
-def test_commits_of_one_turn_are_one_batch(stage: HandlerStage) -> None:
+def test_commits_of_one_loop_iteration_are_one_batch(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     log = stage.partition(CONSUMER_OFFSETS_TOPIC).log
     clients = [stage.connect() for _ in range(5)]
@@ -693,7 +693,7 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated(
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
 
 
-def test_leadership_may_be_lost_during_a_pass_over_groups(coordinator: HandlerStage) -> None:
+def test_iteration_over_groups_tolerates_loss_of_leadership(coordinator: HandlerStage) -> None:
     for group in ("a", "b", "c"):
         assert one_member(coordinator, group).beat() == 0
     groups = coordinator.core.groups.coordinator
@@ -707,7 +707,9 @@ def test_leadership_may_be_lost_during_a_pass_over_groups(coordinator: HandlerSt
     assert groups.all_loaded() == []
 
 
-def test_committed_offsets_are_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
+def test_committed_offsets_are_not_tracked_by_the_garbage_collector(
+    coordinator: HandlerStage,
+) -> None:
     places = [("many", number) for number in range(100)]
     coordinator.update(a_topic("many", *[a_partition([BROKER])] * len(places)))
     client = coordinator.connect()

@@ -1,4 +1,4 @@
-"""Requests that are nothing but objects: how large they may be, and what is counted of them."""
+"""Size limits and accounting of requests that are held as Python objects."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def led(stage: HandlerStage) -> HandlerStage:
     return stage
 
 
-def test_only_produce_may_be_large(led: HandlerStage) -> None:
+def test_large_request_other_than_produce_is_refused(led: HandlerStage) -> None:
     connection = led.connect()
     large = bytes(batch_of(b"v" * 2 * OTHER_MAX_BYTES))
     answer = connection.call(produce_request("t", large, acks=1))
@@ -34,7 +34,7 @@ def test_only_produce_may_be_large(led: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 1_000])
-def test_a_parked_request_is_counted_when_it_is_large(led: HandlerStage, count: int) -> None:
+def test_parked_request_is_counted_when_it_is_large(led: HandlerStage, count: int) -> None:
     connection = led.connect()
     request = fetch_from(("t", [wanted(0)] * count), max_wait_ms=1_000)
     connection.send(request)

@@ -1,4 +1,4 @@
-"""ListOffsets over real logs: which offset is meant, and when a leader does not know it yet."""
+"""ListOffsets from real logs: the offsets, and when a new leader does not know them yet."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def ask(stage: HandlerStage, timestamp: int, **options: Any) -> tuple[int, int, 
     return one.error_code, one.timestamp, one.offset, getattr(one, "leader_epoch", -1)
 
 
-def test_offsets_and_the_epochs_of_their_records(stage: HandlerStage) -> None:
+def test_list_offsets_returns_offsets_with_leader_epochs(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=2)))
     append(stage, WALL_MS, WALL_MS + 10, WALL_MS + 5)
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=4, partition_epoch=1)))
@@ -44,7 +44,7 @@ def test_offsets_and_the_epochs_of_their_records(stage: HandlerStage) -> None:
     assert ask(stage, WALL_MS + 11) == (0, -1, -1, -1)
 
 
-def test_an_empty_log(stage: HandlerStage) -> None:
+def test_list_offsets_of_an_empty_log(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=3)))
 
     assert ask(stage, EARLIEST)[:3] == (0, -1, 0)
@@ -67,7 +67,7 @@ def test_uncommitted_records_are_not_found(stage: HandlerStage) -> None:
 
 @pytest.fixture
 def new_leader(stage: HandlerStage) -> HandlerStage:
-    """It has three records from its time as a follower, and knows that the first is committed."""
+    """A new leader with three records from its time as a follower, the first of them committed."""
     both = [BROKER, OTHER]
     stage.update(a_topic("t", a_partition(both)))
     append(stage, WALL_MS, WALL_MS + 2, WALL_MS + 1)
@@ -78,18 +78,20 @@ def new_leader(stage: HandlerStage) -> HandlerStage:
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, MAX_TIMESTAMP, WALL_MS + 1, WALL_MS + 3])
-def test_a_new_leader_does_not_guess(new_leader: HandlerStage, timestamp: int) -> None:
+def test_new_leader_refuses_while_its_high_watermark_may_be_outdated(
+    new_leader: HandlerStage, timestamp: int
+) -> None:
     for version in range(7 if timestamp == MAX_TIMESTAMP else 1, 11):
         code = ErrorCode.offset_not_available if version >= 5 else ErrorCode.leader_not_available
         assert ask(new_leader, timestamp, version=version) == (code, -1, -1, -1)
 
 
-def test_a_new_leader_tells_what_cannot_change(new_leader: HandlerStage) -> None:
+def test_new_leader_returns_offsets_that_cannot_change(new_leader: HandlerStage) -> None:
     assert ask(new_leader, EARLIEST) == (0, -1, 0, 0)
     assert ask(new_leader, WALL_MS) == (0, WALL_MS, 0, 0)
 
 
-def test_a_new_leader_answers_when_its_followers_have_fetched(new_leader: HandlerStage) -> None:
+def test_new_leader_answers_after_its_followers_have_fetched(new_leader: HandlerStage) -> None:
     new_leader.follower_fetches(OTHER, new_leader.partition("t"), 3)
 
     assert ask(new_leader, LATEST) == (0, -1, 3, 2)
@@ -97,7 +99,7 @@ def test_a_new_leader_answers_when_its_followers_have_fetched(new_leader: Handle
     assert ask(new_leader, MAX_TIMESTAMP) == (0, WALL_MS + 2, 1, 0)
 
 
-def test_records_of_its_own_epoch_leave_a_leader_certain(stage: HandlerStage) -> None:
+def test_leader_answers_when_the_high_watermark_is_in_its_own_epoch(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER, OTHER])))
     append(stage, WALL_MS)
 
@@ -107,7 +109,7 @@ def test_records_of_its_own_epoch_leave_a_leader_certain(stage: HandlerStage) ->
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
+def test_list_offsets_compares_the_clients_leader_epoch(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=5)))
 
     codes = [ask(stage, LATEST, leader_epoch=epoch)[0] for epoch in (-1, 4, 5, 6)]
@@ -116,7 +118,7 @@ def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
     assert codes == [0, fenced, 0, unknown]
 
 
-def test_followers_and_strangers_refuse(stage: HandlerStage) -> None:
+def test_followers_and_brokers_without_a_replica_refuse(stage: HandlerStage) -> None:
     both = [BROKER, OTHER]
     stage.update(
         a_topic("t", a_partition(both, leader=OTHER), a_partition([OTHER]), a_partition(both))
@@ -129,7 +131,7 @@ def test_followers_and_strangers_refuse(stage: HandlerStage) -> None:
     assert codes_of(offsets_in(answer)) == [moved, moved, 0, unknown]
 
 
-def test_a_partition_twice_in_a_request_is_refused_once(stage: HandlerStage) -> None:
+def test_repeated_partition_is_refused_once(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, ALONE))
 
     answer = stage.connect().call(list_offsets_of("t", (0, LATEST), (1, LATEST), (0, EARLIEST)))
@@ -142,7 +144,7 @@ def test_a_partition_twice_in_a_request_is_refused_once(stage: HandlerStage) -> 
     ("timestamp", "first_version"),
     [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)],
 )
-def test_special_timestamps_begin_with_a_version(
+def test_special_timestamps_are_refused_before_their_version(
     stage: HandlerStage, timestamp: int, first_version: int
 ) -> None:
     stage.update(a_topic("t", ALONE))
@@ -153,14 +155,14 @@ def test_special_timestamps_begin_with_a_version(
 
 
 @pytest.mark.parametrize("timestamp", [-6, -77, -(2**63)])
-def test_other_negative_timestamps_are_none(stage: HandlerStage, timestamp: int) -> None:
+def test_unknown_negative_timestamps_are_refused(stage: HandlerStage, timestamp: int) -> None:
     stage.update(a_topic("t", ALONE))
 
     assert ask(stage, timestamp, version=10)[0] == ErrorCode.unsupported_version
 
 
 @pytest.mark.parametrize("lost", [".log", ".timeindex"])
-def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path, lost: str) -> None:
+def test_unreadable_partition_does_not_affect_the_others(tmp_path: Path, lost: str) -> None:
     topic = a_topic("t", ALONE, ALONE, configs={"segment.bytes": "300"})
     with HandlerStage(tmp_path) as before:
         before.update(topic)

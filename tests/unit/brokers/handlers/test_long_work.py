@@ -1,4 +1,4 @@
-"""Produce and ListOffsets where records take long to open: others are served meanwhile."""
+"""Produce and ListOffsets with records that take long to decode: others are served meanwhile."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def long_batch(
     timestamp_ms: int = WALL_MS,
     producer: ProducerIdentity | None = None,
 ) -> bytes:
-    """Few bytes that open to many."""
+    """A small batch that decompresses to many bytes."""
     records = [NewRecord(LONG, b"k", timestamp_ms)]
     return bytes(build_batch(records, codec=codec, producer=producer or ProducerIdentity()))
 
@@ -48,13 +48,13 @@ def thread() -> ManualBackground:
 
 @pytest.fixture
 def slow(tmp_path: Path, thread: ManualBackground) -> Iterator[HandlerStage]:
-    """A broker whose other thread works when a test says so."""
+    """A broker whose other thread works only when a test tells it to."""
     with HandlerStage(tmp_path / "slow", background=thread.only_for("long-work")) as stage:
         yield stage
 
 
 def finish(stage: HandlerStage, thread: ManualBackground) -> None:
-    """The other thread does all that it is asked for."""
+    """Let the other thread finish its work."""
     while thread.do_one():
         stage.turn()
 
@@ -72,7 +72,7 @@ def values_in(stage: HandlerStage) -> list[bytes]:
 
 
 @pytest.mark.parametrize("codec", list(Compression)[1:])
-def test_a_batch_that_opens_to_much_is_checked_while_others_are_served(
+def test_large_compressed_batch_is_checked_while_others_are_served(
     slow: HandlerStage, thread: ManualBackground, codec: Compression
 ) -> None:
     slow.update(a_topic("t", ALONE))
@@ -87,7 +87,7 @@ def test_a_batch_that_opens_to_much_is_checked_while_others_are_served(
 
 
 @pytest.mark.parametrize("kind", ["compacted", "of another codec"])
-def test_so_is_a_batch_for_a_topic_that_is(
+def test_batch_for_a_compacted_or_recompressing_topic_is_checked_while_others_are_served(
     slow: HandlerStage, thread: ManualBackground, kind: str
 ) -> None:
     configs = {"compression.type": "zstd"} if kind == "of another codec" else {}
@@ -102,8 +102,10 @@ def test_so_is_a_batch_for_a_topic_that_is(
     assert values_in(slow) == [LONG]
 
 
-def test_the_records_are_the_requests_own(slow: HandlerStage, thread: ManualBackground) -> None:
-    """The buffer that they came in is used again before they are checked."""
+def test_batch_checked_later_has_its_own_copy_of_the_records(
+    slow: HandlerStage, thread: ManualBackground
+) -> None:
+    """The receive buffer is reused before the records are checked."""
     slow.update(a_topic("t", ALONE))
     client = slow.connect()
     frames: list[memoryview] = []
@@ -136,7 +138,7 @@ def test_batches_of_a_request_keep_their_order_when_the_first_takes_long(
     assert values_in(slow) == [LONG, b"behind"]
 
 
-def test_acks_all_waits_for_the_followers_as_well(
+def test_long_batch_with_acks_all_waits_for_the_followers(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", BOTH))
@@ -151,7 +153,7 @@ def test_acks_all_waits_for_the_followers_as_well(
     assert len(slow.purgatory) == 0
 
 
-def test_acks_0_has_no_answer_and_an_error_closes(
+def test_long_batch_with_acks_0_is_not_answered_and_an_error_closes_the_connection(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", ALONE, configs={"cleanup.policy": "compact"}))
@@ -168,7 +170,7 @@ def test_acks_0_has_no_answer_and_an_error_closes(
     assert "invalid_record" in str(client.closed_because)
 
 
-def test_a_client_that_has_gone_is_not_waited_for(
+def test_long_batch_is_appended_when_the_client_has_disconnected(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", BOTH))
@@ -181,7 +183,9 @@ def test_a_client_that_has_gone_is_not_waited_for(
     assert len(slow.purgatory) == 0
 
 
-def test_leadership_that_was_lost_meanwhile(slow: HandlerStage, thread: ManualBackground) -> None:
+def test_long_batch_is_refused_when_leadership_was_lost_meanwhile(
+    slow: HandlerStage, thread: ManualBackground
+) -> None:
     slow.update(a_topic("t", BOTH))
     client = slow.connect()
     client.send(produce_to(("t", 0, long_batch()), acks=1))
@@ -192,7 +196,9 @@ def test_leadership_that_was_lost_meanwhile(slow: HandlerStage, thread: ManualBa
     assert slow.partition("t").log.log_end_offset == 0
 
 
-def test_a_topic_that_was_deleted_meanwhile(slow: HandlerStage, thread: ManualBackground) -> None:
+def test_long_batch_is_refused_when_its_topic_was_deleted_meanwhile(
+    slow: HandlerStage, thread: ManualBackground
+) -> None:
     slow.update(a_topic("t", ALONE))
     client = slow.connect()
     client.send(produce_to(("t", 0, long_batch()), acks=1))
@@ -201,7 +207,7 @@ def test_a_topic_that_was_deleted_meanwhile(slow: HandlerStage, thread: ManualBa
     assert codes_of(produced_in(client.receive())) == [ErrorCode.unknown_topic_or_partition]
 
 
-def test_a_refused_batch_is_named_in_the_answer(
+def test_refused_long_batch_is_reported_in_the_answer(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", ALONE))
@@ -213,7 +219,7 @@ def test_a_refused_batch_is_named_in_the_answer(
     assert [error.batch_index for error in one.record_errors] == [0]
 
 
-def test_the_brokers_time_is_that_of_the_append(
+def test_log_append_time_is_the_time_of_the_append(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", ALONE, configs={"message.timestamp.type": "LogAppendTime"}))
@@ -233,7 +239,9 @@ def test_the_brokers_time_is_that_of_the_append(
 
 
 def append_liars(stage: HandlerStage, thread: ManualBackground, count: int) -> None:
-    """Batches as old versions have stored them: their headers claim more than their records."""
+    """Append batches as old versions stored them, with timestamps in the header that no
+    record has.
+    """
     log = stage.partition("t").log
     for number in range(count):
         batch = with_header(
@@ -250,7 +258,7 @@ def ask(client: Any, timestamp: int, version: int = 9) -> Any:
 
 
 @pytest.mark.parametrize("timestamp", [WALL_MS - 5, MAX_TIMESTAMP])
-def test_long_batches_are_opened_while_others_are_served(
+def test_list_offsets_decodes_long_batches_while_others_are_served(
     slow: HandlerStage, thread: ManualBackground, timestamp: int
 ) -> None:
     slow.update(a_topic("t", ALONE))
@@ -265,7 +273,7 @@ def test_long_batches_are_opened_while_others_are_served(
     assert (one.error_code, one.offset, one.timestamp) == (0, 0, WALL_MS)
 
 
-def test_a_search_opens_no_more_batches_than_it_must(
+def test_search_decodes_only_the_necessary_batches(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", a_partition([BROKER], leader=OTHER)))
@@ -282,7 +290,7 @@ def test_a_search_opens_no_more_batches_than_it_must(
     assert steps == 4
 
 
-def test_a_search_ends_at_its_deadline_and_with_its_client(
+def test_search_ends_at_its_deadline_or_when_the_client_disconnects(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", a_partition([BROKER], leader=OTHER)))
@@ -298,7 +306,7 @@ def test_a_search_ends_at_its_deadline_and_with_its_client(
     assert codes_of(offsets_in(late.receive())) == [ErrorCode.request_timed_out]
 
 
-def test_small_batches_of_one_request_are_opened_at_once_up_to_a_number(
+def test_limited_number_of_small_batches_is_decoded_on_the_brokers_thread(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     count = 12
@@ -313,7 +321,7 @@ def test_small_batches_of_one_request_are_opened_at_once_up_to_a_number(
     assert [one.offset for one in offsets_in(client.receive())] == [0] * count
 
 
-def test_a_leader_that_resigns_meanwhile_says_so(
+def test_search_is_refused_when_leadership_was_lost_meanwhile(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", BOTH))
@@ -329,7 +337,7 @@ def test_a_leader_that_resigns_meanwhile_says_so(
     assert codes_of(offsets_in(client.receive())) == [ErrorCode.not_leader_or_follower]
 
 
-def test_a_batch_that_cannot_be_opened_is_an_error_of_its_partition(
+def test_undecodable_batch_is_an_error_of_its_partition_alone(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
     slow.update(a_topic("t", a_partition([BROKER], leader=OTHER)))

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster from a broker's cache, and automatic creation of topics."""
+"""Metadata and DescribeCluster from a broker's cache, and automatic topic creation."""
 
 import uuid
 from collections.abc import Sequence
@@ -73,15 +73,15 @@ def test_every_version_lists_every_topic(stage: HandlerStage, version: int) -> N
         assert answer.topics[0].topic_id == a_topic("t").topic_id
 
 
-def test_no_topics_but_the_asked_ones(stage: HandlerStage) -> None:
+def test_only_requested_topics_are_listed(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)), a_topic("u", a_partition(ALL)))
 
     assert [topic.name for topic in ask(stage, "u").topics] == ["u"]
     assert [topic.name for topic in ask(stage).topics] == []
 
 
-def test_a_topic_twice_in_a_request_is_told_once(stage: HandlerStage) -> None:
-    """Kafka asks a set: clients index the answer by name."""
+def test_repeated_topic_is_answered_once(stage: HandlerStage) -> None:
+    """Kafka uses a set, because clients index the answer by name."""
     known = a_topic("t", a_partition(ALL))
     stage.update(known)
 
@@ -94,7 +94,7 @@ def test_a_topic_twice_in_a_request_is_told_once(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "", "other"])  # Kafka's Java client sends an empty one
-def test_topics_by_id(stage: HandlerStage, name: str | None) -> None:
+def test_topics_are_found_by_id(stage: HandlerStage, name: str | None) -> None:
     known, unknown = a_topic("t", a_partition(ALL)), uuid.uuid4()
     stage.update(known)
 
@@ -111,7 +111,7 @@ def test_topics_by_id(stage: HandlerStage, name: str | None) -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_by_id_begins_with_version_12(stage: HandlerStage, version: int) -> None:
+def test_topic_ids_are_refused_before_version_12(stage: HandlerStage, version: int) -> None:
     client = stage.connect()
 
     client.send(by_id(uuid.uuid4(), version=version))
@@ -122,7 +122,7 @@ def test_by_id_begins_with_version_12(stage: HandlerStage, version: int) -> None
 # -- creation --------------------------------------------------------------------------------------
 
 
-def test_a_missing_topic_is_created_if_the_client_allows(stage: HandlerStage) -> None:
+def test_missing_topic_is_created_when_the_client_allows_it(stage: HandlerStage) -> None:
     stage.update()
 
     (refused,) = ask(stage, "t").topics
@@ -152,7 +152,7 @@ def test_metadata_versions_without_the_flag_allow_topic_creation(
     assert len(stage.link.asked) == 1
 
 
-def test_a_broker_setting_can_forbid_automatic_topic_creation(tmp_path: Any) -> None:
+def test_missing_topic_is_not_created_when_automatic_creation_is_disabled(tmp_path: Any) -> None:
     with HandlerStage(tmp_path, {"auto.create.topics.enable": "false"}) as stage:
         stage.update()
         (refused,) = ask(stage, "t", auto_create=True).topics
@@ -161,7 +161,7 @@ def test_a_broker_setting_can_forbid_automatic_topic_creation(tmp_path: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["", ".", "../up", "x" * 250])
-def test_a_name_that_no_topic_has_is_not_created(stage: HandlerStage, name: str) -> None:
+def test_topic_with_invalid_name_is_not_created(stage: HandlerStage, name: str) -> None:
     stage.update()
 
     (refused,) = ask(stage, name, auto_create=True).topics
@@ -173,7 +173,7 @@ def test_a_name_that_no_topic_has_is_not_created(stage: HandlerStage, name: str)
 # -- who is there ----------------------------------------------------------------------------------
 
 
-def test_partitions_without_a_live_leader(stage: HandlerStage) -> None:
+def test_partitions_without_a_live_leader_are_leader_not_available(stage: HandlerStage) -> None:
     stage.update(
         a_topic(
             "t",
@@ -194,7 +194,9 @@ def test_partitions_without_a_live_leader(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("version", [5, 6, 12])
-def test_a_listener_that_a_leader_does_not_have(stage: HandlerStage, version: int) -> None:
+def test_leader_without_the_clients_listener_is_listener_not_found(
+    stage: HandlerStage, version: int
+) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     answer = stage.connect("INTERNAL").call(metadata_request("t", version=version))
@@ -209,7 +211,7 @@ def test_a_listener_that_a_leader_does_not_have(stage: HandlerStage, version: in
 def test_metadata_is_answered_only_when_the_cluster_is_known(
     stage: HandlerStage, names: tuple[str, ...]
 ) -> None:
-    """An answer without brokers makes librdkafka forget all that it knew."""
+    """An answer without brokers makes librdkafka forget every broker."""
     client = stage.connect()
     client.send(metadata_request(*names))
     for _ in range(100):
@@ -220,7 +222,9 @@ def test_metadata_is_answered_only_when_the_cluster_is_known(
     assert listed(client.receive()) == ALL
 
 
-def test_a_client_that_closes_before_the_cluster_is_known_is_forgotten(stage: HandlerStage) -> None:
+def test_request_is_dropped_when_the_client_disconnects_before_the_cluster_is_known(
+    stage: HandlerStage,
+) -> None:
     client = stage.connect()
     client.send(metadata_request("t"))
     stage.pass_time(1_000)
@@ -229,8 +233,8 @@ def test_a_client_that_closes_before_the_cluster_is_known_is_forgotten(stage: Ha
     assert client.receive() is None
 
 
-def test_answers_follow_the_cluster(stage: HandlerStage) -> None:
-    """They are remembered, until an update or the controller's end."""
+def test_cached_answer_is_dropped_when_the_cluster_changes(stage: HandlerStage) -> None:
+    """Answers are cached until an update arrives or the controller is lost."""
     stage.update(a_topic("t", a_partition(ALL)))
     assert ask(stage, "t") == ask(stage, "t")
 
@@ -248,7 +252,7 @@ def test_answers_follow_the_cluster(stage: HandlerStage) -> None:
     assert ask(stage, "t").topics[0].error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_remembered_answers_are_bounded(stage: HandlerStage) -> None:
+def test_cached_answers_are_bounded(stage: HandlerStage) -> None:
     stage.update(*(a_topic(f"t{n}", a_partition(ALL)) for n in range(300)))
 
     for number in range(300):
@@ -257,7 +261,7 @@ def test_remembered_answers_are_bounded(stage: HandlerStage) -> None:
     assert len(stage.metadata.encoded_answers) <= 256
 
 
-def test_an_answer_that_names_a_topic_very_often_is_not_remembered(stage: HandlerStage) -> None:
+def test_answer_that_repeats_a_topic_very_often_is_not_cached(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     assert len(ask(stage, *["t"] * 20_000).topics) == 1
@@ -265,7 +269,7 @@ def test_an_answer_that_names_a_topic_very_often_is_not_remembered(stage: Handle
     assert len(stage.metadata.encoded_answers) == 0
 
 
-def test_a_topic_that_is_asked_for_by_its_id_is_told_once_under_whatever_names(
+def test_topic_requested_by_id_is_answered_once_under_any_names(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
@@ -283,7 +287,7 @@ def test_a_topic_that_is_asked_for_by_its_id_is_told_once_under_whatever_names(
     assert (topic.name, topic.topic_id) == ("t", topic_id)
 
 
-def test_one_remembered_answer_serves_one_kind_of_client(stage: HandlerStage) -> None:
+def test_cached_answer_is_used_only_for_equal_requests(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     outside = stage.connect().call(metadata_request("t"))
@@ -310,7 +314,7 @@ def led_by(leader: int, *, epoch: int = 0, isr: Sequence[int] = ALL) -> Any:
     return a_topic("t", state)
 
 
-def test_a_leader_is_named_when_it_has_answered(stage: HandlerStage) -> None:
+def test_leader_is_named_after_it_has_answered_a_ping(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.alive.clear()
     client = stage.connect()
@@ -321,8 +325,8 @@ def test_a_leader_is_named_when_it_has_answered(stage: HandlerStage) -> None:
     assert leader_of(client.receive()) == (OTHER, 0)
 
 
-def test_an_answer_to_an_earlier_ping_is_no_sign_of_life(stage: HandlerStage) -> None:
-    """It may have been sent before the client saw the connection break."""
+def test_answer_to_an_earlier_ping_does_not_prove_liveness(stage: HandlerStage) -> None:
+    """The answer may have been sent before the client noticed the broken connection."""
     stage.update(led_by(OTHER))
     stage.alive.clear()
     first, second = stage.connect(), stage.connect()
@@ -347,7 +351,7 @@ def test_metadata_that_names_no_other_leader_is_answered_without_pings(stage: Ha
     assert stage.link.pings == []
 
 
-def test_a_paused_leader_is_waited_for_once_and_named_as_before(stage: HandlerStage) -> None:
+def test_paused_leader_delays_one_answer_and_is_named_again(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.alive.clear()
     client = stage.connect()
@@ -361,7 +365,7 @@ def test_a_paused_leader_is_waited_for_once_and_named_as_before(stage: HandlerSt
     assert ask(stage, "t") is None  # it answers again, so that it is worth waiting for
 
 
-def test_the_answer_waits_for_the_election_and_lists_the_dead_once_more(
+def test_answer_waits_for_the_election_and_lists_the_dead_broker_once_more(
     stage: HandlerStage,
 ) -> None:
     stage.update(led_by(OTHER))
@@ -383,7 +387,7 @@ def test_the_answer_waits_for_the_election_and_lists_the_dead_once_more(
     assert listed(ask(stage, "t")) == [BROKER, THIRD]
 
 
-def test_a_dead_leader_is_never_named_while_the_controller_is_silent(stage: HandlerStage) -> None:
+def test_dead_leader_is_not_named_before_the_controllers_update(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     assert leader_of(ask(stage, "t")) == (OTHER, 0)  # and this answer is remembered
     client = stage.connect()
@@ -400,7 +404,7 @@ def test_a_dead_leader_is_never_named_while_the_controller_is_silent(stage: Hand
     assert ask(stage, "t").topics[0].partitions[0].offline_replicas == (OTHER,)
 
 
-def test_an_update_about_something_else_does_not_raise_the_dead(stage: HandlerStage) -> None:
+def test_unrelated_update_does_not_make_a_dead_leader_live(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.break_connection(OTHER)
     stage.pass_time(200)
@@ -410,7 +414,7 @@ def test_an_update_about_something_else_does_not_raise_the_dead(stage: HandlerSt
     assert leader_of(ask(stage, "t"))[0] == -1
 
 
-def test_a_wrong_suspicion_ends_with_the_next_connection(stage: HandlerStage) -> None:
+def test_suspected_leader_is_trusted_after_the_next_connection(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.break_connection(OTHER)
     stage.alive.add(OTHER)
@@ -436,7 +440,7 @@ def test_waiting_clients_are_answered_when_the_suspected_leader_reconnects(
     assert leader_of(second.receive()) == (OTHER, 0)
 
 
-def test_a_wrong_suspicion_ends_when_the_controller_elects_that_broker(
+def test_suspected_leader_is_trusted_when_the_controller_elects_it(
     stage: HandlerStage,
 ) -> None:
     stage.update(led_by(THIRD))
@@ -449,7 +453,7 @@ def test_a_wrong_suspicion_ends_when_the_controller_elects_that_broker(
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
 
-def test_a_suspicion_lasts_no_longer_than_a_session(stage: HandlerStage) -> None:
+def test_suspicion_expires_after_the_session_timeout(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.break_connection(OTHER)
 
@@ -459,8 +463,10 @@ def test_a_suspicion_lasts_no_longer_than_a_session(stage: HandlerStage) -> None
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
 
-def test_each_connection_is_told_once_of_a_broker_that_has_left(stage: HandlerStage) -> None:
-    """Once, so that librdkafka moves the partitions; not twice, so that it ends its handle."""
+def test_departed_broker_is_listed_once_per_connection(stage: HandlerStage) -> None:
+    """Listed once, so that librdkafka moves the partitions; not twice, so that it destroys
+    its handle.
+    """
     stage.update(led_by(BROKER))
     first, second = stage.connect(), stage.connect()
     stage.update(brokers=(BROKER, THIRD))
@@ -473,7 +479,7 @@ def test_each_connection_is_told_once_of_a_broker_that_has_left(stage: HandlerSt
 
 
 def test_the_answer_that_leaves_out_a_dead_broker_is_delayed(stage: HandlerStage) -> None:
-    """librdkafka must first move the partitions away from its handle of the dead broker."""
+    """First librdkafka must move the partitions away from its handle of the dead broker."""
     stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
     client = stage.connect()
@@ -488,7 +494,7 @@ def test_the_answer_that_leaves_out_a_dead_broker_is_delayed(stage: HandlerStage
     assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD]  # at once
 
 
-def test_a_client_that_closes_between_two_answers_is_forgotten(stage: HandlerStage) -> None:
+def test_delayed_answer_is_dropped_when_the_client_disconnects(stage: HandlerStage) -> None:
     stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
     client = stage.connect()
@@ -501,7 +507,7 @@ def test_a_client_that_closes_between_two_answers_is_forgotten(stage: HandlerSta
     assert client.receive() is None
 
 
-def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None:
+def test_broker_that_departs_again_is_listed_again(stage: HandlerStage) -> None:
     stage.update(led_by(BROKER))
     client = stage.connect()
 
@@ -534,7 +540,7 @@ def test_a_broker_that_departs_again_within_twenty_seconds_is_not_listed_again(
             assert leader_of(client.receive()) == (BROKER, 0)
 
 
-def test_a_broker_that_left_some_time_ago_is_not_listed(stage: HandlerStage) -> None:
+def test_broker_that_departed_some_time_ago_is_not_listed(stage: HandlerStage) -> None:
     stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
 
@@ -544,7 +550,7 @@ def test_a_broker_that_left_some_time_ago_is_not_listed(stage: HandlerStage) -> 
     assert listed(ask(stage, "t")) == [BROKER, THIRD]
 
 
-def test_a_client_that_closes_while_it_waits_is_forgotten(stage: HandlerStage) -> None:
+def test_parked_request_is_dropped_when_the_client_disconnects(stage: HandlerStage) -> None:
     stage.update(led_by(OTHER))
     stage.alive.clear()
     client = stage.connect()
@@ -559,7 +565,7 @@ def test_a_client_that_closes_while_it_waits_is_forgotten(stage: HandlerStage) -
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_cluster_is_described(stage: HandlerStage, version: int) -> None:
+def test_describe_cluster_lists_brokers_and_controller(stage: HandlerStage, version: int) -> None:
     stage.update()
 
     answer = stage.connect().call(
@@ -581,7 +587,7 @@ def test_the_cluster_is_described(stage: HandlerStage, version: int) -> None:
     ("endpoint_type", "code"),
     [(2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)],
 )
-def test_only_brokers_are_described(
+def test_describe_cluster_refuses_other_endpoint_types(
     stage: HandlerStage, endpoint_type: int, code: ErrorCode
 ) -> None:
     answer = stage.connect().call(
@@ -597,7 +603,7 @@ def test_only_brokers_are_described(
     assert answer.brokers == ()
 
 
-def test_the_cache_knows_single_partitions(stage: HandlerStage) -> None:
+def test_metadata_cache_returns_single_partitions(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
     assert stage.metadata.partition(TopicPartition("t", 1)) is None
@@ -606,7 +612,7 @@ def test_the_cache_knows_single_partitions(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_a_large_topic_is_told_as_a_small_one_while_others_are_served(
+def test_large_topic_is_answered_in_full_while_others_are_served(
     stage: HandlerStage, version: int
 ) -> None:
     stage.update(
@@ -630,7 +636,7 @@ def test_a_large_topic_is_told_as_a_small_one_while_others_are_served(
     assert other.receive() is not None
 
 
-def test_an_answer_that_the_cluster_has_changed_under_is_not_remembered(
+def test_answer_is_not_cached_when_the_cluster_changed_meanwhile(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("large", *(a_partition(ALL) for _ in range(1_001))))

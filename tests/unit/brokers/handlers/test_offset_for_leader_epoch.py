@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch over real logs: where epochs end, and who may say so."""
+"""OffsetForLeaderEpoch from real logs: the ends of epochs, and which broker may answer."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def append(stage: HandlerStage, count: int) -> None:
 def end_of(
     stage: HandlerStage, epoch: int, *, current: int = -1, version: int = 4, partition: int = 0
 ) -> tuple[int, int, int]:
-    """Error code, epoch and end offset."""
+    """Error code, epoch and end offset of the answer."""
     asked = {"partition": partition, "current_leader_epoch": current, "leader_epoch": epoch}
     topics = [{"topic": "t", "partitions": [asked]}]
     facts = {"replica_id": -1} if version >= 3 else {}
@@ -34,7 +34,7 @@ def end_of(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_end_offsets_of_epochs(stage: HandlerStage, version: int) -> None:
+def test_end_offsets_of_epochs_are_returned(stage: HandlerStage, version: int) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=2)))
     append(stage, 3)
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=4, partition_epoch=1)))
@@ -56,7 +56,7 @@ def test_the_newest_epoch_ends_with_the_log(stage: HandlerStage) -> None:
     assert end_of(stage, 1) == (0, 1, 2)
 
 
-def test_only_the_leader_in_the_epoch_that_the_client_believes_in_answers(
+def test_only_the_leader_in_the_clients_epoch_answers(
     stage: HandlerStage,
 ) -> None:
     both = [BROKER, OTHER]

@@ -1,4 +1,4 @@
-"""Produce over real logs: what is appended, when it is answered, and with which code."""
+"""Produce to real logs: the appended records, and the time and code of the answer."""
 
 import errno
 import shutil
@@ -25,7 +25,7 @@ BOTH = a_partition([BROKER, OTHER])
 
 
 def values_in(stage: HandlerStage, number: int = 0) -> list[bytes]:
-    """Values of a partition's records, committed or not."""
+    """The values of a partition's records, committed or not."""
     log = stage.partition("t", number).log
     end = log.log_end_offset
     part = log.read(log.log_start_offset, 1 << 20, upper_offset=end, at_least_one_batch=True)
@@ -58,14 +58,14 @@ def test_every_version_is_answered_with_the_offset(stage: HandlerStage, version:
     assert values_in(stage) == [b"a", b"b", b"a", b"b"]
 
 
-def test_the_leader_alone_is_asked_for_with_acks_1(stage: HandlerStage) -> None:
+def test_acks_1_is_answered_without_the_followers(stage: HandlerStage) -> None:
     stage.update(a_topic("t", BOTH, configs={"min.insync.replicas": "2"}))
     stage.update(a_topic("t", a_partition([BROKER, OTHER], isr=[BROKER], partition_epoch=1)))
 
     assert codes(stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))) == [0]
 
 
-def test_every_partition_of_a_request_has_its_own_fate(stage: HandlerStage) -> None:
+def test_every_partition_of_a_request_has_its_own_outcome(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, a_partition([OTHER]), ALONE))
 
     answer = stage.connect().call(
@@ -83,7 +83,7 @@ def test_every_partition_of_a_request_has_its_own_fate(stage: HandlerStage) -> N
     assert (values_in(stage, 0), values_in(stage, 2)) == ([b"a"], [b"b"])
 
 
-def test_a_partition_twice_in_a_request_takes_both_batches(stage: HandlerStage) -> None:
+def test_repeated_partition_gets_both_batches(stage: HandlerStage) -> None:
     stage.update(a_topic("t", BOTH))
     client = stage.connect()
 
@@ -99,7 +99,7 @@ def test_a_partition_twice_in_a_request_takes_both_batches(stage: HandlerStage) 
     assert len(stage.purgatory) == 0
 
 
-def test_topics_by_id(stage: HandlerStage) -> None:
+def test_produce_finds_topics_by_id(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
 
     answer = stage.connect().call(produce_to((uuid.uuid4(), 0, a_batch()), version=13))
@@ -131,7 +131,7 @@ def _corrupt() -> bytes:
         (_transactional(), ErrorCode.invalid_txn_state),
     ],
 )
-def test_a_batch_that_is_refused_leaves_the_others_alone(
+def test_refused_batch_does_not_affect_the_others(
     stage: HandlerStage, records: bytes | None, code: ErrorCode
 ) -> None:
     stage.update(a_topic("t", ALONE, ALONE, configs={"max.message.bytes": "1000"}))
@@ -153,7 +153,7 @@ def test_invalid_acks_are_refused(stage: HandlerStage, acks: int) -> None:
     assert stage.partition("t").log.log_end_offset == 0
 
 
-def test_zstd_begins_with_version_7(stage: HandlerStage) -> None:
+def test_zstd_is_refused_before_version_7(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     batch = bytes(build_batch([NewRecord(b"v")], codec=Compression.ZSTD))
     client = stage.connect()
@@ -163,7 +163,7 @@ def test_zstd_begins_with_version_7(stage: HandlerStage) -> None:
     assert [codes(a) for a in answers] == [[ErrorCode.unsupported_compression_type], [0]]
 
 
-def test_a_disk_that_fails_leaves_the_other_partitions_alone(stage: HandlerStage) -> None:
+def test_failed_disk_does_not_affect_other_partitions(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, ALONE, configs={"segment.bytes": "100"}))
     client = stage.connect()
     both = produce_to(("t", 0, a_batch()), ("t", 1, a_batch()))
@@ -176,7 +176,7 @@ def test_a_disk_that_fails_leaves_the_other_partitions_alone(stage: HandlerStage
     assert stage.table.offline.partitions() == [("t", 0)]  # until the next start copies it anew
 
 
-def test_enough_records_are_on_disk_before_the_last_is_acknowledged(stage: HandlerStage) -> None:
+def test_records_are_synced_after_flush_messages(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE, configs={"flush.messages": "3"}))
     client = stage.connect()
     synced = []
@@ -247,7 +247,7 @@ def test_acks_all_waits_for_every_in_sync_replica(stage: HandlerStage) -> None:
     assert len(stage.purgatory) == 0
 
 
-def test_a_timeout_is_told_of_the_partitions_that_have_it(stage: HandlerStage) -> None:
+def test_timeout_is_reported_for_the_uncommitted_partitions_only(stage: HandlerStage) -> None:
     stage.update(a_topic("t", BOTH, BOTH, ALONE))
     client = stage.connect()
 
@@ -266,7 +266,7 @@ def test_a_timeout_is_told_of_the_partitions_that_have_it(stage: HandlerStage) -
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_request_that_may_not_wait_times_out(stage: HandlerStage, timeout_ms: int) -> None:
+def test_request_without_wait_time_times_out(stage: HandlerStage, timeout_ms: int) -> None:
     stage.update(a_topic("t", BOTH))
 
     answer = stage.connect().call(produce_to(("t", 0, a_batch()), timeout_ms=timeout_ms))
@@ -274,7 +274,9 @@ def test_a_request_that_may_not_wait_times_out(stage: HandlerStage, timeout_ms: 
     assert codes(answer) == [ErrorCode.request_timed_out]
 
 
-def test_too_few_in_sync_replicas_before_the_append(stage: HandlerStage) -> None:
+def test_batch_is_refused_when_there_are_too_few_in_sync_replicas_before_the_append(
+    stage: HandlerStage,
+) -> None:
     stage.update(
         a_topic(
             "t", a_partition([BROKER, OTHER], isr=[BROKER]), configs={"min.insync.replicas": "2"}
@@ -287,7 +289,9 @@ def test_too_few_in_sync_replicas_before_the_append(stage: HandlerStage) -> None
     assert stage.partition("t").log.log_end_offset == 0
 
 
-def test_too_few_in_sync_replicas_after_the_append(stage: HandlerStage) -> None:
+def test_batch_is_reported_when_there_are_too_few_in_sync_replicas_after_the_append(
+    stage: HandlerStage,
+) -> None:
     stage.update(a_topic("t", BOTH, configs={"min.insync.replicas": "2"}))
     client = stage.connect()
     client.call(produce_to(("t", 0, a_batch())))
@@ -303,7 +307,7 @@ def test_too_few_in_sync_replicas_after_the_append(stage: HandlerStage) -> None:
     assert codes(client.receive()) == [ErrorCode.not_enough_replicas_after_append]
 
 
-def test_a_leader_that_is_replaced_does_not_know_what_becomes_of_a_batch(
+def test_waiting_batch_is_refused_when_the_leader_is_replaced(
     stage: HandlerStage,
 ) -> None:
     stage.update(a_topic("t", BOTH))
@@ -317,7 +321,7 @@ def test_a_leader_that_is_replaced_does_not_know_what_becomes_of_a_batch(
     assert codes(client.receive()) == [ErrorCode.not_leader_or_follower]
 
 
-def test_a_deleted_topic_ends_the_wait(stage: HandlerStage) -> None:
+def test_waiting_batch_is_refused_when_the_topic_is_deleted(stage: HandlerStage) -> None:
     stage.update(a_topic("t", BOTH))
     client = stage.connect()
     client.call(produce_to(("t", 0, a_batch())))
@@ -327,7 +331,9 @@ def test_a_deleted_topic_ends_the_wait(stage: HandlerStage) -> None:
     assert codes(client.receive()) == [ErrorCode.not_leader_or_follower]
 
 
-def test_a_client_that_leaves_is_forgotten_but_its_batch_is_not(stage: HandlerStage) -> None:
+def test_parked_produce_is_dropped_but_its_batch_is_kept_when_the_client_disconnects(
+    stage: HandlerStage,
+) -> None:
     stage.update(a_topic("t", BOTH))
     client = stage.connect()
     client.call(produce_to(("t", 0, a_batch(b"v"))))
@@ -342,7 +348,7 @@ def test_a_client_that_leaves_is_forgotten_but_its_batch_is_not(stage: HandlerSt
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_produce_to_the_wrong_broker_returns_the_leader(stage: HandlerStage, waits: bool) -> None:
-    """Also where another partition of the request has to wait (KIP-951)."""
+    """Also if another partition of the request has to wait (KIP-951)."""
     stage.update(a_topic("t", a_partition([OTHER]), BOTH if waits else ALONE))
     client = stage.connect()
 
@@ -382,7 +388,7 @@ def from_producer(sequence: int, epoch: int = 0) -> bytes:
     return a_batch(producer=ProducerIdentity(77, epoch, sequence))
 
 
-def test_a_repeated_batch_is_answered_as_at_first_and_appended_once(stage: HandlerStage) -> None:
+def test_duplicate_batch_gets_the_first_answer_and_is_appended_once(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     client = stage.connect()
 
@@ -400,7 +406,7 @@ def test_a_repeated_batch_is_answered_as_at_first_and_appended_once(stage: Handl
     assert stage.partition("t").log.log_end_offset == 3
 
 
-def test_a_repeated_batch_waits_for_its_first_copy(stage: HandlerStage) -> None:
+def test_duplicate_batch_waits_for_its_first_copy(stage: HandlerStage) -> None:
     stage.update(a_topic("t", BOTH))
     lost, again = stage.connect(), stage.connect()
     lost.call(produce_to(("t", 0, from_producer(0))))
@@ -412,7 +418,7 @@ def test_a_repeated_batch_waits_for_its_first_copy(stage: HandlerStage) -> None:
     assert [(p.error_code, p.base_offset) for p in produced_in(again.receive())] == [(0, 0)]
 
 
-def test_a_repeated_batch_within_a_request(stage: HandlerStage) -> None:
+def test_duplicate_batch_within_a_request_is_appended_once(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
 
     answer = stage.connect().call(
@@ -444,7 +450,7 @@ def test_transactions_are_refused(stage: HandlerStage) -> None:
 
 @pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("client_id", ["any", "__admin_client"])
-def test_clients_do_not_write_metric_records(
+def test_client_produce_to_the_metrics_topic_is_refused(
     stage: HandlerStage, version: int, client_id: str
 ) -> None:
     topic = a_topic(METRICS_TOPIC, ALONE)
@@ -464,7 +470,7 @@ def test_clients_do_not_write_metric_records(
     assert stage.partition(METRICS_TOPIC).log.log_end_offset == 0
 
 
-def test_a_setting_lets_clients_write_metric_records(stage: HandlerStage) -> None:
+def test_client_produce_to_the_metrics_topic_is_allowed_by_a_setting(stage: HandlerStage) -> None:
     stage.update(a_topic(METRICS_TOPIC, ALONE))
     client = stage.connect()
     asked = produce_to((METRICS_TOPIC, 0, a_batch()))
@@ -484,7 +490,7 @@ KEYLESS = "Compacted topic cannot accept message without key in topic partition 
 
 @pytest.mark.parametrize("policy", ["compact", "delete,compact"])
 @pytest.mark.parametrize("version", range(3, 14))
-def test_a_compacted_topic_takes_no_record_without_a_key(
+def test_compacted_topic_refuses_records_without_a_key(
     stage: HandlerStage, version: int, policy: str
 ) -> None:
     topic = a_topic("t", ALONE, configs={"cleanup.policy": policy})
@@ -503,7 +509,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key(
         assert refused.error_message.startswith("One or more records have been rejected due to 1")
 
 
-def test_a_topic_takes_keyless_records_until_it_is_compacted(stage: HandlerStage) -> None:
+def test_topic_accepts_records_without_a_key_until_it_is_compacted(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
     client = stage.connect()
     assert codes(client.call(produce_to(("t", 0, a_batch(b"a"))))) == [0]
@@ -517,7 +523,7 @@ def test_a_topic_takes_keyless_records_until_it_is_compacted(stage: HandlerStage
 
 
 @pytest.mark.parametrize(("ahead_ms", "code"), [(3_600_000, 0), (3_600_001, 32)])
-def test_a_record_may_be_an_hour_ahead_of_the_broker(
+def test_record_timestamp_may_be_an_hour_ahead_of_the_broker(
     stage: HandlerStage, ahead_ms: int, code: int
 ) -> None:
     stage.update(a_topic("t", ALONE))

@@ -1,4 +1,4 @@
-"""What a producer's header says of its records is not believed: produced, and asked for by time."""
+"""A producer's batch header is checked against its records: produced, and searched by time."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ DAY = 24 * 3_600_000
 
 
 def batch_of(*behind_ms: int, claims: int | None = None, codec: Compression) -> bytes:
-    """Records of so long ago, under a header that claims another largest timestamp."""
+    """Records of these ages, under a header with another largest timestamp."""
     records = [NewRecord(b"v", b"k", WALL_MS - behind) for behind in behind_ms]
     batch = build_batch(records, codec=codec)
     return bytes(batch if claims is None else with_header(batch, max_timestamp=claims))
@@ -52,7 +52,7 @@ def stored_in(log: PartitionLog) -> memoryview:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_records_are_found_by_time_where_the_header_has_no_timestamp(
+def test_records_are_found_by_time_when_the_header_has_no_timestamp(
     stage: HandlerStage, codec: Compression
 ) -> None:
     log = log_of(stage)
@@ -66,7 +66,7 @@ def test_records_are_found_by_time_where_the_header_has_no_timestamp(
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_record_in_the_middle_has_the_largest_timestamp(
+def test_largest_timestamp_is_found_in_the_middle_of_a_batch(
     stage: HandlerStage, codec: Compression
 ) -> None:
     log_of(stage)
@@ -75,7 +75,7 @@ def test_a_record_in_the_middle_has_the_largest_timestamp(
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_header_ahead_of_its_records_is_corrected(
+def test_header_timestamp_above_all_records_is_corrected(
     stage: HandlerStage, codec: Compression
 ) -> None:
     log = log_of(stage, message_timestamp_after_max_ms="3600000")
@@ -85,7 +85,7 @@ def test_a_header_ahead_of_its_records_is_corrected(
 
 @pytest.mark.parametrize("codec", list(Compression))
 @pytest.mark.parametrize("behind_ms", [3_600_000, -7_200_000])
-def test_each_record_is_held_to_the_bounds_of_timestamps(
+def test_each_record_is_checked_against_the_timestamp_bounds(
     stage: HandlerStage, codec: Compression, behind_ms: int
 ) -> None:
     log = log_of(stage, message_timestamp_before_max_ms="60000")
@@ -96,7 +96,7 @@ def test_each_record_is_held_to_the_bounds_of_timestamps(
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_segment_is_as_old_as_its_records(stage: HandlerStage, codec: Compression) -> None:
+def test_segment_age_is_that_of_its_records(stage: HandlerStage, codec: Compression) -> None:
     log = log_of(stage)
     produce(stage, batch_of(10 * DAY, claims=-1, codec=codec))
     log.roll(WALL_MS)
@@ -104,7 +104,7 @@ def test_a_segment_is_as_old_as_its_records(stage: HandlerStage, codec: Compress
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_the_brokers_time_replaces_that_of_every_record(
+def test_log_append_time_replaces_the_timestamp_of_every_record(
     stage: HandlerStage, codec: Compression
 ) -> None:
     log = log_of(stage, message_timestamp_type="LogAppendTime")
@@ -115,7 +115,7 @@ def test_the_brokers_time_replaces_that_of_every_record(
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "zstd"])
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_topic_with_a_codec_of_its_own_checks_and_corrects_as_well(
+def test_topic_with_its_own_codec_checks_and_corrects_timestamps(
     stage: HandlerStage, codec: Compression, target: str
 ) -> None:
     log = log_of(stage, compression_type=target)
@@ -127,7 +127,7 @@ def test_a_topic_with_a_codec_of_its_own_checks_and_corrects_as_well(
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_follower_gets_what_the_leader_has_stored(
+def test_follower_gets_the_batch_that_the_leader_has_stored(
     stage: HandlerStage, codec: Compression, tmp_path: Path
 ) -> None:
     log = log_of(stage)

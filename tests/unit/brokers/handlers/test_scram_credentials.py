@@ -1,4 +1,4 @@
-"""Describing and altering SCRAM credentials, and logging in with what was stored."""
+"""Describing and altering SCRAM credentials, and logging in with stored ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def call(stage: HandlerStage, message: Any) -> Any:
-    """The answer, once the store has done what was submitted."""
+    """The answer, after the store has run the submitted operations."""
     client = stage.connect()
     answer = client.call(message)
     while answer is None and stage.store.pending:
@@ -100,7 +100,7 @@ def log_in(stage: HandlerStage, user: str, password: str, mechanism: int = SHA_2
     return client.principal == user
 
 
-def test_a_user_logs_in_with_what_was_stored(stage: HandlerStage) -> None:
+def test_user_logs_in_with_stored_credentials(stage: HandlerStage) -> None:
     assert not log_in(stage, "alice", "secret")
     assert alter(stage, upsertion("alice"), upsertion("bob", SHA_512)) == {
         "alice": (0, None),
@@ -114,7 +114,7 @@ def test_a_user_logs_in_with_what_was_stored(stage: HandlerStage) -> None:
     assert not log_in(stage, "alice", "secret")
 
 
-def test_a_credential_that_another_broker_stores_applies_here(
+def test_credential_stored_by_another_broker_authenticates_here(
     stage: HandlerStage, tmp_path: Path
 ) -> None:
     store = stage.store.store
@@ -167,7 +167,7 @@ def test_credentials_are_described_without_secrets(stage: HandlerStage) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_and_changes_nothing_of_that_user(
+def test_invalid_alteration_is_explained_and_changes_nothing_of_that_user(
     stage: HandlerStage, items: list[Any], code: ErrorCode, message: str
 ) -> None:
     name = items[0]["name"]
@@ -185,7 +185,7 @@ def test_only_the_controller_alters_credentials(stage: HandlerStage) -> None:
     assert described(stage) == {}
 
 
-def test_quotas_and_credentials_of_a_user_leave_each_other_alone(stage: HandlerStage) -> None:
+def test_quotas_and_credentials_of_a_user_do_not_affect_each_other(stage: HandlerStage) -> None:
     store = stage.store.store
     alice = QuotaEntity("alice", None)
     store.quotas.alter(alice, {"producer_byte_rate": "1024"}, WallMs(0))
@@ -197,7 +197,7 @@ def test_quotas_and_credentials_of_a_user_leave_each_other_alone(stage: HandlerS
     assert store.quotas.load() == {alice: {QuotaKind.PRODUCE: 2048.0}}
 
 
-def test_a_credential_that_cannot_be_read_is_none(
+def test_unreadable_credential_is_ignored(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     alter(stage, upsertion("alice"), upsertion("bob"))

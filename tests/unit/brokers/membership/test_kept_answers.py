@@ -1,9 +1,9 @@
-"""Kept answers take no more than they may, however many are asked for."""
+"""Cached answers stay within the byte limit, however many are requested."""
 
 from cluster.brokers.membership.kept_answers import KeptAnswers
 
 
-def test_answers_are_kept_within_their_bytes() -> None:
+def test_cached_answers_stay_within_the_byte_limit() -> None:
     kept = KeptAnswers[str](max_bytes=1_000)
     for number in range(50):
         kept.put(number, "x", 100)
@@ -14,7 +14,7 @@ def test_answers_are_kept_within_their_bytes() -> None:
     assert kept.get(49) is None
 
 
-def test_a_large_answer_is_not_kept_and_drives_out_no_other() -> None:
+def test_large_answer_is_not_cached_and_evicts_no_other() -> None:
     kept = KeptAnswers[str](max_bytes=1_000)
     kept.put("small", "x", 100)
     kept.put("large", "y", 126)
@@ -22,7 +22,7 @@ def test_a_large_answer_is_not_kept_and_drives_out_no_other() -> None:
     assert kept.get("small") == "x"
 
 
-def test_an_answer_that_is_kept_counts_once() -> None:
+def test_cached_answer_counts_once() -> None:
     kept = KeptAnswers[str](max_bytes=1_000)
     for _ in range(100):
         kept.put("same", "x", 100)

@@ -1,4 +1,4 @@
-"""Pings and connections to peers: between real control links, to whom the controller names."""
+"""Pings and connections over real control links to the peers that the controller names."""
 
 import contextlib
 import os
@@ -52,10 +52,10 @@ loop.run()
 
 
 class Peer:
-    """Another broker, as far as its control endpoint goes."""
+    """The control endpoint of another broker."""
 
     def __init__(self, friend: ZmqContext, port: int = 0) -> None:
-        """`friend` may connect."""
+        """`friend` is the peer that may connect."""
         root = Path(__file__).parents[4]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM, str(port), friend.public_key.hex()],
@@ -77,7 +77,7 @@ class Peer:
 
 
 class Relay:
-    """A port through which another is reached, until it is cut."""
+    """A port that forwards to another one until it is cut."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -132,7 +132,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 class Stage:
-    """Broker 1, which learns of its peer from updates."""
+    """Broker 1, which learns about its peer from updates."""
 
     def __init__(self) -> None:
         self.context = Acquaintance().context()
@@ -150,7 +150,7 @@ class Stage:
         self.link.serve(Ping, self.pings.on_ping)
 
     def update(self, *endpoints: str, epoch: int = 100) -> None:
-        """The controller says who is there: broker 2 at an endpoint, or nobody."""
+        """The controller's update lists broker 2 at an endpoint, or no other broker."""
         brokers = tuple(
             BrokerRegistration(PEER, BrokerEpoch(epoch), (), None, endpoint, "", "here")
             for endpoint in endpoints
@@ -210,7 +210,7 @@ def test_killed_peer_counts_as_lost_until_the_controller_reports_it(
     assert not stage.waits()
 
 
-def test_a_peer_that_is_paused_is_not_lost(stage: Stage, peer: Peer) -> None:
+def test_paused_peer_is_not_lost(stage: Stage, peer: Peer) -> None:
     stage.update(peer.endpoint)
     stage.waits()
 
@@ -223,7 +223,7 @@ def test_a_peer_that_is_paused_is_not_lost(stage: Stage, peer: Peer) -> None:
     assert not stage.is_lost()
 
 
-def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage, peer: Peer) -> None:
+def test_peer_is_trusted_again_after_it_reconnects(stage: Stage, peer: Peer) -> None:
     """A network fault replaces the connection; the peer stays the same."""
     address, mark, key = peer.endpoint.partition("#")
     relay = Relay(int(address.rpartition(":")[2]))
@@ -238,8 +238,8 @@ def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage, peer: Peer)
     relay.close()
 
 
-def test_a_peer_that_closes_its_connection_to_us_is_not_lost(stage: Stage, peer: Peer) -> None:
-    """Such as one that follows nothing of ours any more."""
+def test_peer_that_closes_its_incoming_connection_is_not_lost(stage: Stage, peer: Peer) -> None:
+    """For example a peer that no longer follows any partition of this broker."""
     asker = ControlLink(stage.context, stage.loop, "127.0.0.1")
     answers: list[Any] = []
     stage.update(peer.endpoint)

@@ -1,4 +1,4 @@
-"""The rules of ACLs, against a direct reading of what Kafka's documentation says of them."""
+"""ACL rules, compared with a direct implementation of Kafka's documentation."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -134,7 +134,7 @@ def test_decision_equals_that_of_a_direct_evaluation_of_all_rules(
 
 @examples(300)
 @given(bindings, st.sampled_from(USERS), st.sampled_from(HOSTS), st.sampled_from((READ, WRITE)))
-def test_some_resource_is_allowed_where_a_rule_leaves_a_name(
+def test_some_resource_is_allowed_when_a_rule_leaves_a_name(
     rules: list[AclBinding], user: str, host: str, operation: AclOperation
 ) -> None:
     mine = [
@@ -155,19 +155,19 @@ def test_some_resource_is_allowed_where_a_rule_leaves_a_name(
     assert rules_of(rules).allow_some(user, host, operation, TOPIC) is any(map(is_left, names))
 
 
-def test_an_ipv4_peer_of_an_ipv6_socket_is_known_by_its_address() -> None:
+def test_ipv4_peer_of_an_ipv6_socket_matches_its_ipv4_address() -> None:
     rules = rules_of([rule("orders"), rule("orders", permission=DENY, host="10.0.0.1")])
     assert rules.allow("User:alice", "::ffff:10.0.0.2", READ, TOPIC, "orders")
     assert not rules.allow("User:alice", "::ffff:10.0.0.1", READ, TOPIC, "orders")
 
 
-def test_an_ipv6_address_is_known_however_it_is_written() -> None:
+def test_ipv6_address_matches_in_any_notation() -> None:
     rules = rules_of([rule("orders", host="2001:DB8:0:0:0:0:0:1")])
     assert rules.allow("User:alice", "2001:db8::1", READ, TOPIC, "orders")
     assert not rules.allow("User:alice", "2001:db8::2", READ, TOPIC, "orders")
 
 
-def test_rules_that_cannot_be_read_deny_what_they_are_for() -> None:
+def test_unreadable_rules_deny_everything_on_their_resources() -> None:
     unreadable = [ResourcePattern(TOPIC, "pay-", PREFIXED), ResourcePattern(GROUP, "*", LITERAL)]
     rules = rules_of([rule("*"), rule("*", kind=GROUP)], unreadable, allows_without_rules=True)
     assert rules.allow("User:alice", "::1", READ, TOPIC, "orders")

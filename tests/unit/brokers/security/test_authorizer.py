@@ -1,4 +1,4 @@
-"""Who is asked for, what is remembered, what is logged."""
+"""Super users, cached decisions and the audit log."""
 
 import logging
 import tracemalloc
@@ -43,7 +43,7 @@ def test_a_super_user_is_not_denied() -> None:
     assert may_read(authorizer, "admin")
 
 
-def test_an_answer_is_forgotten_when_the_rules_change() -> None:
+def test_cached_decision_is_dropped_when_the_rules_change() -> None:
     authorizer = Authorizer()
     assert not may_read(authorizer, "alice")
     take(authorizer, rule("orders"))
@@ -65,7 +65,7 @@ def test_decisions_are_right_when_the_cache_overflows(
         assert found == ["t-1"]
 
 
-def test_answers_about_names_longer_than_a_topics_are_not_kept() -> None:
+def test_decisions_about_long_names_are_not_cached() -> None:
     authorizer = Authorizer()
     tracemalloc.start()
     try:
@@ -80,7 +80,7 @@ def test_answers_about_names_longer_than_a_topics_are_not_kept() -> None:
     assert kept_bytes < 1_000_000
 
 
-def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(
+def test_denials_are_logged_at_info_and_allowed_operations_at_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     authorizer = Authorizer({"User:admin"})
@@ -98,7 +98,7 @@ def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(
     assert [record.levelno for record in caplog.records] == [20, 20, 10]
 
 
-def test_each_user_operation_and_resource_has_its_own_lines(
+def test_each_user_operation_and_resource_has_its_own_line_limit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "broker.log"
@@ -138,5 +138,5 @@ def test_a_super_user_without_a_type_is_refused(text: str) -> None:
         broker_settings({"super.users": text})
 
 
-def test_its_level_can_be_changed_in_use() -> None:
+def test_level_of_the_audit_logger_can_be_changed_while_running() -> None:
     assert LOGGER in levels_in_force()

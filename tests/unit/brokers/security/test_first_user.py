@@ -1,4 +1,4 @@
-"""The user that a secure cluster begins with."""
+"""The first user of a secure cluster."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The state machine of a login: what each request leads to, and that only a proof logs in."""
+"""The state machine of a login: the reaction to each request; only a proof logs in."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ HANDSHAKE, API_VERSIONS, METADATA, AUTHENTICATE = 17, 18, 3, 36
 
 
 class TwoSteps:
-    """A mechanism of two tokens: any, then `right USER`, or `until TIME USER`."""
+    """A mechanism with two tokens: any token, then `right USER` or `until TIME USER`."""
 
     def __init__(self) -> None:
         self._has_begun = False
@@ -78,7 +78,7 @@ def read(reaction: Reaction, api: int, version: int):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_login_takes_a_handshake_and_tokens(version: int) -> None:
+def test_login_needs_a_handshake_and_tokens(version: int) -> None:
     login = a_login(max_session_ms=5_000)
     assert (
         send(login, API_VERSIONS, 3, client_software_name="x", client_software_version="1") is None
@@ -113,7 +113,7 @@ def test_a_wrong_token_after_an_old_handshake_is_not_answered() -> None:
     assert reaction == Reaction(None, failure="it failed to log in by TWO: for the log")
 
 
-def test_an_unknown_mechanism_is_answered_with_those_there_are() -> None:
+def test_unknown_mechanism_is_answered_with_the_enabled_ones() -> None:
     reaction = handshake(a_login(), "GSSAPI")
     answer = read(reaction, HANDSHAKE, 1)
     assert (answer.error_code, answer.mechanisms) == (33, ("TWO", "OTHER"))
@@ -128,7 +128,7 @@ def test_a_second_handshake_is_refused() -> None:
     assert reaction.failure is not None
 
 
-def test_a_failed_login_is_told_nothing_about_users() -> None:
+def test_failed_login_reveals_nothing_about_users() -> None:
     login = a_login()
     handshake(login)
     authenticate(login, b"")
@@ -142,7 +142,7 @@ def test_a_failed_login_is_told_nothing_about_users() -> None:
     assert reaction.failure == "it failed to log in by TWO: for the log"
 
 
-def test_a_mechanism_may_say_what_the_client_is_told() -> None:
+def test_mechanism_may_choose_the_error_message_for_the_client() -> None:
     login = a_login()
     handshake(login)
     authenticate(login, b"")
@@ -151,7 +151,7 @@ def test_a_mechanism_may_say_what_the_client_is_told() -> None:
 
 
 @pytest.mark.parametrize("has_handshake", [False, True])
-def test_other_requests_end_it(has_handshake: bool) -> None:
+def test_other_request_ends_the_login(has_handshake: bool) -> None:
     login = a_login()
     if has_handshake:
         handshake(login)
@@ -159,7 +159,7 @@ def test_other_requests_end_it(has_handshake: bool) -> None:
         send(login, METADATA, 1, topics=None)
 
 
-def test_tokens_without_a_handshake_end_it() -> None:
+def test_token_without_a_handshake_ends_the_login() -> None:
     with pytest.raises(PeerError, match="before the login"):
         authenticate(a_login(), b"right alice")
 
@@ -174,7 +174,7 @@ def test_tokens_without_a_handshake_end_it() -> None:
         (500, b"until 1000400 alice", 400),
     ],
 )
-def test_a_session_ends_by_the_earlier_of_two_limits(
+def test_session_ends_at_the_earlier_of_two_limits(
     max_session_ms: int, token: bytes, lifetime_ms: int | None
 ) -> None:
     login = a_login(max_session_ms=max_session_ms)
@@ -188,7 +188,7 @@ def test_a_session_ends_by_the_earlier_of_two_limits(
 ALICE = Session("alice", "TWO", has_token=False, lifetime_ms=1)
 
 
-def test_logging_in_again_changes_neither_user_nor_mechanism() -> None:
+def test_reauthentication_may_change_neither_user_nor_mechanism() -> None:
     login = a_login(ALICE)
     handshake(login)
     authenticate(login, b"")
@@ -242,7 +242,7 @@ def _carry_out(login: Login, event: Event) -> Reaction | None:
     return steps[kind]()
 
 
-def test_a_client_that_asks_for_versions_again_and_again_has_to_log_in() -> None:
+def test_repeated_api_versions_requests_end_the_login() -> None:
     login = a_login()
     for _ in range(API_VERSIONS_MAX):
         assert send(login, API_VERSIONS, 0) is None
@@ -252,7 +252,7 @@ def test_a_client_that_asks_for_versions_again_and_again_has_to_log_in() -> None
 
 @examples(300)
 @given(_events, st.sampled_from([None, ALICE]))
-def test_no_order_of_requests_logs_in_without_the_proof(
+def test_no_sequence_of_requests_logs_in_without_a_proof(
     events: list[Event], previous: Session | None
 ) -> None:
     login = a_login(previous)

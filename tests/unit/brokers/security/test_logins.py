@@ -1,4 +1,4 @@
-"""Logins of connections on a broker: when they are answered, when closed, what stays of them."""
+"""Logins of a broker's connections: their answers, their deadlines, and the resulting sessions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ SETTINGS = {
 
 @pytest.fixture(params=[0])
 def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HandlerStage]:
-    """With `connections.max.reauth.ms` as the parameter."""
+    """A broker with the parameter as `connections.max.reauth.ms`."""
     settings = SETTINGS | {"connections.max.reauth.ms": str(request.param)}
     with HandlerStage(tmp_path, settings) as stage:
         stage.update()
@@ -52,7 +52,7 @@ def ask(client: StageConnection) -> Any:
     return client.call(request(METADATA, 1, topics=[]))
 
 
-def test_a_listener_without_sasl_asks_for_nothing(stage: HandlerStage) -> None:
+def test_listener_without_sasl_needs_no_login(stage: HandlerStage) -> None:
     client = stage.connect("PLAINTEXT")
     assert ask(client) is not None
     assert client.principal == "ANONYMOUS"
@@ -61,7 +61,7 @@ def test_a_listener_without_sasl_asks_for_nothing(stage: HandlerStage) -> None:
     assert client.is_open
 
 
-def test_requests_before_the_login_close_the_connection_after_a_while(stage: HandlerStage) -> None:
+def test_request_before_the_login_closes_the_connection_after_a_delay(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     client.send(request(METADATA, 1, topics=[]))
     stage.pass_time(99)
@@ -71,7 +71,7 @@ def test_requests_before_the_login_close_the_connection_after_a_while(stage: Han
     assert client.receive() is None
 
 
-def test_a_connection_that_has_logged_in_is_its_users(stage: HandlerStage) -> None:
+def test_connection_belongs_to_its_user_after_the_login(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     assert client.max_frame_bytes == 1_000
     assert client.call(request(API_VERSIONS, 0)).error_code == 0
@@ -87,7 +87,7 @@ def test_a_connection_that_has_logged_in_is_its_users(stage: HandlerStage) -> No
     assert client.is_open
 
 
-def test_a_failed_login_is_answered_late_and_closed(stage: HandlerStage) -> None:
+def test_failed_login_is_answered_after_a_delay_and_closed(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     begin(client)
     assert prove(client, b"\0alice\0wrong") is None
@@ -99,7 +99,7 @@ def test_a_failed_login_is_answered_late_and_closed(stage: HandlerStage) -> None
     assert client.principal == "ANONYMOUS"
 
 
-def test_a_client_that_goes_while_its_failure_waits_is_forgotten(stage: HandlerStage) -> None:
+def test_delayed_failure_is_dropped_when_the_client_disconnects(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     begin(client)
     prove(client, b"\0alice\0wrong")
@@ -108,7 +108,7 @@ def test_a_client_that_goes_while_its_failure_waits_is_forgotten(stage: HandlerS
     assert client.receive() is None
 
 
-def test_a_login_has_to_be_done_in_time(stage: HandlerStage) -> None:
+def test_connection_is_closed_when_the_login_takes_too_long(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     stage.pass_time(LOGIN_TIMEOUT_MS - 1)
     begin(client)
@@ -116,7 +116,7 @@ def test_a_login_has_to_be_done_in_time(stage: HandlerStage) -> None:
     assert client.closed_because == "it has not logged in within 30 s"
 
 
-def test_a_user_without_sessions_may_not_log_in_again(stage: HandlerStage) -> None:
+def test_reauthentication_is_refused_when_sessions_do_not_expire(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     log_in(client)
     assert client.call(request(HANDSHAKE, 1, mechanism="PLAIN")).error_code == 34
@@ -124,7 +124,7 @@ def test_a_user_without_sessions_may_not_log_in_again(stage: HandlerStage) -> No
 
 
 @with_sessions
-def test_a_client_logs_in_again_in_time(stage: HandlerStage) -> None:
+def test_client_reauthenticates_before_its_session_expires(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     assert log_in(client).session_lifetime.total_seconds() == 5
     for _ in range(3):
@@ -173,7 +173,7 @@ def test_reauthentication_is_refused_within_a_second(stage: HandlerStage) -> Non
 
 
 @with_sessions
-def test_other_requests_wait_for_the_end_of_a_second_login(stage: HandlerStage) -> None:
+def test_other_requests_are_refused_during_a_reauthentication(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     log_in(client)
     begin(client)
@@ -182,7 +182,7 @@ def test_other_requests_wait_for_the_end_of_a_second_login(stage: HandlerStage) 
     assert "before the login" in str(client.closed_because)
 
 
-def test_changed_users_count_from_the_next_connection_on(stage: HandlerStage) -> None:
+def test_changed_users_apply_to_later_connections(stage: HandlerStage) -> None:
     key = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     early, client = stage.connect("SASL_PLAINTEXT"), stage.connect("SASL_PLAINTEXT")
     log_in(early)
@@ -195,7 +195,7 @@ def test_changed_users_count_from_the_next_connection_on(stage: HandlerStage) ->
     assert ask(early) is not None
 
 
-def test_settings_that_contradict_each_other_change_nothing(stage: HandlerStage) -> None:
+def test_contradictory_settings_change_nothing(stage: HandlerStage) -> None:
     prefix = "listener.name.sasl_plaintext."
     without_keys = {
         "broker.id": "1",

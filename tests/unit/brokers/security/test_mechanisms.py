@@ -1,4 +1,4 @@
-"""What PLAIN and SCRAM ask for, and that nobody learns which users there are."""
+"""PLAIN and SCRAM: accepted and refused messages, which never reveal the existing users."""
 
 import base64
 import re
@@ -32,7 +32,7 @@ def plain(message: bytes) -> Proof:
         ("\0émile\0clé".encode(), "émile"),
     ],
 )
-def test_plain_takes_the_password_of_a_user(message: bytes, user: str) -> None:
+def test_plain_accepts_the_password_of_a_user(message: bytes, user: str) -> None:
     assert plain(message) == Proof(user, b"")
 
 
@@ -80,7 +80,7 @@ def a_scram_exchange(mechanism: SaslMechanism = SHA_256) -> ScramExchange:
 
 
 def scram(name: str, password: str, extensions: dict[str, str] | None = None) -> Proof:
-    """The proof, once the client has accepted it too."""
+    """The proof, after the client has verified the server too."""
     exchange = a_scram_exchange()
     client = ScramClient(SHA_256, name, password, "nonce-of-client", extensions)
     server_first = exchange.respond(client.first_message(), NOW)
@@ -91,11 +91,11 @@ def scram(name: str, password: str, extensions: dict[str, str] | None = None) ->
     return proof._replace(answer=b"")
 
 
-def test_scram_takes_the_password_of_a_user() -> None:
+def test_scram_accepts_the_password_of_a_user() -> None:
     assert scram("alice", "secret") == Proof("alice", b"")
 
 
-def test_scram_takes_a_delegation_token() -> None:
+def test_scram_accepts_a_delegation_token() -> None:
     proof = scram("token-1", "hmac", {"tokenauth": "true"})
     assert proof == Proof("carol", b"", WallMs(2_000), has_token=True)
 
@@ -119,14 +119,14 @@ def test_scram_failure_reveals_no_reason(
     assert failed.value.told is None
 
 
-def test_a_credential_with_few_iterations_is_of_no_use() -> None:
+def test_credential_with_too_few_iterations_is_refused() -> None:
     exchange = a_scram_exchange()
     first = exchange.respond(b"n,,n=weak,r=abc", NOW)
     assert isinstance(first, bytes)
     assert first.endswith(b",i=4096")
 
 
-def test_an_unknown_user_is_asked_as_a_known_one_is() -> None:
+def test_unknown_user_gets_the_same_challenge_as_a_known_one() -> None:
     answers = [
         a_scram_exchange().respond(f"n,,n={name},r=abc".encode(), NOW)
         for name in ("alice", "bob", "bob", "carol")
@@ -165,7 +165,7 @@ def test_unknown_user_gets_the_credential_form_of_known_users() -> None:
 
 
 def refusing_hashes(name: str, extensions: dict[str, str] | None) -> Counter[str]:
-    """The calls into OpenSSL by which a wrong password is refused."""
+    """The OpenSSL calls made while a wrong password is refused."""
     client = ScramClient(SHA_256, name, "wrong", "nonce-of-client", extensions)
     exchange = a_scram_exchange()
     first = client.first_message()
@@ -213,7 +213,7 @@ def test_another_authorization_id_is_refused() -> None:
     assert "authorization id" in str(failed.value.told)
 
 
-def test_messages_that_are_replayed_prove_nothing() -> None:
+def test_replayed_messages_are_refused() -> None:
     nonces = iter(["first", "second"])
     recorded: list[bytes] = []
     for _ in range(2):
@@ -231,7 +231,7 @@ def test_messages_that_are_replayed_prove_nothing() -> None:
                 exchange.respond(recorded[1], NOW)
 
 
-def test_a_finished_exchange_takes_nothing_more() -> None:
+def test_finished_exchange_refuses_further_tokens() -> None:
     exchange = a_scram_exchange()
     client = ScramClient(SHA_256, "bob", "secret", "abc")
     server_first = exchange.respond(client.first_message(), NOW)

@@ -1,4 +1,4 @@
-"""Bearer tokens: what makes one valid, and what a client is told of one that is not."""
+"""Bearer tokens: which are valid, and the answer to an invalid one."""
 
 import base64
 import json
@@ -64,7 +64,7 @@ def test_a_refused_token_is_answered_in_json_before_the_login_fails() -> None:
     assert failed.value.reason == "the token has no expiry time (exp)"
 
 
-def test_a_second_token_is_not_looked_at() -> None:
+def test_second_token_is_not_evaluated() -> None:
     login = exchange()
     login.respond(message(unsecured({})), NOW)
     with pytest.raises(LoginFailed):
@@ -96,7 +96,7 @@ def test_other_messages_are_refused(wrong: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
-def test_no_bytes_do_more_than_fail(first: bytes, token: bytes) -> None:
+def test_arbitrary_bytes_only_fail_the_login(first: bytes, token: bytes) -> None:
     for each in (first, b"n,,\x01auth=Bearer " + token + b"\x01\x01"):
         try:
             answer = exchange().respond(each, NOW)
@@ -125,7 +125,7 @@ def test_no_bytes_do_more_than_fail(first: bytes, token: bytes) -> None:
         ),
     ],
 )
-def test_valid_claims(claims: dict[str, Any], options: dict[str, str]) -> None:
+def test_valid_claims_are_accepted(claims: dict[str, Any], options: dict[str, str]) -> None:
     assert UnsecuredTokens(rules_of(options))(unsecured(claims), NOW) == VALID
 
 
@@ -149,18 +149,18 @@ def test_valid_claims(claims: dict[str, Any], options: dict[str, str]) -> None:
         ("!.!.", "not JSON"),
     ],
 )
-def test_other_tokens_are_refused(token: str, words: str) -> None:
+def test_invalid_claims_are_refused(token: str, words: str) -> None:
     with pytest.raises(TokenRefused, match=words):
         UnsecuredTokens(rules_of({}))(token, NOW)
 
 
-def test_a_missing_scope_is_told_to_the_client() -> None:
+def test_missing_scope_is_reported_to_the_client() -> None:
     login = exchange({"unsecuredValidatorRequiredScope": "write"})
     answer = login.respond(message(unsecured(CLAIMS | {"scope": "read"})), NOW)
     assert answer == b'{"status":"insufficient_scope","scope":"write"}'
 
 
-def test_clocks_may_differ() -> None:
+def test_clock_skew_is_allowed() -> None:
     tokens = UnsecuredTokens(rules_of({"unsecuredValidatorAllowableClockSkewMs": "2000"}))
     assert tokens(unsecured(CLAIMS | {"exp": NOW_S - 1, "iat": NOW_S - 9}), NOW).user == "alice"
     with pytest.raises(ValueError, match="invalid literal"):
@@ -229,12 +229,12 @@ def test_a_token_signed_by_a_key_of_the_set_is_valid() -> None:
         (signed()[:-4] + "AAAA", "signature is invalid"),
     ],
 )
-def test_other_signed_tokens_are_refused(token: str, words: str) -> None:
+def test_invalid_signed_tokens_are_refused(token: str, words: str) -> None:
     with pytest.raises(TokenRefused, match=words):
         checked(token)
 
 
-def test_issuer_and_audience_have_to_be_those_expected() -> None:
+def test_issuer_and_audience_must_match() -> None:
     for claims in ({}, {"iss": "others"}):
         with pytest.raises(TokenRefused, match="it has another issuer"):
             checked(signed(**claims), issuer="us")
@@ -247,7 +247,7 @@ def test_issuer_and_audience_have_to_be_those_expected() -> None:
 
 
 class Url:
-    """Where the keys are: says what it has when the test lets it answer."""
+    """The URL of the keys; answers when the test lets it."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -268,7 +268,7 @@ class Url:
         return self.document
 
     def answer(self) -> int:
-        """How many fetches were waiting."""
+        """Answer the waiting fetches; returns their number."""
         count = len(self.waiting)
         while self.waiting:
             self.waiting.pop()()
@@ -287,7 +287,7 @@ def url() -> Any:
     made.loop.close()
 
 
-def test_keys_are_fetched_and_fetched_again(url: Url) -> None:
+def test_keys_are_fetched_periodically(url: Url) -> None:
     url.keys.begin()
     assert url.keys.find("rsa") is None
     assert url.answer() == 1
@@ -358,7 +358,7 @@ def test_keys_are_kept_and_one_line_logged_while_fetches_fail(
     ]
 
 
-def test_a_key_that_cannot_be_used_hides_none_of_the_others(url: Url) -> None:
+def test_unusable_key_does_not_affect_the_others(url: Url) -> None:
     broken = [
         {"kty": "RSA", "n": 5},
         {"kty": "EC", "crv": []},
@@ -371,7 +371,7 @@ def test_a_key_that_cannot_be_used_hides_none_of_the_others(url: Url) -> None:
     assert url.keys.find("x") is None
 
 
-def test_a_set_that_has_ended_fetches_nothing(url: Url) -> None:
+def test_ended_key_set_fetches_nothing(url: Url) -> None:
     url.keys.begin()
     url.keys.end()
     url.answer()
