@@ -126,7 +126,7 @@ class BrokerCore:
         """Have leaderships moved away; calls back once, with whether that was done in time."""
         self.membership.registration.end()
         self.storage.directory_record.on_stopping()
-        self.membership.asks.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
+        self.membership.controller_client.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
 
     def end_with_cluster(self) -> None:
         """Every broker stops now: elect nobody, and leave leaders and in-sync replicas as they are,

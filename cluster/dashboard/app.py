@@ -28,7 +28,7 @@ from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
-from cluster.dashboard.live_differences import Differences, Told
+from cluster.dashboard.live_differences import Differences, Update
 from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
@@ -110,9 +110,9 @@ class _Routes:
     def end_streams(self) -> None:
         self._feed.close()
 
-    def _reading(self) -> Told:
+    def _reading(self) -> Update:
         try:
-            return self._differences.told(*self._sources.live())
+            return self._differences.update(*self._sources.live())
         except UserError as problem:
             return self._differences.failed(str(problem))
         except Exception:
@@ -141,7 +141,7 @@ class _Routes:
     async def found(self, request: Request) -> Response:
         search = _query(request, "search")
         rows, sections = await asyncio.to_thread(lambda: self._sources.found(search))
-        text = Differences().told(rows, sections).whole
+        text = Differences().update(rows, sections).whole
         return Response(text, media_type="application/json", headers=_NO_STORE)
 
     async def client(self, request: Request) -> Response:

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from cluster.dashboard.live_differences import Told
+from cluster.dashboard.live_differences import Update
 
 PERIOD_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
@@ -32,13 +32,13 @@ class LiveFeed:
     takes. Used on one asyncio loop.
     """
 
-    def __init__(self, read: Callable[[], Told], period_s: float = PERIOD_S) -> None:
+    def __init__(self, read: Callable[[], Update], period_s: float = PERIOD_S) -> None:
         """`read` makes one reading; it is called on a thread."""
         self._read = read
         self._period_s = period_s
         self._watchers: set[_Watcher] = set()
         self._task: asyncio.Task[None] | None = None
-        self._newest: Told | None = None
+        self._newest: Update | None = None
         self._is_closed = False
 
     @property
@@ -86,7 +86,7 @@ class LiveFeed:
             next_s = began_s + period_s(used_s, self._period_s)
             await asyncio.sleep(max(0.0, next_s - loop.time()))
 
-    def _measured(self) -> tuple[Told, float]:
+    def _measured(self) -> tuple[Update, float]:
         """A reading, and the CPU time that it took."""
         began_s = time.thread_time()
         return self._read(), time.thread_time() - began_s
@@ -101,11 +101,11 @@ class _Watcher:
     """A buffer for one reading."""
 
     def __init__(self) -> None:
-        self._news: Told | None = None
+        self._news: Update | None = None
         self._has_missed_some = True
         self._is_woken = asyncio.Event()
 
-    def offer(self, news: Told) -> None:
+    def offer(self, news: Update) -> None:
         self._has_missed_some |= self._news is not None
         self._news = news
         self.wake()

@@ -15,7 +15,7 @@ Sections = Mapping[str, Any]
 """The parts of a reading beside rows, by name; each is JSON, and left out if unchanged."""
 
 
-class Told:
+class Update:
     """One reading as two texts, each made once for all pages.
 
     `changes` is for a page that has the previous reading. Fields: sections that have changed;
@@ -41,9 +41,9 @@ class Differences:
         self._numbers = count()
         self._rows: dict[Key, tuple[int, Cells]] = {}
         self._sections: dict[str, str] = {}
-        self._has_told = False
+        self._has_previous = False
 
-    def told(self, rows: Mapping[Key, Cells], sections: Sections) -> Told:
+    def update(self, rows: Mapping[Key, Cells], sections: Sections) -> Update:
         """The texts of this reading."""
         new, changed = [], []
         known, self._rows = self._rows, {}
@@ -53,25 +53,25 @@ class Differences:
                 number = next(self._numbers)
                 new.append((number, *key, *cells))
             else:
-                number, told = former
-                if told != cells:
-                    changed.append((number, *_cells_changed(told, cells)))
+                number, known_cells = former
+                if known_cells != cells:
+                    changed.append((number, *_cells_changed(known_cells, cells)))
             self._rows[key] = (number, cells)
         texts = {name: _json(section) for name, section in sections.items()}
         news = {name: sections[name] for name in texts if texts[name] != self._sections.get(name)}
         self._sections = texts
         all_rows = [(number, *key, *cells) for key, (number, cells) in self._rows.items()]
         whole = {**sections, "columns": COLUMNS, "new": all_rows}
-        if not self._has_told:
-            self._has_told = True
-            return Told(_json(whole))
+        if not self._has_previous:
+            self._has_previous = True
+            return Update(_json(whole))
         gone = [number for number, _ in known.values()]
-        return Told(_json({**news, "new": new, "changed": changed, "gone": gone}), whole)
+        return Update(_json({**news, "new": new, "changed": changed, "gone": gone}), whole)
 
-    def failed(self, line: str) -> Told:
+    def failed(self, line: str) -> Update:
         """Note a reading that failed; the next one is sent as a whole."""
-        self._has_told = False
-        return Told(_json({"error": line}))
+        self._has_previous = False
+        return Update(_json({"error": line}))
 
 
 def _cells_changed(former: Cells, present: Cells) -> list[Any]:

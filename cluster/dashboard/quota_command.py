@@ -13,13 +13,13 @@ def quota_command(
     `program` is the launcher with its data directory, quoted for a shell. See
     `Sources.alter_quota`.
     """
-    whom = [_option(kind, name) for kind, name in entity.items()]
+    entity_options = [_option(kind, name) for kind, name in entity.items()]
     values = [
         f"--{_dashed(key)}={written(value)}" for key, value in changes.items() if value is not None
     ]
     removed = [f"--{_dashed(key)}" for key, value in changes.items() if value is None]
     return " && ".join(
-        " ".join([program, "quotas", verb, *map(shlex.quote, [*whom, *options])])
+        " ".join([program, "quotas", verb, *map(shlex.quote, [*entity_options, *options])])
         for verb, options in (("set", values), ("unset", removed))
         if options
     )

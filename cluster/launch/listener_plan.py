@@ -109,7 +109,7 @@ def plan_listeners(
     if advertised:
         ports = {each.name: each.port for each in given}
         told = {
-            each.name: _told(each, ports.get(each.name), wishes.advertised_host, brokers)
+            each.name: _advertised(each, ports.get(each.name), wishes.advertised_host, brokers)
             for each in advertised
         }
     return ListenerPlan(listened, told, _step([each.port for each in listened], brokers))
@@ -143,7 +143,7 @@ def _ports(stated: Sequence[Listener], first: int | None) -> list[int]:
     return ports
 
 
-def _told(
+def _advertised(
     advertised: Listener, listened_port: int | None, host: str | None, brokers: int
 ) -> Listener:
     if host is not None or advertised.port == listened_port:

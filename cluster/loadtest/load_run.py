@@ -137,13 +137,13 @@ def _until_read(
     """Wait until the members have read everything or make no more progress; then they leave."""
     until = dict(ends())
     accounts = [worker.account for worker in members]
-    told, progress_us = 0, now_us()
+    read, progress_us = 0, now_us()
     while not is_all_read(accounts, until) and now_us() - progress_us < _GROUP_PATIENCE_US:
         group.listen(_LISTEN_S)
         progress(group.workers)
-        now_told = sum(len(account.received) for account in accounts)
-        if now_told > told:
-            told, progress_us = now_told, now_us()
+        now_read = sum(len(account.received) for account in accounts)
+        if now_read > read:
+            read, progress_us = now_read, now_us()
     group.stop(members)
 
 

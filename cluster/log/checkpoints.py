@@ -31,13 +31,13 @@ def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
 
     With `sync` this also holds for a crash of the machine. Raises StorageFailed.
     """
-    aside = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + ".tmp")
     files = files_of(path)
     try:
-        files.write_file(aside, content)
+        files.write_file(temporary, content)
         if sync:
-            files.sync_path(aside)
-        files.rename(aside, path)
+            files.sync_path(temporary)
+        files.rename(temporary, path)
         if sync:
             files.sync_path(path.parent)
     except OSError as error:

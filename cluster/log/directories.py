@@ -58,17 +58,17 @@ def _renamed(name: str, ending: str) -> str:
     return name[: _MAX_NAME - len(suffix)] + suffix
 
 
-def set_stray_aside(directory: Path) -> Path:
+def rename_to_stray(directory: Path) -> Path:
     """Rename the second directory of a partition; nobody removes it. Raises StorageFailed."""
-    aside = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
+    renamed = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
     try:
-        files_of(directory).rename(directory, aside)
+        files_of(directory).rename(directory, renamed)
     except OSError as error:
         raise StorageFailed(f"cannot rename {directory}: {error.strerror}") from error
-    return aside
+    return renamed
 
 
-def set_aside(directory: Path) -> Path:
+def rename_to_deleted(directory: Path) -> Path:
     """Rename a partition directory, which deletes the partition; return the new path.
 
     `remove_directory` removes it later; after a crash, the next start does. A missing directory is

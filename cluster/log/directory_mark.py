@@ -49,16 +49,16 @@ def read_mark(directory: Path) -> DirectoryMark | None:
 
 def write_mark(directory: Path, generation: int, boot_id: str) -> None:
     path = directory / MARK_FILE
-    aside = directory / f"{MARK_FILE}.tmp"
+    temporary = directory / f"{MARK_FILE}.tmp"
     files = files_of(directory)
     try:
-        files.unlink_if_there(aside)  # a new inode: a copy must not keep the old one
-        files.write_file(aside, b"")
-        inode = aside.stat().st_ino
+        files.unlink_if_there(temporary)  # a new inode: a copy must not keep the old one
+        files.write_file(temporary, b"")
+        inode = temporary.stat().st_ino
         fields = {"generation": str(generation), "boot.id": boot_id, "inode": str(inode)}
-        files.write_file(aside, f"#\n{render_properties(fields)}".encode())
-        files.sync_path(aside)
-        files.rename(aside, path)
+        files.write_file(temporary, f"#\n{render_properties(fields)}".encode())
+        files.sync_path(temporary)
+        files.rename(temporary, path)
         files.sync_path(directory)
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}") from error

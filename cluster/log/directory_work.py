@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from cluster.log.deleted_files import DeletedFiles, Later, OnFailed
-from cluster.log.directories import remove_directory, set_aside
+from cluster.log.directories import remove_directory, rename_to_deleted
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import Once, Post, run_now
 
@@ -80,7 +80,7 @@ class DirectoryWork:
 
         def move() -> None:
             end_work_on_files()
-            doomed = set_aside(directory)
+            doomed = rename_to_deleted(directory)
             if self._later is None:
                 self.remove_later(doomed)
             else:

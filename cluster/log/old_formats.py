@@ -83,12 +83,12 @@ def _is_batch_with_damaged_magic(content: bytes) -> bool:
 
 
 def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool) -> None:
-    aside = path.with_name(path.name + CLEANED_SUFFIX)  # every start removes it, in Kafka too
+    temporary = path.with_name(path.name + CLEANED_SUFFIX)  # every start removes it, in Kafka too
     files = files_of(path)
     try:
         # The garbage collector unmaps it, because the messages are views of it.
         content = memoryview(map_file(path) or b"")
-        with NewFile(aside) as out:
+        with NewFile(temporary) as out:
             before = len(content)
             _write_batches(content, out, path, may_be_cut=may_be_cut)
             after = out.size_bytes
@@ -99,10 +99,10 @@ def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool)
             out.sync()
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             files.unlink_if_there(segment_path(directory, base_offset, suffix))
-        files.rename(aside, path)
+        files.rename(temporary, path)
         files_of(directory).sync_path(directory)
     except BaseException:
-        files.unlink_if_there(aside)
+        files.unlink_if_there(temporary)
         raise
     _log.info("%s converted from an old message format, from %d to %d bytes", path, before, after)
 

@@ -27,8 +27,8 @@ def rotate(log_file: Path) -> None:
     """Set the log aside as NAME.log.1, after what was set aside before. Raises OSError."""
     for number in reversed(range(1, LOGS_KEPT)):
         with suppress(FileNotFoundError):
-            _set_aside(log_file, number).replace(_set_aside(log_file, number + 1))
-    log_file.replace(_set_aside(log_file, 1))
+            _rotated(log_file, number).replace(_rotated(log_file, number + 1))
+    log_file.replace(_rotated(log_file, 1))
 
 
 def rotate_if_large(log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
@@ -135,7 +135,7 @@ def _opened(log_file: Path) -> int:
     return os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
-def _set_aside(log_file: Path, number: int) -> Path:
+def _rotated(log_file: Path, number: int) -> Path:
     return log_file.with_name(f"{log_file.name}.{number}")
 
 

@@ -35,7 +35,7 @@ class Console:
         self._stdout.close_inherited()
         self._stderr.close_inherited()
 
-    def when_all_is_said(self, callback: Callable[[], None]) -> None:
+    def when_flushed(self, callback: Callable[[], None]) -> None:
         """Call `callback` once everything printed so far is written, possibly at once."""
         self._stdout.when_drained(callback)
 

@@ -241,7 +241,7 @@ class Supervisor:
         self._console.say(how_to_go_on(self.describe(), foreground=self._foreground))
         elapsed_s = (self._clock.monotonic_ms() - self._began_ms) / 1000
         self._console.say(f"Cluster ready in {elapsed_s:.1f} s")
-        self._console.when_all_is_said(self._outside.on_up)
+        self._console.when_flushed(self._outside.on_up)
 
     def _give_up(self, why: str, culprit: Member | None = None) -> None:
         self._exit_status = 1

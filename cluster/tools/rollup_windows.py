@@ -143,23 +143,23 @@ def chosen_period(
     from cluster.analytics.reports.periods import period_of
 
     read, days = _reader(args, kind)
-    begin, end = possible_period(args, kind, is_told=width is not None)
+    begin, end = possible_period(args, kind, is_warned=width is not None)
     return period_of(read, days, width or args.width, begin, end, args.last)
 
 
 def possible_period(
-    args: argparse.Namespace, kind: "WindowKind", *, is_told: bool = False
+    args: argparse.Namespace, kind: "WindowKind", *, is_warned: bool = False
 ) -> tuple[datetime, datetime]:
     """The period of the options, without impossible times.
 
-    Warns on stderr if windows are left out, unless `is_told` already. Call it within
+    Warns on stderr if windows are left out, unless `is_warned` already. Call it within
     `readable_windows`.
     """
     from cluster.analytics.reports.periods import EARLIEST, impossible_windows
     from cluster.analytics.windows.repair import AHEAD
 
     now = datetime.now(UTC)
-    if not is_told:
+    if not is_warned:
         left_out = impossible_windows(*_reader(args, kind), args.since, args.until, now)
         if left_out:
             print(_impossible(args, left_out), file=sys.stderr)

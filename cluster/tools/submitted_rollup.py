@@ -117,14 +117,14 @@ def _run(args: argparse.Namespace) -> int:
         retain=args.retain,
     )
     if args.follow:
-        return rollup_follow.run_follow(args, options, _told, submitted_session, check_pyspark)
-    summary = roll_up(options, _told, submitted_session)
+        return rollup_follow.run_follow(args, options, _phase, submitted_session, check_pyspark)
+    summary = roll_up(options, _phase, submitted_session)
     print(json.dumps(summary_as_json(summary, options, time.monotonic() - began)))
     return 0
 
 
 @contextlib.contextmanager
-def _told(title: str) -> Iterator[None]:
+def _phase(title: str) -> Iterator[None]:
     with contextlib.suppress(BrokenPipeError):  # spark-submit may end first
         print(f"{title} ...", file=sys.stderr, flush=True)
     yield

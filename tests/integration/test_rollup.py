@@ -120,8 +120,8 @@ def contents(output: Path) -> dict[str, bytes]:
     }
 
 
-def aside(output: Path) -> list[dict[str, Any]]:
-    """What was put aside, in the order of runs."""
+def quarantined(output: Path) -> list[dict[str, Any]]:
+    """The quarantined records in the order of runs."""
     files = sorted((output / "_meta" / "aside").glob("*.jsonl"))
     return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
@@ -144,14 +144,16 @@ def test_runs_that_each_read_what_is_new_equal_plain_python(engine, cluster, tmp
         seen += part
         assert_read(tmp_path, seen)
         assert_plain(tmp_path, seen)
-    assert Counter(line["reason"].partition(" windows")[0] for line in aside(tmp_path)) == {
+    assert Counter(line["reason"].partition(" windows")[0] for line in quarantined(tmp_path)) == {
         "not JSON": 9,
         "v: not version 1": 3,
         "ts: missing": 3,
         "late:": 45,
     }
-    put_aside = [line["value"] for line in aside(tmp_path) if line["reason"].startswith("late")]
-    assert Counter(put_aside) == Counter(as_written(each).decode() for each in [*late, *late[:5]])
+    late_lines = [
+        line["value"] for line in quarantined(tmp_path) if line["reason"].startswith("late")
+    ]
+    assert Counter(late_lines) == Counter(as_written(each).decode() for each in [*late, *late[:5]])
 
     before = contents(tmp_path)
     assert roll_up(engine, cluster, topic, tmp_path).records == 0
@@ -355,7 +357,7 @@ def test_a_topic_without_metric_records_leaves_no_windows(cluster, tmp_path):
     produce(cluster.bootstrap, topic, [b"hello", b"world"])
     assert roll_up(None, cluster, topic, tmp_path).rejected == {"not JSON": 2}
     assert contents(tmp_path) == {}
-    assert [line["offset"] for line in aside(tmp_path)] == [0, 1]
+    assert [line["offset"] for line in quarantined(tmp_path)] == [0, 1]
 
 
 def test_an_output_that_cannot_be_used_is_one_line(cluster, tmp_path):

@@ -104,17 +104,17 @@ def test_following_rollup_killed_in_each_phase_equals_plain_python(cluster, tmp_
     assert ran.returncode == 0, ran.stderr
     assert_read(output, [*records, *late, *late])
     assert_plain(output, [*records, *late, *late])
-    aside = [
+    quarantined = [
         json.loads(line)
         for file in (output / "_meta" / "aside").iterdir()
         for line in file.read_text().splitlines()
     ]
-    put_aside = [line for line in aside if line["reason"].startswith("late: ")]
-    assert len(aside) - len(put_aside) == len(bad)
-    places = {(line["partition"], line["offset"]) for line in put_aside}
-    assert len(places) == len(put_aside), "a record that comes late comes once"
+    late_lines = [line for line in quarantined if line["reason"].startswith("late: ")]
+    assert len(quarantined) - len(late_lines) == len(bad)
+    places = {(line["partition"], line["offset"]) for line in late_lines}
+    assert len(places) == len(late_lines), "a record that comes late comes once"
     wanted = Counter(as_written(each).decode() for each in [*late, *late])
-    assert wanted <= Counter(line["value"] for line in put_aside)
+    assert wanted <= Counter(line["value"] for line in late_lines)
 
 
 def start(cluster: Cluster, topic: str, output: Path) -> subprocess.Popen[str]:

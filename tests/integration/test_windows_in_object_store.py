@@ -50,7 +50,7 @@ def test_windows_are_written_merged_and_read(bucket: str) -> None:
     second = every_kind(2, seconds=20, start_ms=START_MS + 5_000)
     assert read_windows(place, LAG, "10s").num_rows == 0
     with WindowDirectory.open(open_store(place)) as directory:
-        directory.append([piece(directory, first, aside=["a line"])], reached(1))
+        directory.append([piece(directory, first, quarantined=["a line"])], reached(1))
         merge_all(directory)
         directory.append([piece(directory, second)], reached(2))
         assert_read(place, [*first, *second])

@@ -270,7 +270,7 @@ class HandlerStage:
         )
         self.changes = self.core.replication.changes
         self.slices = self.core.foundation.slices
-        self.control = self.core.membership.asks
+        self.control = self.core.membership.controller_client
         self.quotas = self.core.limits.quotas
         self.liveness = self.core.control.pings.liveness
         self.controller = ScriptedController()

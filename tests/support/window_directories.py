@@ -44,7 +44,7 @@ def piece(
     directory: WindowDirectory,
     records: Sequence[Record],
     name: str = "0",
-    aside: Sequence[str] = (),
+    quarantined: Sequence[str] = (),
 ) -> PieceResult:
     """A piece of a topic that holds these records, its delta written."""
     path = delta_path(directory.next_change, name)
@@ -52,7 +52,7 @@ def piece(
     counts: dict[str, int] = {}
     for record in records:
         counts[record["kind"]] = counts.get(record["kind"], 0) + 1
-    return PieceResult([delta] if delta else [], counts, {}, aside=tuple(aside))
+    return PieceResult([delta] if delta else [], counts, {}, quarantined=tuple(quarantined))
 
 
 def reached(offset: int) -> Progress:

@@ -281,7 +281,7 @@ class _Run:
         if not self._chosen.ranges:
             return
         if is_whole(self._directory, self._options):
-            self._read_anew()
+            self._reread()
             return
         for ranges, progress in slices(self._chosen, SLICE_RECORDS[self.summary.engine]):
             late_before = closed_until(self._directory.manifest.newest_s, LATE_AFTER)
@@ -298,7 +298,7 @@ class _Run:
                 for merged in self._directory.merge(self._carry_out, everything=True):
                     self._note_merged(merged)
 
-    def _read_anew(self) -> None:
+    def _reread(self) -> None:
         """Read everything in the topic; of each window keep the version made from more records."""
         results: list[PieceResult] = []
         progress = self._chosen.start
@@ -308,7 +308,7 @@ class _Run:
                 results += self._runner.read(job, ranges)
                 progress = reached
         with self._phase("Comparing them with the windows"):
-            tasks = self._directory.merges_anew(results)
+            tasks = self._directory.reread_merges(results)
             done = list(self._carry_out(tasks))
             days = self._directory.day_merges(tasks, done)
             done += self._carry_out(days)

@@ -30,10 +30,10 @@ DELTA_ROWS: Final = 100_000
 """Sums are written once there are this many rows: this bounds the memory of a task."""
 DELTA_BYTES: Final = 128 << 20
 """The same for their bytes, since names may be long."""
-ASIDE_MOST: Final = 1_000
-"""The most rejected values, and the most late ones, that one task puts aside."""
+QUARANTINED_MOST: Final = 1_000
+"""The most rejected values, and the most late ones, that one task quarantines."""
 _SHOWN_BYTES: Final = 1024
-"""The bytes that are kept of a value put aside."""
+"""The bytes that are kept of a quarantined value."""
 
 
 class ReadJob(NamedTuple):
@@ -81,9 +81,9 @@ class PieceSums:
         self._rejected: Counter[str] = Counter()
         self._late = 0
         self._lost = 0
-        self._aside: list[str] = []
-        self._rejected_left = ASIDE_MOST
-        self._late_left = ASIDE_MOST
+        self._quarantined: list[str] = []
+        self._rejected_left = QUARANTINED_MOST
+        self._late_left = QUARANTINED_MOST
         self._waiting: list[Sums] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._clock = SystemClock()
@@ -137,7 +137,7 @@ class PieceSums:
     def _reject(self, partition: int, block: Block, rejected: Sequence[tuple[int, str]]) -> None:
         self._rejected.update(reasons(rejected))
         for at, reason in rejected[: self._rejected_left]:
-            self._put_aside(partition, block, at, reason)
+            self._quarantine(partition, block, at, reason)
         self._rejected_left -= min(self._rejected_left, len(rejected))
 
     def done(self) -> PieceResult:
@@ -149,7 +149,7 @@ class PieceSums:
             rejected=dict(self._rejected),
             late=self._late,
             lost=self._lost,
-            aside=self._aside,
+            quarantined=self._quarantined,
         )
 
     def _gather(self) -> None:
@@ -174,10 +174,10 @@ class PieceSums:
         until = datetime.fromtimestamp(self._job.late_before_s, UTC)
         reason = f"late: windows before {until:%Y-%m-%dT%H:%M:%SZ} were closed"
         for at in places[: self._late_left]:
-            self._put_aside(partition, block, at, reason)
+            self._quarantine(partition, block, at, reason)
         self._late_left -= min(self._late_left, len(places))
 
-    def _put_aside(self, partition: int, block: Block, at: int, reason: str) -> None:
+    def _quarantine(self, partition: int, block: Block, at: int, reason: str) -> None:
         """A line of JSON about a value: its place, the reason, and its beginning."""
         value = (block.values[at] or b"")[:_SHOWN_BYTES]
         line = {
@@ -186,7 +186,7 @@ class PieceSums:
             "reason": reason,
             "value": value.decode("utf-8", "backslashreplace"),
         }
-        self._aside.append(json.dumps(line))
+        self._quarantined.append(json.dumps(line))
 
 
 def _rows(sums: Sums) -> int:
@@ -200,15 +200,15 @@ def _bytes(sums: Sums) -> int:
 def together(results: Iterable[PieceResult]) -> PieceResult:
     """The combined result of several pieces."""
     deltas: list[DeltaFile] = []
-    aside: list[str] = []
+    quarantined: list[str] = []
     counts: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     late = lost = 0
     for each in results:
         deltas += each.deltas
-        aside += each.aside
+        quarantined += each.quarantined
         counts.update(each.counts)
         rejected.update(each.rejected)
         late += each.late
         lost += each.lost
-    return PieceResult(deltas, dict(counts), dict(rejected), late, lost, aside)
+    return PieceResult(deltas, dict(counts), dict(rejected), late, lost, quarantined)

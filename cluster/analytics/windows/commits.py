@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from cluster.analytics.windows.kinds import WINDOW_KINDS
 from cluster.analytics.windows.layout import (
-    ASIDE,
     DAYS,
     DRAFTS,
     MANIFEST,
     META,
     OPEN,
+    QUARANTINE,
     day_list_path,
 )
 from cluster.analytics.windows.manifest import (
@@ -167,10 +167,10 @@ class Commits:
         named = {
             MANIFEST,
             *(delta.path for delta in manifest.deltas),
-            *(each.path for each in manifest.aside),
+            *(each.path for each in manifest.quarantined),
             *(day_list_path(day, change) for day, change in manifest.days.items()),
         }
-        places = tuple(f"{folder}/" for folder in (OPEN, DRAFTS, DAYS, ASIDE))
+        places = tuple(f"{folder}/" for folder in (OPEN, DRAFTS, DAYS, QUARANTINE))
         unfinished = "/.".join(MANIFEST.rsplit("/", 1))
         with in_words(self.store):
             for path in (*self.store.list(OPEN), *self.store.list(META)):

@@ -29,8 +29,8 @@ class PieceResult(NamedTuple):
     """Records of closed windows."""
     lost: int = 0
     """Records that retention removed before they were read."""
-    aside: Sequence[str] = ()
-    """Lines about records that are put aside."""
+    quarantined: Sequence[str] = ()
+    """Lines about records in quarantine."""
 
     def as_json(self) -> str:
         """The result as text."""

@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from cluster.analytics.windows.aside import put_aside
 from cluster.analytics.windows.commits import Change, Commits
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.earlier_version import is_earlier, take_over
@@ -36,6 +35,7 @@ from cluster.analytics.windows.merge_plans import (
     rows_by_hour,
 )
 from cluster.analytics.windows.parquet_files import in_words
+from cluster.analytics.windows.quarantine import quarantine_lines
 from cluster.analytics.windows.repair import repaired
 from cluster.analytics.windows.store import Store
 from cluster.analytics.windows.widths import NARROWEST, WIDTHS_S
@@ -138,7 +138,7 @@ class WindowDirectory:
         self._commits.make_sure()
         before = self.manifest
         deltas = [delta for result in results for delta in result.deltas]
-        lines = [line for result in results for line in result.aside]
+        lines = [line for result in results for line in result.quarantined]
         last = max((delta.last_s for delta in deltas), default=None)
         if deltas or lines or progress != before.progress:
             change = Change(
@@ -150,7 +150,7 @@ class WindowDirectory:
                 )
             )
             drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
-            self._put_aside(change, lines)
+            self._quarantine(change, lines)
             self._commits.commit(change)
         return Added(
             _total(result.counts for result in results),
@@ -186,17 +186,17 @@ class WindowDirectory:
                     tasks += hour_tasks(self.manifest, hour, rows[hour], visible)
         return tasks
 
-    def merges_anew(self, results: Sequence[PieceResult]) -> list[HourTask]:
+    def reread_merges(self, results: Sequence[PieceResult]) -> list[HourTask]:
         """The tasks for deltas of everything in the topic, which do not count yet.
 
         Of each window the version made from more records is kept. See `merged`.
         """
         self._commits.make_sure()
-        anew = [delta for result in results for delta in result.deltas]
-        rows = rows_by_hour([*self.manifest.deltas, *anew])
+        reread = [delta for result in results for delta in result.deltas]
+        rows = rows_by_hour([*self.manifest.deltas, *reread])
         return [
-            task._replace(anew=tuple(delta.path for delta in anew if hour in delta.hours))
-            for hour in sorted({hour for delta in anew for hour in delta.hours})
+            task._replace(reread=tuple(delta.path for delta in reread if hour in delta.hours))
+            for hour in sorted({hour for delta in reread for hour in delta.hours})
             if self.manifest.keeps(NARROWEST, hour[:10])
             for task in hour_tasks(
                 self.manifest, hour, rows[hour], self._commits.files_of(hour[:10])
@@ -227,7 +227,7 @@ class WindowDirectory:
     ) -> Merged:
         """Put in place what both steps of merges wrote.
 
-        After `merges_anew`, `read` is its argument, and `progress` the position in the topic.
+        After `reread_merges`, `read` is its argument, and `progress` the position in the topic.
         """
         self._commits.make_sure()
         before = self.manifest
@@ -236,8 +236,8 @@ class WindowDirectory:
         made = [file for result in results for file in result.files]
         # Windows that were removed since the merge was planned stay removed.
         new = [file for file in made if _is_kept(file.final, before)]
-        anew = [delta for result in read for delta in result.deltas]
-        newest_s = max((delta.last_s for delta in anew), default=None)
+        reread = [delta for result in read for delta in result.deltas]
+        newest_s = max((delta.last_s for delta in reread), default=None)
         sliced = {each.unit.hour: 60 // each.unit.minutes for each in units}
         change = Change(
             replace(
@@ -254,14 +254,14 @@ class WindowDirectory:
             removals=[
                 *(result.sums for result in results if result.sums),
                 *(file.draft for file in made if not _is_kept(file.final, before)),
-                *(delta.path for delta in anew),
+                *(delta.path for delta in reread),
             ],
         )
         drop_hours(change, lambda path, hour: (path, hour) in taken)
         written = [VisibleFile(file.final, file.rows, file.bytes) for file in new]
         for day in sorted({day_of(task) for task in tasks}):
             put_in_place(change, day, self._commits.files_of(day), tasks, written)
-        self._put_aside(change, [line for result in read for line in result.aside])
+        self._quarantine(change, [line for result in read for line in result.quarantined])
         self._commits.commit(change)
         return Merged(len(units), _windows_in(written))
 
@@ -284,7 +284,7 @@ class WindowDirectory:
         return found
 
     def forget(self, keep: Mapping[str, timedelta], today: date) -> int:
-        """Remove windows of days beyond their age, by width, and files of records put aside like
+        """Remove windows of days beyond their age, by width, and files of quarantined records like
         the narrowest.
 
         Returns the number of files removed. Raises ValueError if windows are to be kept for a
@@ -301,8 +301,8 @@ class WindowDirectory:
         }
         change = Change(replace(before, forgotten={**before.forgotten, **limits}))
         oldest = limits.get(NARROWEST, "")
-        aside = [each for each in before.aside if each.day < oldest]
-        gone = len(aside)
+        expired = [each for each in before.quarantined if each.day < oldest]
+        gone = len(expired)
         for day in before.days:
             files = self._commits.files_of(day)
             kept = [file for file in files if _is_kept(file.path, change.manifest)]
@@ -310,10 +310,10 @@ class WindowDirectory:
             if kept != files:
                 change.days[day] = kept
         drop_hours(change, lambda _, hour: self._is_forgotten(change.manifest, hour))
-        change.removals += [each.path for each in aside]
+        change.removals += [each.path for each in expired]
         change.manifest = replace(
             change.manifest,
-            aside=tuple(each for each in before.aside if each not in aside),
+            quarantined=tuple(each for each in before.quarantined if each not in expired),
             hours={
                 hour: slices
                 for hour, slices in before.hours.items()
@@ -338,9 +338,9 @@ class WindowDirectory:
     def _is_forgotten(self, manifest: Manifest, hour: str) -> bool:
         return not any(manifest.keeps(width, hour[:10]) for width in WIDTHS_S)
 
-    def _put_aside(self, change: Change, lines: Sequence[str]) -> None:
+    def _quarantine(self, change: Change, lines: Sequence[str]) -> None:
         today = datetime.now(UTC).date().isoformat()
-        put_aside(self.store, change, self.next_change, lines, today)
+        quarantine_lines(self.store, change, self.next_change, lines, today)
 
 
 def closed_until(newest_s: int | None, watermark: timedelta) -> datetime | None:

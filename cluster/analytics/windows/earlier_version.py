@@ -30,11 +30,17 @@ from cluster.analytics.windows.kinds import (
     Rule,
     WindowKind,
 )
-from cluster.analytics.windows.layout import ASIDE, HOUR_WIDTHS, FileUnit, hours_of_day, start_of
+from cluster.analytics.windows.layout import (
+    HOUR_WIDTHS,
+    QUARANTINE,
+    FileUnit,
+    hours_of_day,
+    start_of,
+)
 from cluster.analytics.windows.manifest import (
-    AsideFile,
     Manifest,
     Progress,
+    QuarantineFile,
     UnusableDirectory,
     VisibleFile,
 )
@@ -48,7 +54,7 @@ from cluster.analytics.windows.window_sums import added_up
 
 VERSION: Final = 1
 _PROGRESS: Final = "progress.json"
-_ASIDE: Final = "aside"
+_QUARANTINE: Final = "aside"
 _FOLDERS: Final = {QUOTA: "", GROUP: "groups/", LAG: "lag/"}
 _WIDTHS: Final = ("10s", "1m", "1h")
 _WHOLE_DAY: Final = "day.parquet"
@@ -96,7 +102,7 @@ def take_over(commits: Commits) -> None:
             if newest_s is None:
                 newest = _newest_s(store, new, end_s) or change.manifest.newest_s
                 change.manifest = replace(change.manifest, newest_s=newest)
-        _take_aside(store, change)
+        _take_quarantine(store, change)
         change.removals += [
             path
             for folder in _FOLDERS.values()
@@ -311,14 +317,14 @@ def _newest_s(store: LocalStore, files: list[NewFile], end_s: int) -> int | None
     return max((int(start.timestamp()) for start in newest if start), default=None)
 
 
-def _take_aside(store: LocalStore, change: Change) -> None:
-    """Keep the records that were put aside."""
+def _take_quarantine(store: LocalStore, change: Change) -> None:
+    """Keep the quarantined records."""
     files = []
-    for path in store.list(_ASIDE):
+    for path in store.list(_QUARANTINE):
         if Path(path).suffix == ".jsonl":
             found = (store.root / path).stat()
             day = datetime.fromtimestamp(found.st_mtime, UTC).date().isoformat()
-            final = f"{ASIDE}/{Path(path).name}"
+            final = f"{QUARANTINE}/{Path(path).name}"
             change.moves.append((path, final))
-            files.append(AsideFile(final, found.st_size, day))
-    change.manifest = replace(change.manifest, aside=tuple(files))
+            files.append(QuarantineFile(final, found.st_size, day))
+    change.manifest = replace(change.manifest, quarantined=tuple(files))

@@ -6,7 +6,7 @@ _open/CHANGE-NAME.parquet                         deltas: sums of hours that are
 _meta/manifest.json                               what counts (`manifest.py`)
 _meta/days/2026-11-26.CHANGE.json                 the files of a day
 _meta/drafts/CHANGE/...                           files that are to be moved into place
-_meta/aside/CHANGE.jsonl                          records put aside
+_meta/aside/CHANGE.jsonl                          quarantined records
 """
 
 import re
@@ -18,7 +18,7 @@ MANIFEST: Final = "_meta/manifest.json"
 OPEN: Final = "_open"
 DRAFTS: Final = "_meta/drafts"
 DAYS: Final = "_meta/days"
-ASIDE: Final = "_meta/aside"
+QUARANTINE: Final = "_meta/aside"
 WHOLE_DAY: Final = "day"
 """The unit of the widths that have a file for each day."""
 HOUR_WIDTHS: Final = ("10s", "1m")
@@ -127,6 +127,6 @@ def day_list_path(day: str, change: int) -> str:
     return f"{DAYS}/{day}.{change}.json"
 
 
-def aside_path(change: int) -> str:
-    """The path of the lines about records that a change put aside."""
-    return f"{ASIDE}/{change:08}.jsonl"
+def quarantine_path(change: int) -> str:
+    """The path of the lines about records that a change quarantined."""
+    return f"{QUARANTINE}/{change:08}.jsonl"

@@ -68,8 +68,8 @@ class VisibleFile(NamedTuple):
     bytes: int
 
 
-class AsideFile(NamedTuple):
-    """A file of lines about records that were put aside on one day."""
+class QuarantineFile(NamedTuple):
+    """A file of lines about records that were quarantined on one day."""
 
     path: str
     bytes: int
@@ -94,7 +94,7 @@ class Manifest:
     """The number of slices of each hour; hours that are missing here have one."""
     forgotten: Mapping[str, str] = field(default_factory=dict)
     """The first day that was not removed for its age, by width."""
-    aside: tuple[AsideFile, ...] = ()
+    quarantined: tuple[QuarantineFile, ...] = ()
     """Oldest first."""
     moves: tuple[tuple[str, str], ...] = ()
     """Drafts of this change and their destinations; they may have been moved."""
@@ -126,7 +126,7 @@ def manifest_as_bytes(manifest: Manifest) -> bytes:
         "days": dict(sorted(manifest.days.items())),
         "hours": dict(sorted(manifest.hours.items())),
         "forgotten": dict(manifest.forgotten),
-        "aside": [each._asdict() for each in manifest.aside],
+        "aside": [each._asdict() for each in manifest.quarantined],
         "moves": manifest.moves,
         "removals": manifest.removals,
     }
@@ -191,8 +191,8 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         days={_day(day): _whole(change) for day, change in document["days"].items()},
         hours={_hour(hour): _slices(count) for hour, count in document["hours"].items()},
         forgotten={_width(width): _day(day) for width, day in forgotten},
-        aside=tuple(
-            AsideFile(_path(each["path"]), _whole(each["bytes"]), _day(each["day"]))
+        quarantined=tuple(
+            QuarantineFile(_path(each["path"]), _whole(each["bytes"]), _day(each["day"]))
             for each in document["aside"]
         ),
         moves=tuple((_path(draft), _path(final)) for draft, final in document["moves"]),

@@ -56,7 +56,7 @@ class HourTask(NamedTuple):
     """The files of the unit with the first of these widths."""
     deltas: tuple[str, ...]
     """The deltas with rows of the hour."""
-    anew: tuple[str, ...] = ()
+    reread: tuple[str, ...] = ()
     """Deltas of everything in the topic: of a window in these and in the files, the version made
     from more records is kept."""
     until_s: int | None = None
@@ -194,7 +194,7 @@ def _merge_hour(store: Store, task: HourTask) -> MergeResult:
     if task.until_s is not None:
         end_s = max(begin_s, min(end_s, task.until_s))
     new = [read_delta(store, path, begin_s, end_s) for path in task.deltas]
-    anew = [read_delta(store, path, begin_s, end_s) for path in task.anew]
+    reread = [read_delta(store, path, begin_s, end_s) for path in task.reread]
     drafts = UnitDrafts(store, task.change, task.cluster_id, task.unit)
     for kind in WINDOW_KINDS:
         unit = _KindOfUnit(
@@ -202,7 +202,7 @@ def _merge_hour(store: Store, task: HourTask) -> MergeResult:
             task,
             _stored(store, task.visible, kind, begin_s, end_s),
             [sums.pop(kind.name) for sums in new if kind.name in sums],
-            [sums.pop(kind.name) for sums in anew if kind.name in sums],
+            [sums.pop(kind.name) for sums in reread if kind.name in sums],
         )
         unit.write(drafts)
     return drafts.done()
@@ -216,7 +216,7 @@ class _KindOfUnit(NamedTuple):
     stored: pa.Table | None
     """Added up for the first width of the task."""
     new: list[pa.Table]
-    anew: list[pa.Table]
+    reread: list[pa.Table]
 
     def write(self, drafts: UnitDrafts) -> None:
         """Write them."""
@@ -240,7 +240,7 @@ class _KindOfUnit(NamedTuple):
         if not widths:
             return
         stored = [] if self.stored is None else [self.stored]
-        rows = sum(table.num_rows for table in (*stored, *self.new, *self.anew))
+        rows = sum(table.num_rows for table in (*stored, *self.new, *self.reread))
         minutes = self.task.unit.minutes
         count = next(
             (n for n in range(1, minutes) if minutes % n == 0 and rows <= n * PART_ROWS), minutes
@@ -249,11 +249,11 @@ class _KindOfUnit(NamedTuple):
         for begin_s in range(self.task.unit.begin_s, self.task.unit.end_s, step_s):
             found = [between(table, begin_s, begin_s + step_s) for table in (*stored, *self.new)]
             sums = coarser(pa.concat_tables(found), self.kind, widths[0]) if found else None
-            anew = [between(table, begin_s, begin_s + step_s) for table in self.anew]
-            if anew and widths[0] == NARROWEST:
+            reread = [between(table, begin_s, begin_s + step_s) for table in self.reread]
+            if reread and widths[0] == NARROWEST:
                 sums = fuller(
                     _sums_schema(self.kind).empty_table() if sums is None else sums,
-                    added_up(pa.concat_tables(anew), self.kind),
+                    added_up(pa.concat_tables(reread), self.kind),
                     self.kind,
                 )
             if sums is not None:

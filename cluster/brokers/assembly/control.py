@@ -57,7 +57,11 @@ def assemble_control(
         link,
     )
     offline_report = OfflineReport(
-        foundation.id, storage.table.offline, membership.asks, loop.defer, loop.call_after
+        foundation.id,
+        storage.table.offline,
+        membership.controller_client,
+        loop.defer,
+        loop.call_after,
     )
     updates = ControllerUpdates(
         loop,

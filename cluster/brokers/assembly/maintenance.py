@@ -108,7 +108,7 @@ def assemble_maintenance(
     full_directories = FullDirectories(
         foundation.id,
         table,
-        membership.asks.report_full,
+        membership.controller_client.report_full,
         loop,
         live[keys.LOG_DIR_RESERVE_BYTES],
         retention.on_tick,

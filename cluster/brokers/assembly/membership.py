@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cluster.brokers.assembly.foundation import Foundation
-from cluster.brokers.membership.controller_asks import ControllerAsks
+from cluster.brokers.membership.controller_client import ControllerClient
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.membership.registration import Registration
 
@@ -16,7 +16,7 @@ class Membership:
 
     metadata: MetadataCache
     registration: Registration
-    asks: ControllerAsks
+    controller_client: ControllerClient
 
 
 def assemble_membership(foundation: Foundation) -> Membership:
@@ -24,5 +24,7 @@ def assemble_membership(foundation: Foundation) -> Membership:
     ports = foundation.ports
     metadata = MetadataCache(ports.cluster_id, ports.on_view)
     registration = Registration(ports.store, ports.loop, ports.clock)
-    asks = ControllerAsks(foundation.id, ports.loop, metadata, ports.control_link, registration)
-    return Membership(metadata, registration, asks)
+    controller_client = ControllerClient(
+        foundation.id, ports.loop, metadata, ports.control_link, registration
+    )
+    return Membership(metadata, registration, controller_client)

@@ -51,7 +51,11 @@ def assemble_replication(
     events = PartitionEvents(loop.defer)
     purgatory = Purgatory(loop.call_at, loop.time)
     isr_proposals = IsrProposals(
-        table, events, membership.asks.propose_isr, lambda: loop.now_ms, isr_counter(ports.counters)
+        table,
+        events,
+        membership.controller_client.propose_isr,
+        lambda: loop.now_ms,
+        isr_counter(ports.counters),
     )
     actions = LeaderActions(
         find_partition=table.find,

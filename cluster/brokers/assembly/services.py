@@ -44,7 +44,7 @@ def assemble_services(
         slices=foundation.slices,
         metadata=membership.metadata,
         liveness=control.pings.liveness,
-        asks=membership.asks,
+        controller_client=membership.controller_client,
         authorizer=security.authorizer,
     )
     data = DataServices(

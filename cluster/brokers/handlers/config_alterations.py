@@ -137,7 +137,9 @@ def _alter(
     if not topics and not levels and not groups:
         on_done({each: outcomes[each] for each in times})
     if topics:
-        services.asks.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
+        services.controller_client.alter_topic_configs(
+            topics, validate_only=validate_only, on_done=on_altered
+        )
     for resource, level, operations in levels:
         services.setting_changes.alter(
             level,

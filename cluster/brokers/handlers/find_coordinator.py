@@ -103,7 +103,7 @@ def _leader(
     partition = services.groups.partition_of(group_id)
     if partition is None:
         # The broker needs the topic, not the client, so no client's quota is charged.
-        services.asks.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
+        services.controller_client.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
         raise Refused(
             ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."
         )

@@ -411,7 +411,7 @@ def _create_missing(
         and topic.name not in services.metadata.topics
     ]
     if missing and request.allow_auto_topic_creation:
-        services.asks.request_topic_creation(missing, context.accounts.client)
+        services.controller_client.request_topic_creation(missing, context.accounts.client)
 
 
 def _known_topic(

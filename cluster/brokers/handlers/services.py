@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
-from cluster.brokers.membership.controller_asks import ControllerAsks
+from cluster.brokers.membership.controller_client import ControllerClient
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.membership.peer_liveness import PeerLiveness
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -44,7 +44,7 @@ class Services:
     slices: Slices
     metadata: MetadataCache
     liveness: PeerLiveness
-    asks: ControllerAsks
+    controller_client: ControllerClient
     """Requests to the current controller, whichever broker that is."""
     authorizer: Authorizer | None
     """None means that everybody may do everything (`authorizer.class.name` is empty)."""
@@ -60,7 +60,7 @@ class CommonServices(TypedDict):
     slices: Slices
     metadata: MetadataCache
     liveness: PeerLiveness
-    asks: ControllerAsks
+    controller_client: ControllerClient
     authorizer: Authorizer | None
 
 

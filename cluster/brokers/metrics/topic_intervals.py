@@ -49,30 +49,30 @@ class TopicIntervals:
         """The first interval begins now."""
         self._table = table
         self._looked = _Moment(now_ms, wall_ms)
-        self._told: dict[str, _Told] = {}
+        self._recorded: dict[str, _RecordedTopic] = {}
 
     def look(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Iterator[DueTopic | None]:
         """The records of the interval that ends now; None for each topic without one."""
         began, now = self._looked, _Moment(now_ms, wall_ms)
         self._looked = now
-        before, self._told = self._told, {}
+        before, self._recorded = self._recorded, {}
         for counters in self._table.with_place():
-            told = before.pop(counters.name, None)
-            if told is not None and told.counters is not counters:
-                yield from told.due(began, now, _NO_REPLICAS)  # deleted and recreated
-                told = None
-            told = told or _Told(counters, began.now_ms)
-            self._told[counters.name] = told
+            recorded = before.pop(counters.name, None)
+            if recorded is not None and recorded.counters is not counters:
+                yield from recorded.due(began, now, _NO_REPLICAS)  # deleted and recreated
+                recorded = None
+            recorded = recorded or _RecordedTopic(counters, began.now_ms)
+            self._recorded[counters.name] = recorded
             gauges = tuple(int(counters.gauges[at]) for at in _GAUGES)
-            yield from told.due(began, now, gauges) or _NONE
-        for told in before.values():
-            yield from told.due(began, now, _NO_REPLICAS)
+            yield from recorded.due(began, now, gauges) or _NONE
+        for recorded in before.values():
+            yield from recorded.due(began, now, _NO_REPLICAS)
 
 
-class _Told:
+class _RecordedTopic:
     """A topic as of its last record."""
 
-    __slots__ = ("_counts", "_gauges", "_is_own", "_since_ms", "_told", "counters")
+    __slots__ = ("_counts", "_gauges", "_is_own", "_recorded_gauges", "_since_ms", "counters")
 
     def __init__(self, counters: TopicCounters, since_ms: MonotonicMs) -> None:
         self.counters = counters
@@ -81,7 +81,7 @@ class _Told:
         self._is_own = counters.name in OWN_TOPICS
         self._since_ms = since_ms
         """The end of the time that its records cover."""
-        self._told = _NO_REPLICAS
+        self._recorded_gauges = _NO_REPLICAS
         """The gauges of the last record."""
 
     def due(self, began: _Moment, now: _Moment, gauges: tuple[int, ...]) -> list[DueTopic]:
@@ -96,13 +96,15 @@ class _Told:
             due = [self._record(grown, gauges, now, began.now_ms)]
             if self._since_ms < began.now_ms and any(former):
                 due.insert(0, self._record(_NO_TRAFFIC, former, began, self._since_ms))
-        elif now.now_ms - self._since_ms < (UNCHANGED_MS if gauges == self._told else OWN_MS):
+        elif now.now_ms - self._since_ms < (
+            UNCHANGED_MS if gauges == self._recorded_gauges else OWN_MS
+        ):
             return []
         else:
             rest = self._record(_NO_TRAFFIC, gauges, now, self._since_ms)
             due = [rest] if any(gauges) else []
         self._since_ms = now.now_ms
-        self._told = gauges
+        self._recorded_gauges = gauges
         return due
 
     def _record(

@@ -16,7 +16,7 @@ from cluster.brokers.replication.offline_replicas import OfflineReplicas
 from cluster.brokers.replication.partition import Partition
 from cluster.log.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
 from cluster.log.damage import Damage
-from cluster.log.directories import parse_deleted_name, set_stray_aside
+from cluster.log.directories import parse_deleted_name, rename_to_stray
 from cluster.log.directory_state import concerns_a_name
 from cluster.log.directory_work import DirectoryWork
 from cluster.log.log_directory import LogDirectory, check_any_works
@@ -279,16 +279,16 @@ class PartitionTable:
             is_kept = _made_ns(twin.log.directory) >= _made_ns(found.directory)
         kept, other = (twin.log, found) if is_kept else (found, twin.log)
         try:
-            aside: object = set_stray_aside(other.directory)
+            renamed: object = rename_to_stray(other.directory)
         except StorageFailed as failure:
-            aside = f"left where it is: {failure}"
+            renamed = f"left where it is: {failure}"
         log.warning(
             "%s is there twice: %s is used, up to offset %d; the other one, up to %d, is %s",
             twin.id,
             kept.directory,
             kept.log_end_offset,
             other.log_end_offset,
-            aside,
+            renamed,
         )
         if not is_kept:
             self._forget(twin.id)

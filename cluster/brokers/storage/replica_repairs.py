@@ -102,7 +102,7 @@ class ReplicaRepairs:
         self._current: _Repair | None = None
         self._is_scheduled = False
         self._is_closed = False
-        self._told: set[tuple[TopicPartition, int]] = set()
+        self._reported: set[tuple[TopicPartition, int]] = set()
         """Offsets that were logged as lost, since no broker has them."""
         self._given_up: set[tuple[TopicPartition, int]] = set()
         """Segments, by their base offsets, that are not tried again before `RETRY_MS`."""
@@ -444,8 +444,8 @@ class ReplicaRepairs:
     def _give_up(self, repair: _Repair, offset: int | None) -> None:
         """Log once that no broker could help, and try later. None: the segment is unreadable."""
         partition, base_offset = repair.partition, repair.segment.base_offset
-        if offset is not None and (partition.id, offset) not in self._told:
-            self._told.add((partition.id, offset))
+        if offset is not None and (partition.id, offset) not in self._reported:
+            self._reported.add((partition.id, offset))
             log.error(
                 "%s: offset %d and what else is damaged in %s cannot be repaired (%s): fetches of"
                 " it are answered with CORRUPT_MESSAGE, what follows is served; tried again every"

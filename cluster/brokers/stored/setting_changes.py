@@ -77,11 +77,11 @@ class SettingChanges:
         """Load and apply the settings; blocks. Before the logs are opened."""
         self.follower.load_at_start()
         for level, stored in self._encrypted_before.items():
-            self._store.call(partial(self._encrypt_anew, level, stored))
+            self._store.call(partial(self._reencrypt, level, stored))
 
-    def _encrypt_anew(self, level: Source, stored: StoredConfig, store: ClusterStore) -> None:
+    def _reencrypt(self, level: Source, stored: StoredConfig, store: ClusterStore) -> None:
         """The secret was changed. If the record changes meanwhile, it is left to the next start."""
-        texts = self._passwords.encrypted_anew(stored.texts)
+        texts = self._passwords.reencrypted(stored.texts)
         if store.configs.write(self._owners[level], texts, stored.version, self._clock.wall_ms()):
             log.info("passwords changed in use are encrypted with the new secret")
 

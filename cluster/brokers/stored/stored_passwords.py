@@ -80,7 +80,7 @@ class StoredPasswords:
             )
         return self._encoder.encoded(password)
 
-    def encrypted_anew(self, stored: Texts) -> dict[str, str]:
+    def reencrypted(self, stored: Texts) -> dict[str, str]:
         """The stored values with each readable password encrypted with the present secret."""
         readable = self.readable(stored).texts
         if self._encoder is None:

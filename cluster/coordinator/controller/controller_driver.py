@@ -101,7 +101,7 @@ class ControllerDriver:
         self.elections = ElectionCounts()
         self._known_brokers = known_brokers
         self._events = events or EventLog()
-        self._told_epoch = ControllerEpoch(0)
+        self._noted_epoch = ControllerEpoch(0)
         """The last epoch reported to `events`: a state may be loaded twice in one epoch."""
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
@@ -230,8 +230,8 @@ class ControllerDriver:
         self._is_busy = False
 
         self.returns.begin()
-        if self._told_epoch != election.epoch:
-            self._told_epoch = election.epoch
+        if self._noted_epoch != election.epoch:
+            self._noted_epoch = election.epoch
             detail = f"epoch {election.epoch}, {len(brokers)} brokers"
             self._events.note(EventKind.CONTROLLER, str(self._local_id), detail)
         known = {each.id: each.epoch for each in self._known_brokers().values()}

@@ -57,7 +57,7 @@ def structs(struct: WireStruct) -> Iterator[WireStruct]:
     yield struct
 
 
-def asks_for_version(struct: WireStruct, versions: frozenset[int]) -> bool:
+def depends_on_version(struct: WireStruct, versions: frozenset[int]) -> bool:
     """Whether some field is missing or null only in some of these versions."""
     for each in struct.fields:
         carried = each.versions & versions
@@ -65,7 +65,7 @@ def asks_for_version(struct: WireStruct, versions: frozenset[int]) -> bool:
             return True
         if carried and each.nullable & carried not in (carried, frozenset()):
             return True
-        if each.struct is not None and carried and asks_for_version(each.struct, carried):
+        if each.struct is not None and carried and depends_on_version(each.struct, carried):
             return True
     return False
 
@@ -169,4 +169,4 @@ class FunctionWriter:
 
     def version_argument(self, struct: WireStruct) -> str:
         """The version argument of a nested struct's function, if it has one."""
-        return ", version" if asks_for_version(struct, self.reached[struct.name]) else ""
+        return ", version" if depends_on_version(struct, self.reached[struct.name]) else ""

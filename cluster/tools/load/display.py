@@ -66,17 +66,17 @@ class _Waits:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     def show(self, workers: Sequence[Worker]) -> None:
         """Only a lasting wait is worth a line."""
         now_us = time.monotonic_ns() // 1_000
         for number, worker in enumerate(workers):
             wait = worker.wait
-            if wait is None or worker.is_done or number in self._told:
+            if wait is None or worker.is_done or number in self._reported:
                 continue
             if now_us - wait.since_us >= _LASTING_US:
-                self._told.add(number)
+                self._reported.add(number)
                 self._say(wait_line(worker))
 
 

@@ -308,7 +308,7 @@ def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage, answer
 def test_why_a_topic_is_not_created_is_logged_once_until_it_changes(
     stage: HandlerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "cluster.brokers.membership.controller_asks")
+    caplog.set_level("INFO", "cluster.brokers.membership.controller_client")
     stage.update()
     throttled = ErrorCode.throttling_quota_exceeded
     for code in (throttled, throttled, ErrorCode.policy_violation, ErrorCode.none, throttled):

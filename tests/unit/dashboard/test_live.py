@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from cluster.dashboard.live import PERIOD_MAX_S, WATCHERS_MAX, LiveFeed, TooMany, period_s
-from cluster.dashboard.live_differences import Told
+from cluster.dashboard.live_differences import Update
 from cluster.dashboard.shared_reading import SharedReading
 from tests.support.waiting import DEADLINE_S
 
@@ -18,9 +18,9 @@ class Counted:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self) -> Told:
+    def __call__(self) -> Update:
         self.count += 1
-        return Told(str(self.count))
+        return Update(str(self.count))
 
 
 def number(event: str) -> int:
@@ -89,12 +89,12 @@ def test_only_watchers_that_missed_a_reading_get_all_rows() -> None:
         read = Counted()
         may_read = threading.Semaphore(1)
 
-        def told() -> Told:
+        def reading() -> Update:
             assert may_read.acquire(timeout=DEADLINE_S)
             number = read().changes
-            return Told(f"changes {number}", {"reading": int(number)})
+            return Update(f"changes {number}", {"reading": int(number)})
 
-        feed = LiveFeed(told, period_s=0)
+        feed = LiveFeed(reading, period_s=0)
         quick, slow = feed.watch(), feed.watch()
         for stream in (quick, slow):
             assert await anext(stream) == 'data: {"reading":1}\n\n'

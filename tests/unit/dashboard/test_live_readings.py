@@ -176,7 +176,7 @@ def test_a_page_knows_each_reading_from_the_first_on_or_from_a_later_one() -> No
     for first in range(len(READINGS)):
         page, differences = Page(), Differences()
         for number, (rows, sections) in enumerate(READINGS):
-            told = differences.told(rows, sections)
+            told = differences.update(rows, sections)
             if number >= first:
                 page.take(told.whole if number == first else told.changes)
                 assert (page.shown(), page.sections) == (rows, sections)
@@ -185,16 +185,16 @@ def test_a_page_knows_each_reading_from_the_first_on_or_from_a_later_one() -> No
 def test_unchanged_rows_are_not_sent() -> None:
     page, differences = Page(), Differences()
     for rows, sections in READINGS[:2]:
-        told = page.take(differences.told(rows, sections).changes)
+        told = page.take(differences.update(rows, sections).changes)
     rate, honours = COLUMNS.index("rate"), COLUMNS.index("honours")
     assert told == {"ts": 2, "new": [], "changed": [[1, rate, 3, honours, False]], "gone": []}
 
 
 def test_whole_reading_is_sent_after_a_failed_one() -> None:
     differences = Differences()
-    differences.told(*READINGS[0])
+    differences.update(*READINGS[0])
     failed = differences.failed("it is gone")
     assert failed.whole == failed.changes == '{"error":"it is gone"}'
     page = Page()
-    page.take(differences.told(*READINGS[1]).changes)
+    page.take(differences.update(*READINGS[1]).changes)
     assert page.shown() == READINGS[1][0]

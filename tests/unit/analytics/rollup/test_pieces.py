@@ -1,4 +1,4 @@
-"""The input of one task is counted, put aside, and written as deltas with the same sums."""
+"""The input of one task is counted, quarantined, and written as deltas with the same sums."""
 
 import json
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def test_deltas_of_any_number_hold_the_windows_of_all_blocks(tmp_path, monkeypat
 
 
 def test_rejected_and_late_values_are_counted_and_put_aside(tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "ASIDE_MOST", 3)
+    monkeypatch.setattr(pieces, "QUARANTINED_MOST", 3)
     late_s = START_MS // 1000 + 50
     late = [quota_record(ts=START_MS + 1000 * second) for second in range(1, 6)]
     good = quota_record(ts=START_MS + 60_000)
@@ -71,7 +71,7 @@ def test_rejected_and_late_values_are_counted_and_put_aside(tmp_path, monkeypatc
     assert result.counts == {"quota": 6, "other": 1}
     assert result.rejected == {"not JSON": 2, "empty": 1, "not a JSON object": 1}
     assert result.late == 5
-    lines = [json.loads(line) for line in result.aside]
+    lines = [json.loads(line) for line in result.quarantined]
     assert [(line["offset"], line["reason"].partition(":")[0]) for line in lines] == [
         (0, "not JSON"),
         (1, "late"),
@@ -82,12 +82,12 @@ def test_rejected_and_late_values_are_counted_and_put_aside(tmp_path, monkeypatc
     ]
     assert {line["partition"] for line in lines} == {3}
     assert lines[1]["value"].encode() == as_written(late[0])
-    assert f"{json.loads(result.aside[1])['reason']}".endswith("Z were closed")
+    assert f"{json.loads(result.quarantined[1])['reason']}".endswith("Z were closed")
 
 
 def test_only_the_start_of_a_long_value_is_put_aside(tmp_path):
     result = added(job(tmp_path), block([b"x" * 5000, b"\xff\xfe"]))
-    first, second = (json.loads(line)["value"] for line in result.aside)
+    first, second = (json.loads(line)["value"] for line in result.quarantined)
     assert first == "x" * 1024
     assert second == "\\xff\\xfe"
 
@@ -128,7 +128,7 @@ def test_only_bad_records_of_a_block_are_rejected(tmp_path, monkeypatch):
     directory.close()
     assert_read(tmp_path, good)
     assert result.rejected == {"cannot be added: too odd": 2}
-    lines = [json.loads(line) for line in result.aside]
+    lines = [json.loads(line) for line in result.quarantined]
     assert [line["offset"] for line in lines] == [70, 201]
 
 

@@ -269,7 +269,7 @@ def test_full_run_never_replaces_windows_by_fewer_records(tmp_path):
         directory.append([piece(directory, records[1::2])], reached(2))
         left = [each for each in records if each["ts"] > START_MS + 23_000]
         read = [piece(directory, left, "0", ["late"]), piece(directory, more, "1")]
-        tasks = directory.merges_anew(read)
+        tasks = directory.reread_merges(read)
         results = runner(directory.store)(tasks)
         days = directory.day_merges(tasks, results)
         directory.merged(
@@ -282,7 +282,7 @@ def test_full_run_never_replaces_windows_by_fewer_records(tmp_path):
         assert manifest.progress == reached(9)
         assert manifest.deltas == ()
         assert manifest.newest_s == START_MS // 1000 + 86_400 + 20
-        assert [each.bytes for each in manifest.aside] == [5]
+        assert [each.bytes for each in manifest.quarantined] == [5]
     assert_read(tmp_path, [*records, *more])
     assert_plain(tmp_path, [*records, *more])
 
@@ -293,7 +293,7 @@ def test_windows_are_forgotten_by_width_and_late_records_still_count_in_wider_on
     today = START.date() + timedelta(days=10)
     keep = {"10s": timedelta(days=3), "1m": timedelta(days=5), "1h": timedelta(days=20)}
     with opened(tmp_path) as directory:
-        directory.append([piece(directory, [*old, *new], aside=["x"])], reached(1))
+        directory.append([piece(directory, [*old, *new], quarantined=["x"])], reached(1))
         merge_all(directory)
         with pytest.raises(ValueError, match="at least as long"):
             directory.forget({"10s": timedelta(days=5), "1m": timedelta(days=3)}, today)

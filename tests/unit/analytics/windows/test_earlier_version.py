@@ -83,7 +83,7 @@ def test_windows_progress_and_what_was_put_aside_are_taken_over(tmp_path):
         manifest = directory.manifest
         assert manifest.progress == Progress("metrics", "topic-id", {0: 5}, None)
         assert manifest.newest_s == NEWEST_S
-        assert [each.path for each in manifest.aside] == ["_meta/aside/00000003.jsonl"]
+        assert [each.path for each in manifest.quarantined] == ["_meta/aside/00000003.jsonl"]
         assert top(tmp_path) == {"_meta", "kind=quota", "kind=group", "kind=lag"}
         assert_read(tmp_path, RECORDS)
         assert_plain(tmp_path, RECORDS)

@@ -72,7 +72,7 @@ class Case:
 def append(directory: WindowDirectory) -> None:
     progress = directory.manifest.progress
     if progress is None or progress.offsets[0] < 3:
-        directory.append([piece(directory, THIRD, aside=["a line"])], reached(3))
+        directory.append([piece(directory, THIRD, quarantined=["a line"])], reached(3))
 
 
 def forget(directory: WindowDirectory) -> None:
@@ -98,7 +98,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with merged hours of two days, and a delta of one of them."""
     place = tmp_path_factory.mktemp("template")
     with WindowDirectory.open(LocalStore(place)) as directory:
-        directory.append([piece(directory, FIRST, aside=["a line"])], reached(1))
+        directory.append([piece(directory, FIRST, quarantined=["a line"])], reached(1))
         merge_all(directory)
         directory.append([piece(directory, SECOND)], reached(2))
     return place

@@ -13,11 +13,11 @@ pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `rollup`")
 from cluster.analytics.windows.deltas import PieceResult
 from cluster.analytics.windows.layout import FileUnit, VisiblePath, parsed, units_of
 from cluster.analytics.windows.manifest import (
-    AsideFile,
     DeltaFile,
     FormerTopic,
     Manifest,
     Progress,
+    QuarantineFile,
     UnusableDirectory,
     VisibleFile,
     day_list_as_bytes,
@@ -36,7 +36,7 @@ FULL = Manifest(
     days={"2026-11-26": 2},
     hours={"2026-11-26T13": 4},
     forgotten={"10s": "2026-11-01"},
-    aside=(AsideFile("_meta/aside/00000001.jsonl", 5, "2026-11-26"),),
+    quarantined=(QuarantineFile("_meta/aside/00000001.jsonl", 5, "2026-11-26"),),
     moves=(("_meta/drafts/3/a", "a"),),
     removals=("b",),
 )

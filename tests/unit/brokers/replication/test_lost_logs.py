@@ -10,7 +10,7 @@ from cluster.brokers.assembly import options
 from cluster.brokers.replication.lost_logs import condition_of
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.settings import broker_settings
-from cluster.log.directories import set_aside
+from cluster.log.directories import rename_to_deleted
 from cluster.log.directory_mark import read_mark, write_mark
 from cluster.log.log_directory import LogDirectory
 from cluster.model.clocks import WallMs
@@ -107,7 +107,7 @@ def test_a_removed_partition_is_missing(life: Life) -> None:
 def test_log_deleted_just_before_a_crash_is_not_missing(life: Life) -> None:
     """Its row is still in the checkpoints. The topic may have been made anew since."""
     life.table.write_checkpoints()
-    set_aside(life.paths[0] / "t-1")
+    rename_to_deleted(life.paths[0] / "t-1")
     for directory in life.table.directories:
         directory.close()
     life.open()

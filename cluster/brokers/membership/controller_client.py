@@ -46,7 +46,7 @@ logged twice.
 AnswerT = TypeVar("AnswerT")
 
 
-class ControllerAsks:
+class ControllerClient:
     """Owned by the broker's thread."""
 
     def __init__(

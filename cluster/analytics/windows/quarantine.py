@@ -1,4 +1,4 @@
-"""Lines about records that were put aside: files of bounded size, each part of a change."""
+"""Lines about records that were put quarantined: files of bounded size, each part of a change."""
 
 import bisect
 import itertools
@@ -7,43 +7,43 @@ from dataclasses import replace
 from typing import Final
 
 from cluster.analytics.windows.commits import Change
-from cluster.analytics.windows.layout import aside_path
-from cluster.analytics.windows.manifest import AsideFile
+from cluster.analytics.windows.layout import quarantine_path
+from cluster.analytics.windows.manifest import QuarantineFile
 from cluster.analytics.windows.parquet_files import MissingFile, in_words
 from cluster.analytics.windows.store import Store
 
-ASIDE_BYTES: Final = 64 << 20
+QUARANTINE_BYTES: Final = 64 << 20
 """The bound for all files together; the oldest are removed."""
 _SMALL_BYTES: Final = 256 << 10
 
 
-def put_aside(
+def quarantine_lines(
     store: Store,
     change: Change,
     number: int,
     lines: Sequence[str],
     day: str,
-    most: int = ASIDE_BYTES,
+    most: int = QUARANTINE_BYTES,
     small: int = _SMALL_BYTES,
 ) -> None:
     """Let the change of this number write lines to a file, as many as fit in `most`.
 
     A file of the same day with at most `small` bytes is merged into the new one, since a following
-    rollup may put something aside every second. Raises UnusableDirectory.
+    rollup may quarantine records every second. Raises UnusableDirectory.
     """
     if not lines:
         return
     written = [f"{line}\n".encode() for line in lines]
     ends = list(itertools.accumulate(map(len, written)))
     content = b"".join(written[: bisect.bisect_right(ends, most)])
-    files = list(change.manifest.aside)
+    files = list(change.manifest.quarantined)
     if files and files[-1].day == day and files[-1].bytes <= min(small, most - len(content)):
         last = files.pop()
         change.removals.append(last.path)
         content = _content(store, last.path) + content
-    path = aside_path(number)
+    path = quarantine_path(number)
     change.contents[path] = content
-    kept = [AsideFile(path, len(content), day)]
+    kept = [QuarantineFile(path, len(content), day)]
     held = len(content)
     for file in reversed(files):
         held += file.bytes
@@ -51,7 +51,7 @@ def put_aside(
             change.removals.append(file.path)
         else:
             kept.append(file)
-    change.manifest = replace(change.manifest, aside=tuple(reversed(kept)))
+    change.manifest = replace(change.manifest, quarantined=tuple(reversed(kept)))
 
 
 def _content(store: Store, path: str) -> bytes:
