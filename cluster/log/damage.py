@@ -38,12 +38,12 @@ class DamageLog:
     Invariant: each place is reported once, until it is forgotten.
     """
 
-    __slots__ = ("_found", "is_being_repaired", "listener")
+    __slots__ = ("_found", "_on_new", "is_being_repaired")
 
-    def __init__(self) -> None:
+    def __init__(self, on_new: Callable[[Damage], None] | None = None) -> None:
+        """`on_new` is called with each damage that is not known yet."""
         self._found: dict[tuple[int, int], Damage] = {}
-        self.listener: Callable[[Damage], None] | None = None
-        """Told of each damage that is new."""
+        self._on_new = on_new
         self.is_being_repaired = False
         """Whoever asks for the damaged offsets should wait: they may be there soon."""
 
@@ -72,8 +72,8 @@ class DamageLog:
             damage.offset,
             damage.defect,
         )
-        if self.listener is not None:
-            self.listener(damage)
+        if self._on_new is not None:
+            self._on_new(damage)
 
     def forget(self, base_offset: int, start: int = 0, end: int = 2**63) -> None:
         """Forget the damage in a range of one segment, which may be repaired; it is checked

@@ -17,7 +17,7 @@ from cluster.log.batch_walk import base_offset_at
 from cluster.log.checkpoints import PARTITION_METADATA
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.files import files_of
-from cluster.log.partition_log import PartitionLog
+from cluster.log.partition_log import OnDamage, PartitionLog
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path
 from cluster.log.recovery import FilesState, RecoveredLog
 from cluster.log.segment import Segment
@@ -266,7 +266,11 @@ def _relocated(segment: Segment, directory: Path) -> Segment:
 
 
 def relocate(
-    copy: LogCopy, directory: Path, wall_ms: WallMs, deleted_files: DeletedFiles
+    copy: LogCopy,
+    directory: Path,
+    wall_ms: WallMs,
+    deleted_files: DeletedFiles,
+    on_damage: OnDamage | None = None,
 ) -> PartitionLog:
     """Complete the copy, rename it to `directory` and return the relocated log.
 
@@ -298,7 +302,14 @@ def relocate(
     # The last copied bytes are not synced, so only the closed segments count as synced.
     recovery_point = min(old.durability.recovery_point, Offset(active.base_offset))
     new = PartitionLog(
-        directory, old.partition, old.options, recovered, recovery_point, wall_ms, deleted_files
+        directory,
+        old.partition,
+        old.options,
+        recovered,
+        recovery_point,
+        wall_ms,
+        deleted_files,
+        on_damage,
     )
     new.cleaned_to = old.cleaned_to
     return new

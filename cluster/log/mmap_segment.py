@@ -62,12 +62,12 @@ class MmapSegment:
         "_descriptor",
         "_files",
         "_mapping",
+        "_on_open",
         "_step_bytes",
         "_whole_bytes",
         "_writable",
         "_write_from",
         "_zeroes_ahead",
-        "on_open",
         "path",
         "room",
         "size_bytes",
@@ -98,8 +98,7 @@ class MmapSegment:
         self._writable = 0  # end of the range of the mapping that can be copied into
         self._write_from = 0 if self._files.sees_each_access else _WRITE_FROM_BYTES
         self._zeroes_ahead: bool | None = None  # unknown until the file is open
-        self.on_open: Callable[[], None] | None = None
-        """Called when the file is opened or mapped, if somebody counts that."""
+        self._on_open: Callable[[], None] | None = None
         self._capacity = 0 if is_new else self._size_on_disk()
         self.size_bytes = self._capacity
 
@@ -115,8 +114,8 @@ class MmapSegment:
                 self._descriptor = self._files.open(self.path, flags, 0o644)
             except OSError as error:
                 raise StorageFailed(f"cannot open {self.path}: {error.strerror}") from error
-            if self.on_open is not None:
-                self.on_open()
+            if self._on_open is not None:
+                self._on_open()
         return self._descriptor
 
     @property
@@ -124,12 +123,16 @@ class MmapSegment:
         """Whether it has a descriptor."""
         return self._descriptor >= 0
 
+    def follow_openings(self, on_open: Callable[[], None] | None) -> None:
+        """Have a call made whenever the file is opened or mapped; None: no longer."""
+        self._on_open = on_open
+
     def unopened(self) -> "MmapSegment":
         """The same file without a descriptor or mapping; this object stays valid for its
         holders."""
         other = MmapSegment(self.path, self._step_bytes, is_new=True, room=self.room)
         other._capacity, other.size_bytes = self._capacity, self.size_bytes
-        other.on_open = self.on_open
+        other._on_open = self._on_open
         return other
 
     def mapping(self) -> mmap.mmap:
@@ -290,8 +293,8 @@ class MmapSegment:
             return
 
     def _map(self, size_bytes: int, access: int) -> mmap.mmap:
-        if self.on_open is not None:
-            self.on_open()
+        if self._on_open is not None:
+            self._on_open()
         # A new mapping each time: views of the old one keep it alive.
         try:
             mapping = self._files.map(self.fileno(), size_bytes, access=access)

@@ -10,9 +10,11 @@ Callers reach the parts of a log directly: `files` (its segments), `epochs` (lea
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from cluster.log.damage import Damage
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.durability import Durability
 from cluster.log.flushing import FlushTarget
@@ -60,6 +62,9 @@ class Appended(NamedTuple):
     is_duplicate: bool = False
 
 
+OnDamage = Callable[[TopicPartition, Damage], None]
+
+
 class PartitionLog:
     """The batches of one partition, from the log start to the log end offset.
 
@@ -76,6 +81,7 @@ class PartitionLog:
         recovery_point: Offset,
         wall_ms: WallMs,
         deleted_files: DeletedFiles | None,
+        on_damage: OnDamage | None = None,
     ) -> None:
         """Use `open` or `create` instead."""
         self.directory = directory
@@ -92,7 +98,12 @@ class PartitionLog:
         self._wall_ms = wall_ms
         self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
-        self.files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
+        self.files = SegmentList(
+            directory,
+            recovered.segments,
+            deleted_files or DeletedFiles(),
+            None if on_damage is None else partial(on_damage, partition),
+        )
         self.damage = self.files.damage
         """The damaged places of the files, which are not served."""
         self.update_options(options)
@@ -113,15 +124,26 @@ class PartitionLog:
         log_start_offset: Offset,
         deleted_files: DeletedFiles | None = None,
         was_repaired: bool = False,
+        on_damage: OnDamage | None = None,
     ) -> "PartitionLog":
         """Open or create a partition directory.
 
         After an unclean stop the end of the log is checked, unless `repair` did that before.
-        `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
+        `deleted_files` removes deleted segments, by default at once. `on_damage` is called with
+        each damage that a read finds. Raises StorageFailed.
         """
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
         recovered = recover(directory, options, stop, wall_ms)
-        return cls(directory, partition, options, recovered, recovery_point, wall_ms, deleted_files)
+        return cls(
+            directory,
+            partition,
+            options,
+            recovered,
+            recovery_point,
+            wall_ms,
+            deleted_files,
+            on_damage,
+        )
 
     @classmethod
     def create(
@@ -132,6 +154,7 @@ class PartitionLog:
         wall_ms: WallMs,
         make_files: Callable[[], None],
         deleted_files: DeletedFiles | None = None,
+        on_damage: OnDamage | None = None,
     ) -> "PartitionLog":
         """Create a log without files or descriptors before its first record.
 
@@ -139,7 +162,9 @@ class PartitionLog:
         called before the first record is written and may raise StorageFailed.
         """
         recovered = empty_log(directory, options, wall_ms)
-        log = cls(directory, partition, options, recovered, Offset(0), wall_ms, deleted_files)
+        log = cls(
+            directory, partition, options, recovered, Offset(0), wall_ms, deleted_files, on_damage
+        )
         log._make_files = make_files
         return log
 

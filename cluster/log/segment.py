@@ -181,7 +181,7 @@ class Segment:
         ourselves: weakref.ref[Releasable] = weakref.ref(self, OPEN_SEGMENTS.forget)
         # A reference keeps its hash but cannot compute it after the object is freed.
         hash(ourselves)
-        self.file.on_open = partial(OPEN_SEGMENTS.on_opened, ourselves)
+        self.file.follow_openings(partial(OPEN_SEGMENTS.on_opened, ourselves))
         if self.file.is_open:
             OPEN_SEGMENTS.on_opened(ourselves)
 
@@ -308,7 +308,7 @@ class Segment:
             self.trust_indexes(active=True)
         if self.unchecked is not None:
             self.unchecked.forget_file()
-        self.file.on_open = None  # it becomes active, so it stays open
+        self.file.follow_openings(None)  # it becomes active, so it stays open
         OPEN_SEGMENTS.forget(weakref.ref(self))
         self.file.truncate(position)
         if self.unchecked is not None:

@@ -1,11 +1,11 @@
 """The segments of one log and their producer snapshots: roll, truncate, drop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakSet
 
 from cluster.log.batch_walk import base_offset_at
-from cluster.log.damage import DamageLog
+from cluster.log.damage import Damage, DamageLog
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.log_reads import segment_slot
 from cluster.log.options import LogOptions
@@ -33,10 +33,14 @@ class SegmentList:
     """
 
     def __init__(
-        self, directory: Path, segments: tuple[Segment, ...], deleted_files: DeletedFiles
+        self,
+        directory: Path,
+        segments: tuple[Segment, ...],
+        deleted_files: DeletedFiles,
+        on_damage: Callable[[Damage], None] | None = None,
     ) -> None:
         self.directory = directory
-        self.damage = DamageLog()
+        self.damage = DamageLog(on_damage)
         self._fresh: WeakSet[Segment] = WeakSet()
         """Closed lately: what was appended to them counts as checked. Weak: a segment that
         is deleted lets go of its file."""

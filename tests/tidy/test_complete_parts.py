@@ -9,7 +9,9 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 MODULES: Final = sorted(
-    path for top in ("brokers", "coordinator") for path in (ROOT / "cluster" / top).rglob("*.py")
+    path
+    for top in ("brokers", "coordinator", "log", "quotas")
+    for path in (ROOT / "cluster" / top).rglob("*.py")
 )
 OF_ONE_REQUEST: Final = {"on_close", "on_closed"}
 """What is to happen when a connection closes differs with each of its requests."""
@@ -33,7 +35,10 @@ def completions(module: ast.Module) -> Iterator[str]:
             if (
                 isinstance(target, ast.Attribute)
                 and not is_own(target.value)
-                and (target.attr.startswith("on_") or target.attr.endswith("listeners"))
+                and (
+                    target.attr.startswith(("on_", "before_"))
+                    or target.attr.endswith(("listener", "listeners"))
+                )
                 and target.attr not in OF_ONE_REQUEST
             ):
                 yield f"line {target.lineno}: {ast.unparse(target)}"
@@ -50,7 +55,14 @@ def test_no_part_is_completed_from_outside() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a.on_view = b", "a.b.on_c = d", "a.listeners.append(b)", "a.role_listeners += [b]"],
+    [
+        "a.on_view = b",
+        "a.b.on_c = d",
+        "a.b.listener = c",
+        "a.listeners.append(b)",
+        "a.role_listeners += [b]",
+        "a.before_append.append(b)",
+    ],
 )
 def test_a_completion_is_found(text: str) -> None:
     assert len(list(completions(ast.parse(text)))) == 1

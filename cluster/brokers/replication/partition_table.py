@@ -237,6 +237,7 @@ class PartitionTable:
                 log_start_offset=stored.log_starts.get(partition_id, Offset(0)),
                 deleted_files=self._work.deleted_files,
                 was_repaired=partition_id in directory.repaired,
+                on_damage=self.note_damage,
             )
             partition_log.cleaned_to = stored.cleaned.get(partition_id, Offset(0))
             topic_id = _topic_id_of(path)
@@ -339,7 +340,13 @@ class PartitionTable:
                 path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
             )
             partition_log = PartitionLog.create(
-                path, partition_id, options, wall_ms, make, self._work.deleted_files
+                path,
+                partition_id,
+                options,
+                wall_ms,
+                make,
+                self._work.deleted_files,
+                self.note_damage,
             )
             partition = Partition(
                 partition_id,
@@ -511,13 +518,11 @@ class PartitionTable:
         """The replicas of these topics."""
         return [p for name in names for p in self._of_topic.get(name, {}).values()]
 
-    def listen_for_damage(self, partition: Partition) -> None:
-        """Listen for damage in the present log of a replica."""
-        partition_id = partition.id
-        partition.log.damage.listener = lambda damage: self._on_damage(partition_id, damage)
+    def note_damage(self, partition_id: TopicPartition, damage: Damage) -> None:
+        """A read has found damage in the log of a replica."""
+        self._on_damage(partition_id, damage)
 
     def _add(self, partition: Partition, directory: LogDirectory) -> None:
-        self.listen_for_damage(partition)
         self._partitions[partition.id] = partition
         self._of_topic.setdefault(partition.id.topic, {})[partition.id] = partition
         self.places.put(partition.id, directory)

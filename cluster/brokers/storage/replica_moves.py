@@ -249,9 +249,10 @@ class ReplicaMoves:
         partition = move.partition
         path = move.directory.partition_path(partition.id)
         self._work.free(path)  # the replica may have been there before
-        new = log_copy.relocate(move.copy, path, self._wall_ms(), self._work.deleted_files)
+        new = log_copy.relocate(
+            move.copy, path, self._wall_ms(), self._work.deleted_files, self._table.note_damage
+        )
         partition.log = new
-        self._table.listen_for_damage(partition)
         # From now on a new replica may get the path, though the files stay for a while.
         remove_source = self._work.doom(move.source, new.options.file_delete_delay_ms)
         new.update_options(replace(new.options, room=move.directory.room))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cluster.log.batch_search import TimestampOffset
 from cluster.log.options import LogOptions
-from cluster.log.partition_log import Appended, PartitionLog
+from cluster.log.partition_log import Appended, OnDamage, PartitionLog
 from cluster.log.time_search import search_max_timestamp, search_now, search_timestamp
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -28,6 +28,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     wall_ms: WallMs = NOW_MS,
+    on_damage: OnDamage | None = None,
 ) -> PartitionLog:
     """A log under `directory`, opened or created."""
     return PartitionLog.open(
@@ -38,6 +39,7 @@ def open_log(
         clean_shutdown=clean,
         recovery_point=Offset(recovery_point),
         log_start_offset=Offset(log_start_offset),
+        on_damage=on_damage,
     )
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster.log.damage import Damage, DamagedBatch
-from cluster.log.partition_log import PartitionLog
+from cluster.log.partition_log import OnDamage, PartitionLog
 from cluster.log.segment import Segment
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import Offset
+from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import read_header
 from cluster.records.reader import read_records
 from tests.unit.log.log_builder import (
@@ -28,8 +28,8 @@ OPTIONS = replace(SMALL, segment_bytes=1_000)
 BATCHES = 40
 
 
-def a_log(home: Path) -> PartitionLog:
-    log = open_log(home, OPTIONS)
+def a_log(home: Path, on_damage: OnDamage | None = None) -> PartitionLog:
+    log = open_log(home, OPTIONS, on_damage=on_damage)
     for step in range(BATCHES):
         append(log, a_batch(value=b"value %d" % step, timestamp_ms=NOW_MS + step))
     assert len(log.segments) > 3
@@ -63,9 +63,8 @@ def values(log: PartitionLog, offset: int) -> list[bytes | None]:
 def test_a_flipped_byte_is_refused_and_all_else_is_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_read_before: bool
 ) -> None:
-    log = a_log(tmp_path)
-    told: list[Damage] = []
-    log.damage.listener = told.append
+    told: list[tuple[TopicPartition, Damage]] = []
+    log = a_log(tmp_path, lambda *damage: told.append(damage))
     segment = log.segments[1]
     if is_read_before:
         read_all(log)
@@ -87,7 +86,8 @@ def test_a_flipped_byte_is_refused_and_all_else_is_served(
         " the damaged batch is not served:"
         " checksum does not match"
     ]
-    assert told == [Damage(segment.base_offset, position, offset, "checksum does not match")]
+    damage = Damage(segment.base_offset, position, offset, "checksum does not match")
+    assert told == [(log.partition, damage)]
 
 
 def test_a_flipped_byte_is_found_in_a_segment_that_a_follower_has_written(tmp_path: Path) -> None:

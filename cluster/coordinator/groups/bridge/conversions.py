@@ -100,7 +100,7 @@ class Conversions:
             current = CurrentAssignment(epoch, epoch, MemberState.STABLE, each.held, NO_PARTITIONS)
             journal.current(each.member_id, current)
         journal.is_of_use = lambda: not group.has_only_classic_members
-        journal.before_append.append(partial(self._leave_classic, classic, group, now))
+        journal.before_append(partial(self._leave_classic, classic, group, now))
         return journal
 
     def _check_upgrade(self, classic: ClassicGroup) -> None:

@@ -254,7 +254,7 @@ class ConsumerGroups(MemberAlarms):
         else:
             group.offsets = classic.offsets
             journal.also_undo(partial(self._take_back_conversion, group, classic, now))
-            journal.before_append.append(partial(_expect_nobody, classic))
+            journal.before_append(partial(_expect_nobody, classic))
             del parts.groups[group_id]
             if classic.generation_id:
                 log.info(
@@ -297,9 +297,7 @@ class ConsumerGroups(MemberAlarms):
             return
         if not journal.is_of_use():  # no member was added
             self._take_back(journal, now)
-            journal.records.clear()
-            journal.before_append.clear()
-            journal.when_stored.clear()
+            journal.discard()
         if not journal.records:
             for action in journal.when_stored:
                 action(now)
@@ -311,8 +309,7 @@ class ConsumerGroups(MemberAlarms):
             for token, reply in replies:
                 self._parts.outbox.answer(token, reply)
             return
-        for prepare in journal.before_append:
-            prepare()
+        journal.begin_append()
         self.locks.lock(journal.group.group_id)
         self._parts.outbox.append(journal.records, _Stored(self, journal, replies))
 

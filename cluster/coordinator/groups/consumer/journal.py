@@ -43,8 +43,7 @@ class Journal:
         self.records: list[CoordinatorRecord] = []
         self.is_of_use: Callable[[], bool] = lambda: group.is_written
         """Whether the changes are worth storing; if not they are rolled back."""
-        self.before_append: list[Callable[[], None]] = []
-        """Called once it is certain that the changes are appended."""
+        self._before_append: list[Callable[[], None]] = []
         self.when_stored: list[Callable[[Moment], None]] = []
         """Called when the changes are stored, before any reply."""
         self._undo: list[Callable[[], None]] = []
@@ -62,6 +61,21 @@ class Journal:
     def also_undo(self, undo: Callable[[], None]) -> None:
         """Add the undo of a change without a record, that the caller has made."""
         self._undo.append(undo)
+
+    def before_append(self, call: Callable[[], None]) -> None:
+        """Have a call made when it is certain that the changes are appended."""
+        self._before_append.append(call)
+
+    def begin_append(self) -> None:
+        """Make the calls that were to be made before the append."""
+        for call in self._before_append:
+            call()
+
+    def discard(self) -> None:
+        """Forget the records, and the calls that were to be made: the changes are rolled back."""
+        self.records.clear()
+        self._before_append.clear()
+        self.when_stored.clear()
 
     # ------------------------------------------------------------------ the group
 
