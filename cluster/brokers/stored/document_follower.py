@@ -158,6 +158,8 @@ class ChangeFollower(DocumentFollower[News]):
         super().on_new_session()
 
     def _load_news(self, store: ClusterStore, on_change: OnChange | None) -> News:
+        if on_change is None:  # a single read, after which changes must still be found
+            return self._load_changed(store, None, None)
         session = self._session  # another one may begin while this reads
         seen = self._seen if self._seen_in_session == session else None
         news = self._load_changed(store, seen, on_change)
