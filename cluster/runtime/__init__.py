@@ -1,1 +1,1 @@
-"""Seams to the operating system: clock, readiness loop, files, processes. No knowledge of Kafka."""
+"""Interfaces to the operating system: clock, readiness loop, files, processes. No Kafka code."""

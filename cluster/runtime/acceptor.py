@@ -1,4 +1,4 @@
-"""Accepts TCP connections on a loop within limits: the one way into brokers and the registry."""
+"""Accepts TCP connections on a loop, within limits, for brokers and the registry."""
 
 import errno
 import logging
@@ -30,7 +30,7 @@ once."""
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address to listen on; port 0 asks the system for a free one."""
+    """One address to listen on; port 0 takes a free one."""
 
     name: str
     host: str
@@ -39,9 +39,8 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptOptions:
-    """Limits, None for none, with the names of their settings for the log; bytes of socket
-    buffers, 0 for the system's choice.
-    """
+    """Limits (None: unlimited) with the names of their settings for the log, and socket buffer
+    sizes (0: the system's default)."""
 
     max_connections: int | None = None
     max_connections_setting: str = ""
@@ -57,7 +56,7 @@ class AcceptOptions:
 
 
 class Accepted(NamedTuple):
-    """A new connection: how its bytes travel, whose it is, and where it came in."""
+    """A new connection: its transport, peer and listener."""
 
     transport: Transport
     host: str
@@ -76,7 +75,7 @@ class SecuredConnection(NamedTuple):
 
 
 class Securing(Protocol):
-    """Prepares the connections of a listener before they are handed over: TLS."""
+    """Prepares connections of a listener before use, such as by a TLS handshake."""
 
     def begin(
         self,
@@ -85,46 +84,45 @@ class Securing(Protocol):
         port: int,
         done: Callable[[SecuredConnection | None], None],
     ) -> None:
-        """Take over a non-blocking connection. `done` is called in a later turn of the loop; with
-        None when the connection was closed instead, after a line in the log.
+        """Take over a non-blocking connection.
+
+        `done` is called in a later turn of the loop; with None if the connection was closed
+        instead, which is logged.
         """
         ...
 
 
 class AcceptRates(Protocol):
-    """How fast connections may come; told of each (KIP-612)."""
+    """Limits on the rate of new connections, called for each of them (KIP-612)."""
 
     def close_after_ms(self, host: str, now_ms: MonotonicMs) -> int:
-        """A connection comes from this address: 0 lets it in; else it is closed after so long."""
+        """Admit a connection from this address (0), or return the delay before it is closed."""
         ...
 
     def pause_ms(self, listener: str, now_ms: MonotonicMs) -> tuple[int, int]:
-        """A connection was let in: how long its listener, and all of them, now accept none."""
+        """Count an admitted connection; returns how long its listener and all listeners must
+        pause."""
         ...
 
 
 class ListeningSocket(Protocol):
-    """What is needed of a socket that listens."""
+    """A listening socket, or a test double."""
 
     def fileno(self) -> int:
         """The descriptor that the loop watches."""
         ...
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection and its address. Raises OSError."""
+        """Accept the next connection; returns it and its address. Raises OSError."""
         ...
 
-    def getsockname(self) -> Any:
-        """Its address: host, port and more."""
-        ...
+    def getsockname(self) -> Any: ...
 
-    def close(self) -> None:
-        """Stop listening."""
-        ...
+    def close(self) -> None: ...
 
 
 def listen(listener: Listener, options: AcceptOptions) -> ListeningSocket:
-    """A non-blocking socket that listens there. Raises OSError."""
+    """Open a non-blocking listening socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -141,10 +139,10 @@ def listen(listener: Listener, options: AcceptOptions) -> ListeningSocket:
 
 
 class Acceptor:
-    """Listening sockets and how many connections came through them.
+    """The listening sockets and the number of accepted connections.
 
-    Lifecycle: `bind` each listener, `start`, then `release` for every connection that was closed,
-    `close`. Owned by the loop's thread.
+    Lifecycle: `bind` each listener, `start`, `release` for each closed connection, `close`. Owned
+    by the loop's thread.
     """
 
     def __init__(
@@ -173,9 +171,9 @@ class Acceptor:
         self._open_count = 0
 
     def bind(self, listener: Listener, securing: Securing | None = None) -> int:
-        """Listen, without accepting yet; the port. Raises UserError when the address is taken.
+        """Listen without accepting yet; returns the port. Raises UserError if the address is taken.
 
-        Connections come as they are, or as `securing` makes them; they count from the beginning.
+        Connections are plain unless `securing` prepares them. They count from their accept on.
         """
         try:
             listening = self._listen(listener, self._options)
@@ -191,12 +189,12 @@ class Acceptor:
         return port
 
     def start(self, on_accepted: Callable[[Accepted], None]) -> None:
-        """Hand over what is in the listen queues, and what comes from now on."""
+        """Begin to accept, starting with the listen queues."""
         self._on_accepted = on_accepted
         self._resume()
 
     def _resume(self) -> None:
-        """Accept after `_pause`; nothing once closed."""
+        """Resume accepting after `_pause`; does nothing once closed."""
         if self._on_accepted is not None:
             self._is_accepting = True
             self._watch_all()
@@ -211,7 +209,7 @@ class Acceptor:
             self._watch(name)
 
     def _watch(self, name: str) -> None:
-        """Watch a listener, or leave what comes in its queue, as is right by now."""
+        """Watch a listener, or leave its queue alone, according to the current limits."""
         is_right = self._is_accepting and name not in self._held and name not in self._full
         if is_right == (name in self._watched):
             return
@@ -223,7 +221,7 @@ class Acceptor:
             self._loop.unwatch(self._listening[name])
 
     def _hold(self, name: str, duration_ms: int) -> None:
-        """Leave a listener's connections in its queue for so long."""
+        """Leave a listener's connections in its queue for a duration."""
         held = self._held.get(name)
         deadline_ms = self._loop.now_ms + duration_ms
         if held is not None:
@@ -244,7 +242,7 @@ class Acceptor:
         max_of_hosts: Mapping[str, int] | None = None,
         max_of_listeners: Mapping[str, int] | None = None,
     ) -> None:
-        """Limits for connections that come from now on; None for none. Those here stay open."""
+        """Change the limits for new connections; None means no limit. Open connections stay."""
         self._options = replace(
             self._options,
             max_connections=max_connections,
@@ -255,7 +253,7 @@ class Acceptor:
         self._let_in_again()
 
     def release(self, host: str, listener_name: str) -> None:
-        """A connection from that host is closed: there is room for another one."""
+        """A connection from that host was closed, which makes room for another one."""
         self._open_count -= 1
         self._per_listener[listener_name] -= 1
         self._per_host[host] -= 1
@@ -265,15 +263,15 @@ class Acceptor:
             self._let_in_again()
 
     def _let_in_again(self) -> None:
-        """Watch the listeners that were full and are no more."""
+        """Watch the listeners that are no longer full."""
         for name in [name for name in self._full if self._fullness(name) is None]:
             self._full.discard(name)
             self._watch(name)
 
     def close(self) -> None:
-        """Close the listening sockets; connections are their owners'."""
+        """Close the listening sockets; connections belong to their owners."""
         self._pause()
-        self._on_accepted = None  # a connection that is closed must not start the accepting again
+        self._on_accepted = None  # closing a connection must not restart accepting
         for timer in (*self._held.values(), *self._closed_later.values()):
             timer.cancel()
         for connection in self._closed_later:
@@ -284,9 +282,7 @@ class Acceptor:
         self._listening.clear()
 
     def _fullness(self, name: str) -> tuple[int, str] | None:
-        """How many connections are open and the setting that allows no more of them; None while a
-        listener may accept.
-        """
+        """The number of open connections and the setting that limits them; None below the limit."""
         options = self._options
         setting = options.max_connections_setting
         limit, own_limit = options.max_connections, options.max_of_listeners.get(name)
@@ -300,7 +296,7 @@ class Acceptor:
         for _ in range(_ACCEPTS_PER_TURN):
             fullness = self._fullness(listener_name)
             if fullness is not None:
-                log.warning("holding new connections back: %d are open (%s)", *fullness)
+                log.warning("not accepting new connections for now: %d are open (%s)", *fullness)
                 self._full.add(listener_name)
                 self._watch(listener_name)
                 return
@@ -311,7 +307,7 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in OUT_OF_MEANS:
                     continue
-                # Serve those that are here, and try again.
+                # Serve the existing connections and retry.
                 log.warning("cannot accept connections for now: %s", error.strerror)
                 self._pause()
                 self._loop.call_after(RETRY_MS, self._resume)
@@ -347,7 +343,7 @@ class Acceptor:
                 connection.setsockopt(
                     socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes
                 )
-        except OSError:  # macOS refuses options of a socket whose client is gone already
+        except OSError:  # macOS refuses options of a socket whose client has left
             connection.close()
             return
         self._open_count += 1
@@ -370,9 +366,9 @@ class Acceptor:
             )
 
     def _close_later(self, connection: socket.socket, host: str, port: int, delay_ms: int) -> None:
-        """Nothing is read from it until then: who comes too fast is held up."""
+        """Close it later without reading, which slows a client that connects too fast."""
         log.warning(
-            "refused connection from %s:%d: they come too fast from that address"
+            "refused connection from %s:%d: too many new connections per second from that address"
             " (connection_creation_rate)",
             host,
             port,

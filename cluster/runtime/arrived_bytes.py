@@ -1,4 +1,4 @@
-"""How many bytes of a connection wait in the kernel: a question to it that takes none of them."""
+"""Queries the bytes of a connection that wait in the kernel, without reading them."""
 
 import fcntl
 import struct
@@ -10,9 +10,9 @@ _ROOM: Final = bytes(_INT.size)
 
 
 def arrived_bytes(descriptor: int) -> int:
-    """Bytes that a socket has received and nobody has read; 0 where that cannot be known.
+    """Bytes that a socket has received and nobody has read; 0 if unknown.
 
-    FIONREAD of ioctl(2); about a microsecond.
+    Uses FIONREAD of ioctl(2), which takes about a microsecond.
     """
     try:
         count: int = _INT.unpack(fcntl.ioctl(descriptor, termios.FIONREAD, _ROOM))[0]

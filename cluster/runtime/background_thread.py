@@ -1,4 +1,4 @@
-"""A thread for blocking work that nobody waits for, and work that either of two threads may do."""
+"""A thread for background work, and work that either of two threads may do."""
 
 import queue
 import threading
@@ -14,14 +14,14 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Background(Protocol):
-    """A thread that runs calls one after the other."""
+    """Runs calls one after the other on a thread."""
 
     def do(self, call: Callable[[], None]) -> None:
-        """Queue a call; it must not raise."""
+        """Queue a call, which must not raise."""
         ...
 
     def close(self, *, drop: bool = False) -> None:
-        """Finish all queued calls, or with `drop` only the one that is running."""
+        """Finish all queued calls, or with `drop` only the running one."""
         ...
 
 
@@ -35,24 +35,24 @@ def run_now(call: Callable[[], None]) -> None:
 
 
 def run_detached(name: str, call: Callable[[], None]) -> None:
-    """Make one call on a new thread, which is cut off when the process ends."""
+    """Make one call on a new daemon thread."""
     threading.Thread(target=call, name=name, daemon=True).start()
 
 
 class Pace:
-    """How long to rest so that work takes no more than its share of a processor. Pure.
+    """Sleep times that limit work to its share of a CPU. Pure.
 
-    Kernels share processors fairly among threads, so work in the background that nobody waits for
-    would take as much as the thread that serves clients.
+    Kernels share CPUs fairly among threads, so background work would otherwise take as much as the
+    thread that serves clients.
     """
 
     def __init__(self, share: float) -> None:
-        """A share of 1 never rests."""
+        """A share of 1 never requires a sleep."""
         self._rest_per_work = 1 / share - 1
         self._worked_s = 0.0
 
     def rest_s(self, worked_s: float) -> float:
-        """Seconds to rest now, after this many more of a processor's time."""
+        """Seconds to sleep after `worked_s` more of CPU time."""
         self._worked_s += worked_s
         if self._worked_s < _REST_AFTER_S:
             return 0.0
@@ -61,9 +61,9 @@ class Pace:
 
 
 class Once:
-    """Work that is done once, by whichever thread calls `run` first; another one waits for its end.
+    """Work that is done once, by the first thread that calls `run`; other callers wait for it.
 
-    An exception leaves it undone: the next to come tries again.
+    An exception leaves it undone, and the next caller retries.
     """
 
     def __init__(self, act: Callable[[], None]) -> None:
@@ -71,14 +71,14 @@ class Once:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Do the work, unless it is done already. Raises what the work raises."""
+        """Do the work unless it is done. Raises the exceptions of the work."""
         with self._lock:
             if self._act is not None:
                 self._act()
                 self._act = None
 
     def cancel(self) -> bool:
-        """Prevent the work; False where it was done before."""
+        """Prevent the work; False if it was already done."""
         with self._lock:
             was_to_be_done = self._act is not None
             self._act = None
@@ -86,9 +86,9 @@ class Once:
 
 
 class InOrder(Generic[T]):
-    """Things that are done one after the other, by whichever threads come to do them.
+    """Items that are processed one after the other, by any thread that calls `run`.
 
-    Invariant: none is done before those that were added earlier, nor after `cancel` has returned.
+    Invariant: an item is processed after all earlier ones, and never after `cancel` has returned.
     """
 
     def __init__(self, act: Callable[[T], None]) -> None:
@@ -97,24 +97,24 @@ class InOrder(Generic[T]):
         self._lock = threading.Lock()
 
     def add(self, things: Iterable[T]) -> None:
-        """Append what is to be done."""
+        """Append items."""
         self._waiting.extend(things)
 
     def run(self) -> None:
-        """Do all that is left, or wait for the thread that does it.
+        """Process all remaining items, or wait for the thread that does.
 
-        Raises what the work raises: the thing that failed, and what comes after it, stays.
+        Raises the exceptions of the work; the failed item and all later ones remain.
         """
         is_done = False
         while not is_done:
-            with self._lock:  # for one thing at a time: another thread may want to cancel
+            with self._lock:  # per item, because another thread may want to cancel
                 if self._waiting:
                     self._act(self._waiting[0])
                     self._waiting.popleft()
                 is_done = not self._waiting
 
     def cancel(self) -> None:
-        """Do nothing more; waits for the one thing that is being done."""
+        """Process no more items; waits for the current one."""
         with self._lock:
             self._waiting.clear()
 
@@ -123,7 +123,7 @@ class BackgroundThread:
     """Runs calls one after the other. Lifecycle: any number of `do`, then `close`."""
 
     def __init__(self, name: str, share: float = 1.0) -> None:
-        """It takes at most this share of a processor, until it is closed."""
+        """The thread takes at most this share of a CPU until it is closed."""
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._is_dropping = False
         self._pace = Pace(share)
@@ -132,11 +132,11 @@ class BackgroundThread:
         self._thread.start()
 
     def do(self, call: Callable[[], None]) -> None:
-        """Run a call in its turn; it must not raise."""
+        """Queue a call, which must not raise."""
         self._calls.put(call)
 
     def close(self, *, drop: bool = False) -> None:
-        """Finish everything, or with `drop` only what is under way, and end the thread."""
+        """Finish all queued calls, or with `drop` only the running one, and end the thread."""
         self._is_dropping = drop
         self._is_closing.set()
         self._calls.put(None)
@@ -148,7 +148,7 @@ class BackgroundThread:
                 continue
             began_s = time.thread_time()
             call()
-            del call  # or what it holds, such as a deleted log's files, stays until the next one
+            del call  # otherwise its objects live until the next call
             rest_s = self._pace.rest_s(time.thread_time() - began_s)
             if rest_s:
                 self._is_closing.wait(rest_s)

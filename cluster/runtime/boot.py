@@ -1,4 +1,4 @@
-"""Which boot of the machine this is: what was not synced to disk is lost with it."""
+"""Identifies the current boot of the machine: a new boot loses unsynced writes."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ _MAC: Final = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
 
 
 def boot_id() -> str:
-    """The same text until the machine starts again; empty where the system does not tell."""
+    """The boot id, which is constant until a reboot; empty if the system has none."""
     try:
         if sys.platform == "darwin":
             asked = subprocess.run(_MAC, capture_output=True, text=True, timeout=5, check=True)

@@ -1,7 +1,7 @@
-"""Makes certificates: an authority, and what it signs for servers and clients (RFC 5280).
+"""Creates certificates: authorities, and the server and client certificates they sign (RFC 5280).
 
-Pure but for the random numbers of keys and serial numbers: bytes come out, files are their owner's
-matter, and the time is an argument.
+Pure except for the random numbers in keys and serial numbers: the caller writes the files and
+passes the time.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ _BACKDATED: Final = timedelta(hours=1)
 
 
 def make_key(kind: KeyKind = "EC") -> PrivateKey:
-    """A new private key: EC on P-256, or RSA of 2048 bits."""
+    """A new private key: EC on P-256, or 2048-bit RSA."""
     if kind == "EC":
         return ec.generate_private_key(ec.SECP256R1())
     return rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
@@ -43,38 +43,38 @@ def name_of(common_name: str, organization: str | None = None) -> x509.Name:
 
 @dataclass(frozen=True)
 class Identity:
-    """A certificate, its private key, and the certificates above it, the nearest first."""
+    """A certificate, its private key, and its chain of issuers, nearest first."""
 
     certificate: x509.Certificate
     key: PrivateKey
     issuers: tuple[x509.Certificate, ...] = ()
 
     def certificate_pem(self) -> bytes:
-        """The certificate alone, as PEM."""
+        """The certificate alone as PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def chain_pem(self) -> bytes:
-        """The certificate and its issuers, as a server shows them."""
+        """The certificate and its issuers as PEM, as a server presents them."""
         return b"".join(
             each.public_bytes(serialization.Encoding.PEM)
             for each in (self.certificate, *self.issuers)
         )
 
     def key_pem(self, password: str | None = None) -> bytes:
-        """The private key as PKCS8 PEM, encrypted where there is a password."""
+        """The private key as PKCS8 PEM, encrypted if there is a password."""
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, _encryption(password)
         )
 
     def pkcs12(self, alias: str, password: str) -> bytes:
-        """All of it as a PKCS12 key store (RFC 7292), which Java reads too."""
+        """The identity as a PKCS12 key store (RFC 7292), which Java can read."""
         return pkcs12.serialize_key_and_certificates(
             alias.encode(), self.key, self.certificate, self.issuers, _encryption(password)
         )
 
 
 def trust_store_pkcs12(certificates: Sequence[x509.Certificate], password: str) -> bytes:
-    """A PKCS12 trust store of these authorities, each marked as trusted in Java's way."""
+    """A PKCS12 trust store of these authorities, each marked as trusted the way Java requires."""
     entries = [
         pkcs12.PKCS12Certificate(each, f"ca{index}".encode())
         for index, each in enumerate(certificates)
@@ -84,7 +84,7 @@ def trust_store_pkcs12(certificates: Sequence[x509.Certificate], password: str) 
 
 @dataclass(frozen=True)
 class CertificateAuthority:
-    """Signs certificates. `identity` is its own: self-signed, or signed by an authority above."""
+    """Signs certificates. `identity` is its own: self-signed or signed by another authority."""
 
     identity: Identity
 
@@ -105,7 +105,7 @@ class CertificateAuthority:
     def from_pem(
         certificate: bytes, key: bytes, password: str | None = None
     ) -> "CertificateAuthority":
-        """One that was stored. Raises ValueError where the texts are no certificate or key."""
+        """Load a stored authority. Raises ValueError for invalid texts."""
         private = serialization.load_pem_private_key(
             key, None if password is None else password.encode()
         )
@@ -122,7 +122,7 @@ class CertificateAuthority:
         kind: KeyKind = "EC",
         valid_days: float = DEFAULT_VALID_DAYS,
     ) -> Identity:
-        """A certificate for whoever serves at these host names and IP addresses (RFC 6125)."""
+        """Issue a certificate for a server with these host names and IP addresses (RFC 6125)."""
         return self.issue(
             subject,
             now,
@@ -140,7 +140,7 @@ class CertificateAuthority:
         kind: KeyKind = "EC",
         valid_days: float = DEFAULT_VALID_DAYS,
     ) -> Identity:
-        """A certificate by which a client proves to be `subject`."""
+        """Issue a certificate for the client `subject`."""
         return self.issue(
             subject,
             now,
@@ -152,7 +152,7 @@ class CertificateAuthority:
     def issue_authority(
         self, subject: x509.Name, now: datetime, *, valid_days: float = DEFAULT_VALID_DAYS
     ) -> "CertificateAuthority":
-        """An authority below this one, whose certificates are shown together with its own."""
+        """Issue a subordinate authority, whose chain includes this one."""
         key = make_key()
         own = self.identity
         certificate = _sign(
@@ -176,7 +176,7 @@ class CertificateAuthority:
         hosts: Iterable[str] = (),
         usages: Iterable[x509.ObjectIdentifier] = (),
     ) -> Identity:
-        """A certificate for these usages, and for these hosts if there are any."""
+        """Issue a certificate for these usages, and for `hosts` if given."""
         key = make_key(kind)
         own = self.identity
         extensions: list[tuple[x509.ExtensionType, bool]] = [

@@ -1,4 +1,4 @@
-"""The only place that reads the time. Pure code takes `now_ms` as an argument instead."""
+"""Reads the time. Pure code takes `now_ms` as an argument instead."""
 
 import time
 from typing import Protocol
@@ -7,30 +7,31 @@ from cluster.model.clocks import MonotonicMs, WallMs
 
 
 class Clock(Protocol):
-    """Two clocks that never mix: durations and deadlines, and record timestamps."""
+    """Two clocks that must not be mixed: one for durations and deadlines, one for record
+    timestamps."""
 
     def monotonic_ms(self) -> MonotonicMs:
-        """Milliseconds of a clock that never jumps; for durations and deadlines."""
+        """Milliseconds of a monotonic clock, for durations and deadlines."""
         ...
 
     def monotonic_us(self) -> int:
-        """The same in microseconds; for how long a part of a turn takes."""
+        """Monotonic microseconds, for measuring parts of a turn."""
         ...
 
     def monotonic_ns(self) -> int:
-        """The same in nanoseconds, without a call of a Python function: for each request."""
+        """Monotonic nanoseconds, without a Python function call, for each request."""
         ...
 
     def thread_cpu_ns(self) -> int:
-        """For how many nanoseconds a processor worked for the calling thread; a system call."""
+        """CPU nanoseconds of the calling thread; takes a system call."""
         ...
 
     def wall_ms(self) -> WallMs:
-        """Milliseconds since 1970-01-01 UTC; for record timestamps and display."""
+        """Milliseconds since 1970-01-01 UTC, for record timestamps and display."""
         ...
 
     def wall_ns(self) -> int:
-        """The same in nanoseconds, without a call of a Python function: for each request."""
+        """Wall-clock nanoseconds, without a Python function call, for each request."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Keeps long-lived objects, such as partitions' states, out of Python's garbage collections.
+"""Keeps long-lived objects, such as partition states, out of Python's garbage collections.
 
-A full collection looks at every container object. A broker of ten thousand partitions has half a
-million, which takes a tenth of a second, and one is due whenever a quarter has been added.
+A full collection visits every container object. A broker with ten thousand partitions has half a
+million, which takes a tenth of a second, and a collection is due whenever a quarter was added.
 """
 
 import gc
@@ -13,17 +13,19 @@ PARTITIONS_PER_FREEZE: Final = 256
 
 
 def leave_out_what_is_there() -> None:
-    """No collection visits the present objects again; they are still freed when unreferenced.
+    """Exclude the existing objects from all collections; they are still freed when unreferenced.
 
-    Constant work; to be called now and then while many long-lived objects are made.
+    Takes constant time; call it now and then while creating many long-lived objects.
     """
     gc.freeze()
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """No collections meanwhile, and what is there afterwards is left out: for imports, which make a
-    hundred thousand objects that stay, and which collections make a tenth slower.
+    """Pause collections, then exclude the existing objects.
+
+    Used for imports, which create a hundred thousand permanent objects and which collections slow
+    down by a tenth.
     """
     gc.disable()
     try:
@@ -34,7 +36,7 @@ def paused() -> Iterator[None]:
 
 
 class Growth:
-    """Leaves out long-lived objects once in a while as they are made or replaced."""
+    """Excludes long-lived objects from time to time as they are created or replaced."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class Growth:
         self._count = 0
 
     def add(self, count: int) -> None:
-        """Count things, such as partitions, that were made or got another state."""
+        """Count objects, such as partitions, that were created or got a new state."""
         self._count += count
         if self._count >= self._per_freeze:
             self._count = 0

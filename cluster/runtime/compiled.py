@@ -1,11 +1,11 @@
-"""Whether the hot modules run compiled (setup.py) or as the Python that they are written in."""
+"""Whether the hot modules run compiled (setup.py) or as plain Python."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 
 def is_compiled() -> bool:
-    """Whether the package that runs was compiled by mypyc."""
+    """Whether the running package was compiled by mypyc."""
     spec = find_spec("cluster.records.batch")
     return spec is not None and Path(spec.origin or ".py").suffix != ".py"
 

@@ -1,8 +1,8 @@
-"""TLS handshakes of servers, on one thread of their own: signing takes up to a millisecond.
+"""Runs the TLS handshakes of servers on a separate thread, because signing takes up to 1 ms.
 
-The thread owns a socket until its handshake is done, and then hands it over to the loop of whoever
-accepted it. A connection that has sent nothing takes no memory of OpenSSL, one in its handshake a
-bounded amount; there is a deadline for each and a limit for those that have begun.
+The thread owns a socket until its handshake is done, and then hands it to the loop that accepted
+it. A connection that has sent nothing takes no OpenSSL memory, and a handshake takes a bounded
+amount. Each connection has a deadline, and the number of started handshakes is limited.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ _CLIENT_HELLO: Final = 1
 
 
 class Secured(NamedTuple):
-    """A connection whose handshake is done, for a `TlsTransport`."""
+    """A connection after its handshake, for a `TlsTransport`."""
 
     connection: socket.socket
     stream: ssl.SSLObject
@@ -57,7 +57,7 @@ class Secured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TlsIdentity:
-    """What a listener needs for a handshake at this moment; replaced when certificates change."""
+    """The current TLS configuration of a listener; replaced when certificates change."""
 
     context: ssl.SSLContext
     principal_of: Callable[[bytes], str | None]
@@ -65,13 +65,13 @@ class TlsIdentity:
 
 
 class Endpoint(Protocol):
-    """Where a connection came in."""
+    """The listening address of a connection."""
 
     name: str
     """For the log."""
 
     def identity(self) -> TlsIdentity:
-        """What is in force there now."""
+        """The current identity."""
         ...
 
 
@@ -101,10 +101,12 @@ _OfHost = TypeVar("_OfHost", bound=MutableMapping[int, _Handshake])
 
 
 class HandshakeThread:
-    """Lifecycle: `begin` any number of handshakes, from any one thread; `close`.
+    """The handshake thread.
 
-    Invariant: until `close`, `done` is posted exactly once for each: with what a transport needs,
-    or with None after the connection was closed.
+    Lifecycle: `begin` any number of handshakes, from any one thread; `close`.
+
+    Invariant: until `close`, `done` is posted exactly once for each handshake: with the parts of a
+    transport, or with None after the connection was closed.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class HandshakeThread:
         timeout_ms: int = HANDSHAKE_TIMEOUT_MS,
         started_max: int = STARTED_MAX,
     ) -> None:
-        """`post` hands a call to the thread that the results are for."""
+        """`post` hands a call to the thread that receives the results."""
         self._post = post
         self._timeout_ms = timeout_ms
         self._started_max = started_max
@@ -142,20 +144,20 @@ class HandshakeThread:
         endpoint: Endpoint,
         done: Callable[[Secured | None], None],
     ) -> None:
-        """Take over a non-blocking connection. `done` is called by way of `post`."""
+        """Take over a non-blocking connection; `done` is called through `post`."""
         handshake = _Handshake(connection, host, port, endpoint, done)
         self._loop.call_from_thread(partial(self._watch, handshake))
 
     def do(self, call: Callable[[], None]) -> None:
-        """Run a call on the thread: reading key stores, for instance. It must not raise."""
+        """Run a call on the thread, such as reading key stores. It must not raise."""
         self._loop.call_from_thread(call)
 
     def do_every(self, period_ms: int, call: Callable[[], None]) -> None:
-        """Run a call there again and again."""
+        """Run a call on the thread periodically."""
         self.do(lambda: self._loop.call_every(period_ms, call))
 
     def close(self) -> None:
-        """Give up what is in progress, and end the thread."""
+        """Abort handshakes in progress and end the thread."""
         self._loop.stop()
         self._thread.join()
         for handshake in list(self._all.values()):
@@ -179,7 +181,7 @@ class HandshakeThread:
         self._loop.watch(handshake, READABLE, partial(self._on_arrived, handshake))
 
     def _on_arrived(self, handshake: _Handshake, _events: int) -> None:
-        """A client that has no memory of OpenSSL yet has sent something."""
+        """Handle the first bytes of a client that has no OpenSSL memory yet."""
         self._loop.unwatch(handshake)
         self._arrived.setdefault(handshake.host, {})[handshake.fileno()] = handshake
         self._begin_soon()
@@ -190,9 +192,11 @@ class HandshakeThread:
             self._loop.next_turn(self._begin_some)
 
     def _begin_some(self) -> None:
-        """Hosts take turns, so that a flood from one keeps no other out. The latest of a host comes
-        first: if more come than can be served, who has waited for long gives up or gives way, and
-        work on it would be lost.
+        """Start waiting handshakes, one host in turn, so that a flood from one does not block
+        others.
+
+        The newest handshake of a host starts first: under overload the oldest ones have probably
+        been abandoned.
         """
         self._is_begin_posted = False
         for _ in range(_BEGUN_PER_TURN):
@@ -229,11 +233,11 @@ class HandshakeThread:
             self._fail(handshake, f"connection lost: {error.strerror or error}")
 
     def _receive(self, handshake: _Handshake) -> bool:
-        """Whether there is something for OpenSSL now."""
+        """Receive bytes; returns whether OpenSSL has something to process."""
         data = handshake.connection.recv(_RECEIVE_BYTES)
         if not data:
             has_begun = handshake.stream is not None or handshake.hello
-            raise PeerError("closed in the middle" if has_begun else "")
+            raise PeerError("closed in the middle of the handshake" if has_begun else "")
         if handshake.incoming is not None:
             handshake.incoming.write(data)
             self._started[handshake.host].move_to_end(handshake.fileno())
@@ -271,7 +275,7 @@ class HandshakeThread:
                 handshake.stream.do_handshake()
                 handshake.is_done = True
         except ssl.SSLError:
-            with contextlib.suppress(OSError):  # the alert, as far as it can be sent now
+            with contextlib.suppress(OSError):  # send the alert as far as possible
                 handshake.connection.send(handshake.outgoing.read())
             raise
         handshake.unsent += handshake.outgoing.read()
@@ -302,7 +306,7 @@ class HandshakeThread:
         self._post(partial(handshake.done, secured))
 
     def _fail(self, handshake: _Handshake, reason: str) -> None:
-        """Close it; one line says why, unless it was closed before it had sent anything."""
+        """Close the connection and log the reason, unless it was closed before it sent anything."""
         self._forget(handshake)
         handshake.connection.close()
         if reason:
@@ -325,7 +329,7 @@ class HandshakeThread:
             self._started_count -= 1
         if handshake.timer is not None:
             handshake.timer.cancel()
-        # An event of this turn may hold the handshake for longer than OpenSSL's memory should last.
+        # An event of this turn may keep the handshake alive, so free its OpenSSL memory now.
         handshake.stream = handshake.incoming = handshake.outgoing = None
 
     def _trim_heap(self) -> None:
@@ -334,7 +338,7 @@ class HandshakeThread:
 
 
 def _remove(by_host: MutableMapping[str, _OfHost], handshake: _Handshake) -> bool:
-    """Whether it was there."""
+    """Remove a handshake; returns whether it was there."""
     of_host = by_host.get(handshake.host)
     if of_host is None or of_host.pop(handshake.fileno(), None) is None:
         return False
@@ -344,9 +348,9 @@ def _remove(by_host: MutableMapping[str, _OfHost], handshake: _Handshake) -> boo
 
 
 def has_whole_hello(data: bytes) -> bool:
-    """Whether these first bytes of a connection have the whole record in which TLS begins. Pure.
+    """Whether these first bytes of a connection include the whole ClientHello record. Pure.
 
-    Raises PeerError, in the words for the log, where they are something else.
+    Raises PeerError, with the text for the log, for any other bytes.
     """
     if data[0] == _ALERT:
         raise PeerError("the client began with a TLS alert")
@@ -357,5 +361,5 @@ def has_whole_hello(data: bytes) -> bool:
     record_bytes = int.from_bytes(data[3:5], "big")
     hello_bytes = int.from_bytes(data[6:9], "big")
     if data[5] != _CLIENT_HELLO or hello_bytes > _HELLO_MAX_BYTES or record_bytes > 2 * 16 * 1024:
-        raise PeerError("its first message is no ClientHello of TLS")
+        raise PeerError("its first message is not a TLS ClientHello")
     return len(data) >= _RECORD_HEADER_BYTES + min(record_bytes, _HELLO_MAX_BYTES)

@@ -1,7 +1,7 @@
-"""Gives memory back to the system after much was held.
+"""Returns memory to the system after large amounts were freed.
 
-The C library returns the end of its heap by itself. One small block that was allocated last, a
-znode for instance, keeps everything below it: 90 MiB of freed replies stayed with the registry.
+The C library returns only the end of its heap by itself. One small block that was allocated last,
+such as a znode, keeps everything below it: the registry kept 90 MiB of freed replies.
 """
 
 import ctypes
@@ -13,17 +13,16 @@ WORTH_TRIMMING_BYTES: Final = 16 << 20
 
 
 def trim_heap() -> None:
-    """Return every free page of the heap (`malloc_trim`); nothing where the C library has none."""
+    """Return every free page of the heap (`malloc_trim`); does nothing if unsupported."""
     if _trim is not None:
         _trim(0)
 
 
 def keep_to_one_heap() -> None:
-    """All threads allocate from one heap (`M_ARENA_MAX`), from now on; nothing where the C library
-    has no such choice.
+    """Make all threads allocate from one heap (`M_ARENA_MAX`); does nothing if unsupported.
 
-    Otherwise each thread has one of its own, and keeps in it what the largest of its tasks took.
-    Threads of Python seldom allocate at the same time, so they do not wait for each other.
+    Otherwise each thread has its own heap, which keeps the memory of its largest task. Python
+    threads seldom allocate at the same time, so sharing costs no waiting.
     """
     if _mallopt is not None:
         _mallopt(_M_ARENA_MAX, 1)
@@ -43,14 +42,15 @@ _mallopt: Final = _find("mallopt")
 
 
 class HeapTrim:
-    """Decides when to trim: once the bytes held have fallen to a quarter of their peak."""
+    """Decides when to trim: once the held bytes have fallen to a quarter of their peak."""
 
     def __init__(self, trim: Callable[[], None] = trim_heap) -> None:
         self._trim = trim
         self._peak_bytes = 0
 
     def look(self, peak_bytes: int, held_bytes: int) -> None:
-        """`peak_bytes`: the most that was held since the last call; `held_bytes`: held now."""
+        """Pass `peak_bytes`, the maximum since the last call, and `held_bytes`, the current
+        value."""
         self._peak_bytes = max(self._peak_bytes, peak_bytes)
         if self._peak_bytes >= WORTH_TRIMMING_BYTES and held_bytes <= self._peak_bytes // 4:
             self._peak_bytes = held_bytes

@@ -1,5 +1,6 @@
-"""An address that the supervisor listens on for a child: what comes before the child is there, or
-while it is started again, waits in the listen queue.
+"""A listening socket that the supervisor holds for a child.
+
+Connections wait in its listen queue until the child runs, and while it restarts.
 """
 
 import errno
@@ -15,7 +16,7 @@ _BACKLOG: Final = 128
 
 
 class HeldSocket:
-    """Opened by the supervisor before the address is told to anybody; its child inherits it."""
+    """The supervisor opens it before publishing the address; its child inherits it."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -23,7 +24,7 @@ class HeldSocket:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """Listen, unless it does already. Where that fails, the child will say why."""
+        """Listen, unless it already does. If that fails, the child reports the reason."""
         if self._socket is None:
             try:
                 self._socket = listen(self._host, self._port)
@@ -31,18 +32,18 @@ class HeldSocket:
                 log.warning("%s", problem)
 
     def close(self) -> None:
-        """Refuse connections from now on, or in another child: have nothing to do with it."""
+        """Stop listening; in another child, close the inherited copy."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def taken(self) -> socket.socket:
-        """The listening socket, in the child. Raises UserError where it cannot listen."""
+        """The listening socket in the child. Raises UserError if it cannot listen."""
         return self._socket or listen(self._host, self._port)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 asks the system for a free one. Raises UserError."""
+    """Open a listening socket; port 0 takes a free one. Raises UserError."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,5 +52,5 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as problem:
         listening.close()
         hint = ": choose another --dashboard-port" if problem.errno == errno.EADDRINUSE else ""
-        raise UserError(f"it cannot listen on {host}:{port}: {problem.strerror}{hint}") from None
+        raise UserError(f"cannot listen on {host}:{port}: {problem.strerror}{hint}") from None
     return listening

@@ -1,9 +1,9 @@
-"""A helper process for a long computation: started by a broker, spoken to by its loop.
+"""A helper process for a long computation, started by a broker and connected to its loop.
 
-A new interpreter rather than a fork, because a broker has threads. Its module has one function,
-`work(message, send)`, which is called for each message in turn (see `helper_side`). Messages are
-dictionaries that JSON can hold. The helper ends with its parent, however that ends: its end of the
-pipe closes.
+It is a new interpreter rather than a fork, because a broker has threads. Its module has one
+function, `work(message, send)`, which is called for each message in turn (see `helper_side`).
+Messages are dictionaries that JSON can encode. The helper ends when its parent ends, because its
+end of the pipe closes.
 """
 
 import contextlib
@@ -30,20 +30,20 @@ _SIDE: Final = "cluster.runtime.helper_side"
 
 
 class HelperFailed(Exception):
-    """A helper process cannot be started; the reason in one line."""
+    """A helper process cannot be started; the text gives the reason in one line."""
 
 
 class HelperPort(Protocol):
-    """A helper as its owner sees it."""
+    """A helper, as its owner uses it."""
 
     def send(self, message: Message) -> None:
-        """Give it a message to work on; does nothing once it has ended."""
+        """Send a message to process; does nothing once the helper has ended."""
         ...
 
     def close(self, *, waits: bool = True) -> None:
-        """End it at once, whatever it does; it is not heard of again. May be called twice.
+        """End the helper at once; it delivers no more messages. May be called twice.
 
-        Without `waits` it may take some more milliseconds until it is gone.
+        Without `waits` it may take a few more milliseconds to end.
         """
         ...
 
@@ -54,10 +54,10 @@ reported later, on the loop's thread. Raises HelperFailed."""
 
 
 class HelperProcess:
-    """Owned by the loop's thread, which never waits for the helper.
+    """A running helper. Owned by the loop's thread, which never waits for the helper.
 
-    Lifecycle: construction starts it; then any number of `send`, then `close`, unless it ends by
-    itself: then `on_end` is called once, with the reason.
+    Lifecycle: construction starts it; then any number of `send`, then `close`. If it ends by
+    itself, `on_end` is called once with the reason.
     """
 
     def __init__(self, loop: EventLoop, module: str, on_message: OnMessage, on_end: OnEnd) -> None:
@@ -76,10 +76,10 @@ class HelperProcess:
                 env={
                     **os.environ,
                     "PYTHONPATH": f"{_ROOT}:{inherited}" if inherited else _ROOT,
-                    # Helpers may rely on hashes that nobody outside can foresee.
+                    # Helpers may rely on unpredictable hashes.
                     "PYTHONHASHSEED": "random",
                 },
-                process_group=0,  # Ctrl-C in a terminal is for the supervisor to pass on
+                process_group=0,  # the supervisor forwards Ctrl-C
             )
         except OSError as error:
             raise HelperFailed(f"cannot start {module}: {error.strerror}") from error
@@ -94,7 +94,6 @@ class HelperProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     def send(self, message: Message) -> None:
@@ -113,7 +112,7 @@ class HelperProcess:
                 self._reap()
 
     def _reap(self) -> None:
-        # A process of low priority takes its time to end where processors are scarce.
+        # A process of low priority may take long to end on a busy machine.
         if self._process.poll() is None:
             self._loop.call_after(_REAP_MS, self._reap)
 
@@ -128,7 +127,7 @@ class HelperProcess:
                 self._loop.watch(self._stdin, WRITABLE, self._on_writable)
             return
         except BrokenPipeError:
-            unsent.clear()  # the end of its messages, which is read next, says that it has ended
+            unsent.clear()  # the end of its messages, read next, reports that it ended
         if self._is_waiting_to_write:
             self._is_waiting_to_write = False
             self._loop.unwatch(self._stdin)
@@ -147,7 +146,7 @@ class HelperProcess:
                 return
         if not received:
             self._release()
-            self._process.kill()  # it may have closed its messages only
+            self._process.kill()  # it may have closed only its output
             self._report_end()
 
     def _report_end(self) -> None:

@@ -1,7 +1,7 @@
-"""A helper's own side: `python -m cluster.runtime.helper_side MODULE NICENESS`.
+"""The helper's main program: `python -m cluster.runtime.helper_side MODULE NICENESS`.
 
-Started by `helper_process`, not by hand. Calls the module's function `work(message, send)` for each
-message in turn; `send` answers with a message. What the function raises ends the process.
+`helper_process` starts it. It calls the module's function `work(message, send)` for each message in
+turn; `send` answers with a message. An exception of the function ends the process.
 """
 
 import importlib
@@ -20,11 +20,11 @@ _READ_BYTES = 1 << 16
 
 
 def main() -> None:
-    """Work until the parent closes the pipe, which may be at any time."""
+    """Work until the parent closes the pipe, which may happen at any time."""
     module, niceness = sys.argv[1:]
     os.nice(int(niceness))
     answers = os.dup(1)
-    os.dup2(2, 1)  # what anything prints goes to the parent's log, not among the messages
+    os.dup2(2, 1)  # output of `print` goes to the parent's log, not among the messages
     work = importlib.import_module(module).work
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(waiting,), name="parent", daemon=True).start()
@@ -46,7 +46,7 @@ def _listen(waiting: "queue.SimpleQueue[dict[str, Any]]") -> None:
     while received := os.read(0, _READ_BYTES):
         for message in lines.feed(received):
             waiting.put(message)
-    os._exit(0)  # in the middle of the work: the parent is gone, or does not want it any more
+    os._exit(0)  # stop in the middle of the work: the parent has ended or dropped it
 
 
 if __name__ == "__main__":

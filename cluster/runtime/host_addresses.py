@@ -1,4 +1,4 @@
-"""Resolves host names. Blocks while a name server is asked."""
+"""Resolves host names. Blocks during the lookup."""
 
 import logging
 import socket
@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 def addresses_of(host: str) -> list[str]:
-    """An address itself, or the addresses of a name, those of IPv4 first, as in Java.
+    """The address itself, or the addresses of a name, IPv4 first, as in Java.
 
     Empty for a name that does not resolve, which is logged.
     """
@@ -18,12 +18,12 @@ def addresses_of(host: str) -> list[str]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
-        log.warning("cannot find the address of %s: %s", host, problem)
+        log.warning("cannot resolve %s: %s", host, problem)
         return []
     found.sort(key=lambda each: each[0] != socket.AF_INET)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def address_of(host: str) -> str | None:
-    """The first of `addresses_of`, if any."""
+    """The first of `addresses_of`, or None."""
     return next(iter(addresses_of(host)), None)

@@ -1,4 +1,4 @@
-"""Where this installation lies: a checkout with its launcher, or an installed package."""
+"""The location of this installation: a checkout with its launcher, or an installed package."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ _IS_CHECKOUT: Final = (_ROOT / "bin" / "cluster").exists()
 
 
 def launcher(data_dir: Path | None = None) -> str:
-    """What a person types here to run a command, on the cluster of that directory."""
+    """The command that a user types here, for the cluster of that directory."""
     command = shown(_ROOT / "bin" / "cluster") if _IS_CHECKOUT else "milena"
     if data_dir is None or data_dir == default_data_dir():
         return command
@@ -20,7 +20,7 @@ def launcher(data_dir: Path | None = None) -> str:
 
 
 def chosen_data_dir() -> Path | None:
-    """$MILENA_DATA_DIR; None where it is not set."""
+    """$MILENA_DATA_DIR; None if unset."""
     chosen = os.environ.get(DATA_DIR_VARIABLE)
     return Path(chosen).absolute() if chosen else None
 
@@ -34,6 +34,6 @@ def default_data_dir() -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path as a person would write it here: relative where it lies below."""
+    """A path as a user would type it: relative if it is below the current directory."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,4 +1,4 @@
-"""Parts of the main thread's work that Ctrl-C must not interrupt."""
+"""Protects parts of the main thread's work from Ctrl-C."""
 
 import signal
 import threading
@@ -14,12 +14,12 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def deferred_interrupt() -> Iterator[None]:
-    """Python's handlers of SIGINT, SIGTERM and SIGHUP run when this is over, not within it.
+    """Defer Python's handlers of SIGINT, SIGTERM and SIGHUP to the end of the block.
 
-    For what can be undone only when it is done, and for calls into C that take a handler's
-    exception for a mistake of their own, as the constructors of confluent-kafka do. What kills the
-    process without Python, or is ignored, stays as it is; so do other threads, which no handler
-    interrupts.
+    Use it for work that can be undone only when complete, and for calls into C that mistake a
+    handler's exception for an error of their own, as the constructors of confluent-kafka do.
+    Signals that kill the process without Python, or are ignored, are unaffected; so are other
+    threads, which no handler interrupts.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -36,7 +36,7 @@ def deferred_interrupt() -> Iterator[None]:
 
 @contextmanager
 def handled_by(handler: Handler, numbers: Sequence[int] = _ENDING) -> Iterator[None]:
-    """Another handler for these signals; on the main thread only."""
+    """Install another handler for these signals during the block, on the main thread only."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Messages between two processes over a pipe, each one line of JSON. Pure."""
+"""Messages between two processes over a pipe, one line of JSON each. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -6,18 +6,18 @@ from typing import Any
 
 
 def line(document: Mapping[str, Any]) -> bytes:
-    """Encode one message as a line of JSON; any path survives, also one that is not UTF-8."""
+    """Encode one message as a line of JSON; even paths that are not UTF-8 survive."""
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
 class LineBuffer:
-    """Cuts what arrives from a pipe into messages."""
+    """Splits received bytes into messages."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, received: bytes) -> list[dict[str, Any]]:
-        """The messages that are complete now."""
+        """Add received bytes; returns the messages that are complete now."""
         self._rest += received
         if b"\n" not in received:
             return []

@@ -1,7 +1,7 @@
 """Reads private keys and certificates: PEM files, PEM texts, PKCS12 stores (RFC 7468, RFC 7292).
 
-Java's own format JKS is refused, with the command that converts it. A file with a private key that
-others can read is refused too.
+Java's own format JKS is refused, with the command that converts it. So is a private key file that
+others can read.
 """
 
 import os
@@ -32,13 +32,13 @@ _PEM_BLOCK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """A private key and its certificates, its own first and then each one's issuer."""
+    """A private key and its certificate chain, its own first."""
 
     key: PrivateKeyTypes = field(repr=False)
     certificates: tuple[x509.Certificate, ...]
 
     def chain_pem(self) -> bytes:
-        """The certificates as PEM."""
+        """The certificate chain as PEM."""
         return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in self.certificates)
 
     def key_pem(self, password: bytes) -> bytes:
@@ -51,7 +51,7 @@ class KeyStore:
 
 
 def read_key_store(source: StoreSource) -> KeyStore:
-    """The key and certificates of a server. Blocks. Raises UserError with a line for its owner."""
+    """Read a server's key and certificates. Blocks. Raises UserError with instructions."""
     if source.key_text is not None or source.certificates_text is not None:
         what = f"ssl.{source.name}.key and ssl.{source.name}.certificate.chain"
         texts = f"{source.key_text or ''}\n{source.certificates_text or ''}"
@@ -70,7 +70,7 @@ def read_key_store(source: StoreSource) -> KeyStore:
 
 
 def read_trust_store(source: StoreSource) -> tuple[x509.Certificate, ...]:
-    """Those who are trusted to sign certificates. Blocks. Raises UserError."""
+    """Read the trusted authorities. Blocks. Raises UserError."""
     if source.certificates_text is not None:
         what = f"ssl.{source.name}.certificates"
         return _certificates_from_pem(source.certificates_text, what)
@@ -104,22 +104,22 @@ def _read(source: StoreSource, location: str, *, is_secret: bool) -> bytes:
 
 
 def _is_pem(source: StoreSource, data: bytes) -> bool:
-    """Whether it is PEM, as its type says; else it is PKCS12. Raises UserError for others."""
+    """Whether the store is PEM rather than PKCS12. Raises UserError for other types."""
     kind = source.type.upper()
     setting = f"ssl.{source.name}.type"
     if data.startswith(_JKS_MAGIC):
         raise UserError(
-            f"{source.location} is a JKS store, which only Java reads: convert it by `keytool"
+            f"{source.location} is a JKS store, which only Java reads: convert it with `keytool"
             f" -importkeystore -srckeystore {source.location} -destkeystore {source.location}.p12"
             f" -deststoretype PKCS12`"
         )
     if kind not in ("PEM", "PKCS12", "JKS"):
-        raise UserError(f"{setting}={source.type} is not known: use PEM or PKCS12")
+        raise UserError(f"{setting}={source.type} is not supported: use PEM or PKCS12")
     is_pem = b"-----BEGIN" in data
     if is_pem and kind != "PEM":
         raise UserError(f"{source.location} is a PEM file: set {setting}=PEM")
     if not is_pem and kind == "PEM":
-        raise UserError(f"{source.location} is not a PEM file, as {setting}=PEM says")
+        raise UserError(f"{source.location} is not a PEM file, although {setting}=PEM")
     return is_pem  # Java reads PKCS12 under the name of JKS too
 
 
@@ -129,7 +129,7 @@ def _open_pkcs12(source: StoreSource, data: bytes, what: str) -> pkcs12.PKCS12Ke
         return pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
         raise UserError(
-            f"cannot open {what}: it is no PKCS12 store, or ssl.{source.name}.password is wrong"
+            f"cannot open {what}: it is not a PKCS12 store, or ssl.{source.name}.password is wrong"
         ) from error
 
 
@@ -141,7 +141,7 @@ def _text(data: bytes, what: str) -> str:
 
 
 def _blocks(text: str) -> list[tuple[str, bytes]]:
-    """Labels and whole blocks of PEM, in lines as they have to be."""
+    """Labels and blocks of PEM, with normalized line breaks."""
     blocks = []
     for found in _PEM_BLOCK.finditer(text):
         label, body = found[1].strip(), "".join(found[2].split())
@@ -189,7 +189,7 @@ def _key_store_from_pem(text: str, password: str | None, what: str) -> KeyStore:
 def _chain(
     own: x509.Certificate, others: Sequence[x509.Certificate]
 ) -> tuple[x509.Certificate, ...]:
-    """A certificate and, of the others, its issuer, the issuer's issuer and so on."""
+    """A certificate followed by its issuer, the issuer's issuer and so on, taken from `others`."""
     chain = [own]
     left = list(others)
     while True:

@@ -1,4 +1,4 @@
-"""Limits of this process that the operating system sets."""
+"""Resource limits that the operating system sets for this process."""
 
 import logging
 import resource
@@ -7,12 +7,15 @@ log = logging.getLogger(__name__)
 
 
 def raise_descriptor_limit() -> int:
-    """Allow as many open files as we may have; the limit. A partition needs two, a client one."""
+    """Raise the limit of open files to its maximum and return it.
+
+    A partition needs two descriptors, a client one.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError):
-            log.info("the limit of open files stays at %d", soft)
+            log.info("cannot raise the limit of open files above %d", soft)
             return soft
     return hard

@@ -1,10 +1,9 @@
-"""How many lines of a kind a log takes, in all and because of one peer. Pure.
+"""Rate-limits the log lines of each kind, in total and per peer. Pure.
 
-Whoever can make a process log a line could fill its logs with it. So every kind of line (a logger
-and the text of its message before the arguments are put in) has a token bucket, and another one for
-each peer that causes it, and where a line says what it is about, a small one for each subject, so
-that one thing that happens again and again hides nothing else; what finds a bucket empty is counted
-instead of written.
+Anybody who can make a process log a line could fill its logs. Every kind of line (a logger and its
+unformatted message) therefore has a token bucket, plus one for each peer that causes it, plus a
+small one for each subject of the line, so that one repeated event hides no others. A line that
+finds a bucket empty is counted instead of written.
 """
 
 from collections import OrderedDict
@@ -15,7 +14,7 @@ from cluster.model.kept_names import kept_name
 
 
 class Allowance(NamedTuple):
-    """A bucket holds `burst` lines and gets `per_s` more each second."""
+    """A bucket holds `burst` lines and gains `per_s` more each second."""
 
     burst: int
     per_s: float
@@ -33,17 +32,17 @@ _SUMMARIES_MAX: Final = 20
 
 
 class Kind(NamedTuple):
-    """What makes two lines alike."""
+    """The identity of a kind of line."""
 
     logger: str
     template: str
 
 
 class LeftOut(NamedTuple):
-    """So many lines were not written in so many seconds.
+    """The number of lines left out during a number of seconds.
 
-    `peer` is None where no peer is known, or where several caused them, `subject` where they were
-    about several things or none that is known; `kind` is None where there are too many to name.
+    `peer` is None if unknown or if there are several, and so is `subject`; `kind` is None if there
+    are too many to name.
     """
 
     kind: Kind | None
@@ -65,7 +64,7 @@ class _Bucket:
     at_s: float
 
     def is_filled(self, allowance: Allowance, now_s: float) -> bool:
-        """Whether it holds a token, with those that came since it was last asked."""
+        """Whether the bucket holds a token, after adding those gained since the last call."""
         earned = max(0.0, now_s - self.at_s) * allowance.per_s
         self.tokens = min(float(allowance.burst), self.tokens + earned)
         self.at_s = now_s
@@ -83,7 +82,7 @@ _Key = tuple[Kind, str | None, str | None]
 
 
 class LineLimiter:
-    """Remembers the kinds and peers of late, and what was left out of each.
+    """The buckets of recent kinds and peers, and the lines left out of each.
 
     Invariant: every line is either admitted or counted in exactly one `LeftOut`.
     """
@@ -103,7 +102,7 @@ class LineLimiter:
     def admits(
         self, kind: Kind, peer: str | None, now_s: float, subject: str | None = None
     ) -> bool:
-        """Whether to write this line. `now_s` is of a clock that never goes back."""
+        """Whether to write this line. `now_s` is monotonic."""
         buckets = self._filled(kind, peer, now_s, subject)
         for bucket in buckets:
             bucket.tokens -= 1
@@ -112,17 +111,17 @@ class LineLimiter:
     def leaves_out(
         self, kind: Kind, peer: str | None, now_s: float, subject: str | None = None
     ) -> bool:
-        """Whether `admits` would not admit it; it is counted, and need not be made then."""
+        """Whether `admits` would reject the line, which is then counted and need not be
+        formatted."""
         return not self._filled(kind, peer, now_s, subject)
 
     def _filled(
         self, kind: Kind, peer: str | None, now_s: float, subject: str | None
     ) -> list[_Bucket]:
-        """The buckets that each have a token for this line; none where one has not, which counts
-        the line as left out.
-        """
+        """The buckets for this line, if each has a token; otherwise empty, and the line is
+        counted."""
         levels: list[tuple[_Key, Allowance]] = [((kind, None, None), self._per_kind)]
-        # Both are foreign texts of any length, of which thousands are kept.
+        # Both are untrusted texts of any length, of which thousands are kept.
         peer = None if peer is None else kept_name(peer)
         subject = None if subject is None else kept_name(subject)
         if peer is not None:
@@ -139,7 +138,7 @@ class LineLimiter:
         return buckets
 
     def take_left_out(self, now_s: float, *, everything: bool = False) -> list[LeftOut]:
-        """What was left out and not reported yet, the most first; only what began a while ago."""
+        """Return and clear the counts of lines left out, largest first, if they are old enough."""
         due = [
             key
             for key, tally in self._tallies.items()

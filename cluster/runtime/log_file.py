@@ -1,8 +1,8 @@
-"""A log file that stays within bounds while its process runs: rotated by size, floods cut short.
+"""A log file of bounded size: rotated by size, with rate-limited lines.
 
-One process writes a file and rotates it: the one that opened it. Where the standard streams of that
-process lead to the file too (a child's do, so that what a library or the interpreter prints is not
-lost), they lead to the new one after each rotation.
+The process that opened a file writes and rotates it. If the standard streams of the process lead to
+the file too (a child's do, so that the output of libraries and the interpreter is not lost), they
+are redirected to the new file after each rotation.
 """
 
 import logging
@@ -24,7 +24,7 @@ _STANDARD_OUTPUTS: Final = (1, 2)
 
 
 def rotate(log_file: Path) -> None:
-    """Set the log aside as NAME.log.1, after what was set aside before. Raises OSError."""
+    """Rename the log to NAME.log.1 and shift the older ones. Raises OSError."""
     for number in reversed(range(1, LOGS_KEPT)):
         with suppress(FileNotFoundError):
             _rotated(log_file, number).replace(_rotated(log_file, number + 1))
@@ -32,21 +32,21 @@ def rotate(log_file: Path) -> None:
 
 
 def rotate_if_large(log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
-    """Rotate a file that no process has open; nothing if it is missing or cannot be renamed."""
+    """Rotate a file that no process has open; does nothing if it is missing or cannot be
+    renamed."""
     with suppress(OSError):
         if log_file.stat().st_size >= max_bytes:
             rotate(log_file)
 
 
 class LogFile(logging.Handler):
-    """Appends records to a file, each with one write, so that other writers do not divide a line.
+    """Appends records to a file with one write each, so that other writers do not split a line.
 
-    A record's `peer` (`extra=of_peer(host)`) is who caused it, for the limiter, and its `subject`
-    what it is about.
+    The limiter uses a record's `peer` (`extra=of_peer(host)`) and `subject`.
     """
 
     def __init__(self, log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
-        """Raises OSError where the file cannot be opened."""
+        """Raises OSError if the file cannot be opened."""
         super().__init__()
         self._path = log_file
         self._max_bytes = max_bytes
@@ -56,7 +56,7 @@ class LogFile(logging.Handler):
         self._descriptor = _opened(log_file)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, unless there were too many like it."""
+        """Write the record, unless it exceeds its rate limit."""
         try:
             now_s = time.monotonic()
             kind = Kind(record.name, str(record.msg))
@@ -68,7 +68,7 @@ class LogFile(logging.Handler):
             self.handleError(record)
 
     def leaves_out(self, kind: Kind, peer: str, subject: str) -> bool:
-        """Whether a record would not be written; then it is counted, and need not be made."""
+        """Whether a record would be left out; it is then counted and need not be formatted."""
         self.acquire()
         try:
             return self._limiter.leaves_out(kind, peer, time.monotonic(), subject)
@@ -76,7 +76,7 @@ class LogFile(logging.Handler):
             self.release()
 
     def report_left_out(self) -> None:
-        """Write what was left out and has not been reported yet: a flood may be over."""
+        """Report the lines left out since the last report, because a flood may be over."""
         self.acquire()
         try:
             self._report(self._limiter.take_left_out(time.monotonic()))
@@ -84,11 +84,11 @@ class LogFile(logging.Handler):
             self.release()
 
     def close(self) -> None:
-        """Write the rest of what was left out, and let go of the file."""
+        """Report the remaining lines left out and close the file."""
         self.acquire()
         try:
             if self._descriptor >= 0:
-                if self._owner_pid == os.getpid():  # else a fork inherited it
+                if self._owner_pid == os.getpid():  # otherwise a fork inherited it
                     self._report(self._limiter.take_left_out(time.monotonic(), everything=True))
                 os.close(self._descriptor)
                 self._descriptor = -1
@@ -107,9 +107,9 @@ class LogFile(logging.Handler):
         if self._descriptor < 0:
             return
         line = self.format(record) + "\n"
-        with suppress(OSError):  # the disk is full: the process goes on
+        with suppress(OSError):  # the disk is full: the process continues
             os.write(self._descriptor, line.encode("utf-8", "backslashreplace"))
-            # What others wrote to the standard streams counts too.
+            # The output of others on the standard streams counts too.
             if os.fstat(self._descriptor).st_size >= self._rotate_at_bytes:
                 self._rotate()
 
@@ -120,7 +120,7 @@ class LogFile(logging.Handler):
         try:
             rotate(self._path)
             descriptor = _opened(self._path)
-        except OSError:  # the file keeps growing; rotation is tried again after another `max_bytes`
+        except OSError:  # the file keeps growing; rotation is retried after another `max_bytes`
             self._rotate_at_bytes = old.st_size + self._max_bytes
             return
         for output in _STANDARD_OUTPUTS:

@@ -1,6 +1,6 @@
-"""What a log line looks like: one record, one line, whatever its parts hold. Pure.
+"""Formats log lines: one record is one line, whatever it contains. Pure.
 
-The only formatter of every process, so that no call site can forget to escape.
+Every process uses this formatter, so no call site can forget to escape.
 """
 
 import logging
@@ -21,16 +21,16 @@ _TRACE_LINES_MAX: Final = 120
 
 
 class LineFormatter(logging.Formatter):
-    """Escapes and cuts every argument and the whole message; a trace follows, indented."""
+    """Escapes and truncates every argument and the whole message; an indented traceback follows."""
 
     def __init__(self) -> None:
         super().__init__(_FORMAT, _DATE_FORMAT)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end; with the lines of its trace, if it has one."""
+        """Format the line without its end, followed by the lines of its traceback, if any."""
         shown = logging.makeLogRecord(record.__dict__)
         shown.msg, shown.args = _message(record), ()
-        shown.exc_text = None  # another handler's text would not be ours
+        shown.exc_text = None  # another handler's formatting would differ
         return super().format(shown)
 
     def formatException(
@@ -38,16 +38,16 @@ class LineFormatter(logging.Formatter):
         ei: tuple[type[BaseException], BaseException, TracebackType | None]
         | tuple[None, None, None],
     ) -> str:
-        """The trace, every line escaped, its middle left out where it is long."""
+        """The escaped traceback, with its middle omitted if it is long."""
         return _trace(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:
-        """A stack that was asked for, as a trace."""
+        """Format a requested stack like a traceback."""
         return _trace(super().formatStack(stack_info))
 
 
 class _Cut:
-    """An argument that is text, or is shown as text: never longer than a name may be."""
+    """A text argument, truncated to the maximum length of a name."""
 
     __slots__ = ("_argument",)
 
@@ -76,7 +76,7 @@ def _cut(argument: object) -> object:
 
 
 def _trace(text: str) -> str:
-    found = text.splitlines()  # also where a foreign text breaks the line
+    found = text.splitlines()  # also split untrusted texts that contain line breaks
     if len(found) > _TRACE_LINES_MAX:
         half = _TRACE_LINES_MAX // 2
         left_out = f"... {len(found) - 2 * half} lines are left out ..."

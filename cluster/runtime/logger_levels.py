@@ -1,4 +1,4 @@
-"""Levels of this process's loggers, under Kafka's names of levels (`LogLevelConfig`)."""
+"""The levels of this process's loggers, with Kafka's level names (`LogLevelConfig`)."""
 
 import logging
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ LEVELS: Final = {
 
 
 def levels_in_force() -> dict[str, str]:
-    """The level of each logger by its name, its own or that of the nearest above it."""
+    """The effective level of each logger by name: its own or that of its nearest parent."""
     return {name: _name_of(_logger(name).getEffectiveLevel()) for name in _names()}
 
 
 def exists(name: str) -> bool:
-    """Whether there is a logger of that name, or one below it."""
+    """Whether a logger of that name, or a child of it, exists."""
     return name == ROOT or name in logging.root.manager.loggerDict
 
 
 def set_level(name: str, level: str | None) -> None:
-    """Give a logger a level of `LEVELS`; None takes its own away, so that the one above it counts.
+    """Set a logger's level, one of `LEVELS`; None removes it, so that the parent's level applies.
 
     The root logger must have one.
     """
@@ -44,5 +44,5 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _name_of(level: int) -> str:
-    """The gravest of Kafka's names whose lines are all logged."""
+    """The most severe of Kafka's level names whose lines are all logged."""
     return next((name for name, least in LEVELS.items() if level >= least), "TRACE")

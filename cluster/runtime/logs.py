@@ -1,4 +1,4 @@
-"""The one place that says where the log of a process goes: a file, or stderr."""
+"""Configures the log of a process: a file or stderr."""
 
 import logging
 import os
@@ -19,8 +19,9 @@ _LEAST_BYTES: Final = 4_096
 def configure(log_file: Path | None = None) -> None:
     """Send this process's log to `log_file`, else to stderr, replacing any earlier handler.
 
-    The level is MILENA_LOG_LEVEL, else INFO; a file is rotated at MILENA_LOG_MAX_BYTES, else at 8
-    MiB. Raises UserError for an invalid variable, OSError where the file cannot be opened.
+    The level is MILENA_LOG_LEVEL, by default INFO; a file is rotated at MILENA_LOG_MAX_BYTES, by
+    default 8 MiB. Raises UserError for an invalid variable, OSError where the file cannot be
+    opened.
     """
     level = os.environ.get("MILENA_LOG_LEVEL", "INFO").upper()
     if level not in _LEVELS:
@@ -36,12 +37,12 @@ def configure(log_file: Path | None = None) -> None:
         earlier.close()
     root.addHandler(handler)
     root.setLevel(level)
-    # Otherwise logging reports on stderr that a log cannot be written, as on a full disk.
+    # Otherwise logging reports on stderr that it cannot write, for example on a full disk.
     logging.raiseExceptions = False
 
 
 def max_log_bytes() -> int:
-    """How large a log may become. Raises UserError."""
+    """The maximum size of a log. Raises UserError."""
     text = os.environ.get("MILENA_LOG_MAX_BYTES", str(LOG_MAX_BYTES))
     if not (re.fullmatch(r"[0-9]{1,15}", text) and int(text) >= _LEAST_BYTES):
         raise UserError(f"MILENA_LOG_MAX_BYTES must be {_LEAST_BYTES} or more, not {text}")
@@ -49,15 +50,16 @@ def max_log_bytes() -> int:
 
 
 def report_left_out() -> None:
-    """Write how many lines were left out of a flood that may be over; to be called now and then."""
+    """Report the lines left out of floods that may be over; call it periodically."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LogFile):
             handler.report_left_out()
 
 
 def is_left_out(logger: logging.Logger, template: str, peer: str, subject: str) -> bool:
-    """Whether such a line of a peer is one too many, and counted as left out: to be asked before a
-    line is made that may come with each request, as it takes a tenth of the time.
+    """Whether a peer's line exceeds its rate limit; if so it is counted as left out.
+
+    Ask this before formatting a line that may come with each request: it takes a tenth of the time.
     """
     handlers = [each for each in logging.getLogger().handlers if isinstance(each, LogFile)]
     kind = Kind(logger.name, template)
@@ -65,7 +67,6 @@ def is_left_out(logger: logging.Logger, template: str, peer: str, subject: str) 
 
 
 def of_peer(host: str, subject: str | None = None) -> dict[str, str | None]:
-    """The `extra` of a log line that this peer caused, for the limiter (see `line_limiter`);
-    `subject`: what it is about.
-    """
+    """The `extra` of a log line that this peer caused, for `line_limiter`; `subject` is its
+    topic."""
     return {"peer": host, "subject": subject}

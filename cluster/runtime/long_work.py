@@ -1,8 +1,8 @@
-"""What takes too long for the thread that serves everybody: decompressing and checking records.
+"""Runs work that is too long for the loop's thread: decompressing and checking records.
 
-Jobs are generators on the loop's thread. Each step that they yield is run on a thread of its own,
-which knows nothing of the broker: zlib, lz4, zstd and the compiled walk let the loop go on
-meanwhile. Steps of several jobs take turns, so a long job holds up a short one for a step at most.
+Jobs are generators on the loop's thread. Each yielded step runs on another thread, which has no
+access to the broker: zlib, lz4, zstd and the compiled walk release the GIL, so the loop continues.
+Steps of several jobs alternate, so a long job delays a short one by at most a step.
 """
 
 import logging
@@ -22,9 +22,11 @@ _NAME: Final = "long-work"
 
 
 class LongWork:
-    """Owned by the loop's thread. Lifecycle: any number of `start`, then `close`.
+    """The queue of long jobs. Owned by the loop's thread.
 
-    Invariant: one step is under way at a time; the steps of a job are done in its order.
+    Lifecycle: any number of `start`, then `close`.
+
+    Invariant: one step runs at a time, and the steps of a job run in order.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class LongWork:
         time: LoopTime,
         thread_cpu_ns: Callable[[], int],
     ) -> None:
-        """The thread is started with the first job; `post_back` runs a call on the loop's."""
+        """The first job starts the thread; `post_back` runs a call on the loop's thread."""
         self._background = background
         self._post_back = post_back
         self._time = time
@@ -42,16 +44,16 @@ class LongWork:
         self._thread: Background | None = None
 
     def start(self, job: Job, payer: Payer, on_failed: Callable[[], None]) -> None:
-        """Run a job, at the cost of `payer`, beginning with its first step.
+        """Run a job, charged to `payer`, beginning with its first step.
 
-        `on_failed` is called once if it raises, which is our bug and is logged.
+        `on_failed` is called once if the job raises, which is a bug and is logged.
         """
         if self._thread is None:
             self._thread = self._background(_NAME, 1.0)
         self._advance(job, lambda: next(job), payer, on_failed)
 
     def close(self) -> None:
-        """Drop what has not begun, and wait for the step that is under way."""
+        """Drop queued jobs and wait for the current step."""
         if self._thread is not None:
             self._thread.close(drop=True)
 
@@ -74,13 +76,13 @@ class LongWork:
         self._thread.do(lambda: self._run(job, step, payer, on_failed))
 
     def _run(self, job: Job, step: Step, payer: Payer, on_failed: Callable[[], None]) -> None:
-        """On the other thread."""
+        """Run a step on the other thread."""
         began_ns = self._thread_cpu_ns()
         resume: Callable[[], Step]
         try:
             outcome = step()
         except Exception as error:  # noqa: BLE001 - handed to the job, which knows which it expects
-            raised = error  # the name of an `except` ends with it
+            raised = error  # the name of an `except` clause ends with it
             resume = lambda: job.throw(raised)  # noqa: E731 - one of two
         else:
             resume = lambda: job.send(outcome)  # noqa: E731

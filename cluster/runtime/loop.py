@@ -1,8 +1,8 @@
-"""One thread's readiness loop: descriptors, timers, end-of-turn calls, wake-ups from other threads.
+"""A single-threaded event loop: descriptors, timers, deferred calls, wake-ups by other threads.
 
-A turn is: wait for readiness, run the callbacks of ready descriptors, due timers, calls posted by
-other threads, then the calls that were deferred during the turn. Deferred calls are how work is
-batched (a partition that took fifty batches in one turn wakes its followers once).
+A turn waits for readiness, then runs the callbacks of ready descriptors, due timers, calls posted
+by other threads, and finally the calls deferred during the turn. Deferred calls batch work: a
+partition that took fifty batches in one turn wakes its followers once.
 """
 
 import contextlib
@@ -28,15 +28,13 @@ COMPACT_TIMERS_ABOVE: Final = 4096
 
 
 class HasFileno(Protocol):
-    """A socket, a pipe, anything that the selector can watch."""
+    """A socket, a pipe, or anything else that the selector can watch."""
 
-    def fileno(self) -> int:
-        """The descriptor."""
-        ...
+    def fileno(self) -> int: ...
 
 
 class Timer:
-    """A call at a monotonic deadline. Cancelling is constant work; the heap forgets it later."""
+    """A call at a monotonic deadline. Cancelling takes constant time; the heap drops it later."""
 
     __slots__ = ("callback", "deadline_ms", "loop")
 
@@ -46,17 +44,17 @@ class Timer:
         self.loop = loop
 
     def cancel(self) -> None:
-        """The callback will not run; cancelling twice, or after it ran, does nothing."""
+        """Prevent the callback; a second call, or one after the callback, does nothing."""
         if self.callback is not None:
             self.callback = None
             self.loop.timer_cancelled()
 
 
 class EventLoop:
-    """Owned by one thread; `call_from_thread` and `stop` are the only methods for others.
+    """An event loop. Owned by one thread; others may call only `call_from_thread` and `stop`.
 
-    Invariant: a callback that raises takes the process down (it is our bug), except where the
-    caller has wrapped it; nothing here swallows exceptions.
+    Invariant: an exception in a callback is a bug and ends the process, unless the caller catches
+    it; the loop swallows no exceptions.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -106,17 +104,17 @@ class EventLoop:
             self._follow_interest(fd, events)
 
     def unwatch(self, source: HasFileno | int) -> None:
-        """Forget a descriptor, also in this turn; to be called before it is closed."""
+        """Forget a descriptor, including its events of this turn; call this before closing it."""
         fd = self._selector.unregister(source).fd
         self._unwatched.add(fd)
         if self._holding_readable:
             self._holding_readable.discard(fd)
 
     def mark_readable(self, fd: int, is_holding: bool) -> None:
-        """Say that bytes are to be read which have left the kernel already, as decrypted ones have.
+        """Mark a descriptor whose transport holds readable bytes, such as decrypted ones.
 
-        While that is so, the descriptor is ready in every turn in which it is watched for READABLE.
-        To be taken back before it is closed.
+        While it is marked, it is ready in every turn in which it is watched for READABLE. Clear the
+        mark before closing it.
         """
         if is_holding:
             self._holding.add(fd)
@@ -134,17 +132,17 @@ class EventLoop:
 
     @property
     def watched_count(self) -> int:
-        """How many descriptors are watched for others."""
+        """The number of descriptors watched by callers."""
         return len(self._selector.get_map()) - 1
 
     @property
     def timer_count(self) -> int:
-        """How many timers are in the heap, including cancelled ones."""
+        """The number of timers in the heap, including cancelled ones."""
         return len(self._timers)
 
     @property
     def has_calls(self) -> bool:
-        """Whether the next turn has calls to make, whatever is ready by then."""
+        """Whether the next turn has calls to make, even without ready descriptors."""
         return bool(self._posted or self._deferred)
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
@@ -155,11 +153,10 @@ class EventLoop:
         return timer
 
     def call_after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """Run `callback` once, `delay_ms` from now."""
         return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
 
     def call_every(self, period_ms: int, callback: Callable[[], None]) -> None:
-        """Run `callback` each time `period_ms` after its last run, for as long as the loop runs."""
+        """Run `callback` `period_ms` after each run, for as long as the loop runs."""
 
         def again() -> None:
             callback()
@@ -168,40 +165,40 @@ class EventLoop:
         self.call_after(period_ms, again)
 
     def defer(self, callback: Callable[[], None]) -> None:
-        """Run `callback` at the end of this turn, after everything that is ready was read."""
+        """Run `callback` at the end of this turn, after all ready descriptors."""
         self._deferred.append(callback)
 
     def next_turn(self, callback: Callable[[], None]) -> None:
-        """Run `callback` in the next turn, after what is ready by then: for work in slices."""
+        """Run `callback` in the next turn, after its ready descriptors; for work in slices."""
         self._posted.append(callback)
 
     def call_from_thread(self, callback: Callable[[], None]) -> None:
-        """Thread-safe: run `callback` on the loop's thread in its next turn.
+        """Run `callback` on the loop's thread in its next turn. Thread-safe.
 
-        Many calls between two turns take one write between them: each gives up the GIL.
+        Calls between two turns share one write, because each write releases the GIL.
         """
         self._posted.append(callback)
         if self._is_woken:
-            return  # what is posted before the flag is taken back runs in the same turn
+            return  # a call posted before the flag is cleared runs in the same turn
         self._is_woken = True
         try:
             os.write(self._wake_writer, b"\0")
         except BlockingIOError:
-            return  # the pipe is full of wake-ups already
+            return  # the pipe is full of wake-ups
 
     def stop(self) -> None:
-        """Thread- and signal-safe: `run` returns after the current turn, or when it is called."""
+        """Make `run` return after the current turn, or at once. Thread- and signal-safe."""
         self._is_stopping = True
         self.call_from_thread(_nothing)
 
     def run(self) -> None:
-        """Turn until `stop`."""
+        """Run turns until `stop`."""
         while not self._is_stopping:
             self.run_once()
         self._is_stopping = False
 
     def run_once(self, max_wait_ms: int | None = None) -> None:
-        """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
+        """Run one turn; waits for readiness until the next timer or for `max_wait_ms`."""
         ready = self._selector.select(self._wait_seconds(max_wait_ms))
         now_ns = self.monotonic_ns()
         self.turn_ns = now_ns
@@ -221,11 +218,11 @@ class EventLoop:
             switch(exempt)
         if self._timers:
             self._run_timers()
-        # What these post in their turn waits for the next one, or they could keep the loop here.
+        # Calls that these post run in the next turn, so that they cannot block the loop.
         for _ in range(len(self._posted)):
             self._posted.popleft()()
             switch(exempt)
-        # Calls deferred by deferred calls run in this turn too, as they continue the same work.
+        # Calls deferred by deferred calls run in this turn too, because they continue its work.
         deferred = self._deferred
         if deferred:
             time.payer = time.shared
@@ -235,13 +232,12 @@ class EventLoop:
         time.end_turn(self.now_ms)
 
     def close(self) -> None:
-        """Release the selector and the wake-up pipe."""
         self._selector.close()
         os.close(self._wake_reader)
         os.close(self._wake_writer)
 
     def timer_cancelled(self) -> None:
-        """A timer reports its cancellation, so that the heap is compacted before it grows stale."""
+        """A timer was cancelled; compacts the heap before it is mostly stale."""
         self._cancelled_count += 1
         if self._cancelled_count > COMPACT_TIMERS_ABOVE and self._cancelled_count * 2 > len(
             self._timers
@@ -262,7 +258,7 @@ class EventLoop:
     def _with_holding(
         self, ready: list[tuple[selectors.SelectorKey, int]]
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """The ready ones, and READABLE for those whose transports hold bytes."""
+        """The ready descriptors, plus READABLE for those whose transports hold bytes."""
         events_of = {key.fd: events for key, events in ready}
         keys = self._selector.get_map()
         for fd in self._holding_readable:
@@ -283,7 +279,7 @@ class EventLoop:
     def _on_wake(self, _events: int) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_reader, 4096)
-        self._is_woken = False  # after the read, which could take the byte of a later call
+        self._is_woken = False  # after the read, which could consume the byte of a later call
 
 
 def _nothing() -> None:

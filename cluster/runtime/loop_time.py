@@ -1,9 +1,9 @@
-"""Who keeps the loop's thread busy: its CPU time, divided among those for whom it works. Pure.
+"""Divides the CPU time of the loop's thread among the clients that it serves. Pure.
 
-The thread's own CPU clock says how much there is to divide: everything, from the wake-up to the
-last system call. It is a system call itself (0.6 us), so it is read at most once a millisecond.
-The clock that says whose the time was (monotonic, 0.05 us) is read after each callback of the loop
-and where work for somebody begins elsewhere. docs/decisions/032-request-time.md
+The thread's CPU clock gives the total, from the wake-up to the last system call. Reading it takes a
+system call (0.6 us), so it is read at most once a millisecond. Monotonic timestamps (0.05 us),
+taken after each callback of the loop and wherever work for another client begins, attribute the
+total to clients. docs/decisions/032-request-time.md
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ SETTLE_MS: Final = 1
 
 
 class Payer:
-    """Somebody for whom the thread works: a connection, all of them, or nobody.
+    """An account for CPU time: a connection, all of them, or nobody.
 
-    Lifecycle: until `LoopTime.close`; what it owes by then, or later, goes to `on_closed`.
+    Lifecycle: until `LoopTime.close`, which passes all outstanding time to `on_closed`.
     """
 
     __slots__ = ("lapped_ns", "on_closed", "owed_ns")
@@ -30,16 +30,16 @@ class Payer:
         """Takes the nanoseconds that are owed when there is no request left to charge."""
 
     def take_us(self) -> int:
-        """What is owed, in whole microseconds; from now on it is charged."""
+        """Take the whole microseconds owed and mark them as charged."""
         owed_us = self.owed_ns // 1_000
         self.owed_ns -= owed_us * 1_000
         return owed_us
 
 
 class LoopTime:
-    """Owned by the loop's thread. Nanoseconds everywhere.
+    """The CPU time accounting of a loop. Owned by the loop's thread. All values are nanoseconds.
 
-    Invariant: `busy_ns` is the sum of what every payer was ever given, `exempt` among them.
+    Invariant: `busy_ns` is the sum of the time given to all payers, including `exempt`.
     """
 
     def __init__(self, monotonic_ns: Callable[[], int], thread_cpu_ns: Callable[[], int]) -> None:
@@ -64,14 +64,15 @@ class LoopTime:
         self._settled_ms = 0
 
     def begin_turn(self, now_ns: int) -> None:
-        """The loop has woken up at this monotonic time: what was before is no work."""
+        """The loop woke up at this monotonic time; the time before it is not work."""
         self.idle_ns += now_ns - self._lap_ns
         self._lap_ns = now_ns
         if self._cpu_ns < 0:
             self._cpu_ns = self._thread_cpu_ns()
 
     def switch(self, payer: Payer) -> Payer:
-        """What follows is for `payer`. Returns who paid until now, to switch back to."""
+        """Attribute the time from now on to `payer`. Returns the previous payer, to switch back
+        to."""
         before = self.payer
         now_ns = self._monotonic_ns()
         lap_ns = now_ns - self._lap_ns
@@ -84,16 +85,16 @@ class LoopTime:
         return before
 
     def end_turn(self, now_ms: int) -> None:
-        """Divide the time, unless that was done within this millisecond."""
+        """Divide the time, at most once per millisecond."""
         if now_ms - self._settled_ms >= SETTLE_MS:
             self._settled_ms = now_ms
             self.settle()
 
     def settle(self) -> None:
-        """Divide the CPU time since the last time among those for whom the thread worked."""
+        """Divide the CPU time since the last division among the payers."""
         self.switch(self.payer)
         cpu_ns = self._thread_cpu_ns()
-        # Less than none if the loop was made by another thread than the one that runs it.
+        # Negative if another thread than the loop's created the loop.
         spent_ns = max(0, cpu_ns - self._cpu_ns)
         self._cpu_ns = cpu_ns
         self.busy_ns += spent_ns
@@ -110,13 +111,14 @@ class LoopTime:
             payer.owed_ns += part_ns
             left_ns -= part_ns
             payer.lapped_ns = 0
-        self.exempt.owed_ns += left_ns  # all of it if nobody is known, else what division left
+        self.exempt.owed_ns += left_ns  # all of it without payers
         lapped.clear()
         if self._closed:
             self._charge_closed()
 
     def close(self, payer: Payer) -> None:
-        """It sends no more requests: what it owes is charged when time is divided next."""
+        """The payer sends no more requests; its outstanding time is charged at the next
+        division."""
         self._closed.append(payer)
 
     def _charge_closed(self) -> None:

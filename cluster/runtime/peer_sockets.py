@@ -1,4 +1,4 @@
-"""How brokers reach each other: what links use of ZeroMQ; a simulation stands in for it."""
+"""The ZeroMQ interface of the links between brokers; simulations replace it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -7,27 +7,27 @@ from cluster.runtime.loop import EventLoop
 
 
 class RouterSocket(Protocol):
-    """Receives from many peers and answers by the peer's identity."""
+    """Receives from many peers and answers each by its identity."""
 
     endpoint: str
     """Where peers connect."""
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
-        """Send to one peer; False when it is not connected or too far behind."""
+        """Send to one peer; False if it is not connected or too far behind."""
         ...
 
     def close(self) -> None:
-        """Receive no more."""
+        """Stop receiving."""
         ...
 
 
 class DealerSocket(Protocol):
-    """Asks one router; messages are queued while it is not there yet."""
+    """Sends to one router; messages are queued until it is reachable."""
 
     endpoint: str
 
     def send(self, frames: Sequence[Any]) -> bool:
-        """Send or queue; False when that is not possible."""
+        """Send or queue a message; False if that is impossible."""
         ...
 
     def watch_connection(self, on_change: Callable[[bool], None]) -> None:
@@ -35,12 +35,12 @@ class DealerSocket(Protocol):
         ...
 
     def close(self) -> None:
-        """Send no more, and call `on_change` no more."""
+        """Stop sending, and stop calling `on_change`."""
         ...
 
 
 class PeerSockets(Protocol):
-    """Makes router and dealer sockets for one broker."""
+    """Creates the router and dealer sockets of one broker."""
 
     def router(
         self,
@@ -49,11 +49,11 @@ class PeerSockets(Protocol):
         on_message: Callable[[bytes, list[bytes]], None],
         port: int = 0,
     ) -> RouterSocket:
-        """Listen; port 0 takes a free one. Raises UserError when that is not possible."""
+        """Listen; port 0 takes a free one. Raises UserError if that fails."""
         ...
 
     def dealer(
         self, loop: EventLoop, endpoint: str, on_message: Callable[[list[bytes]], None]
     ) -> DealerSocket:
-        """Connect."""
+        """Connect to an endpoint."""
         ...

@@ -1,4 +1,4 @@
-"""Chooses and checks TCP ports before anything is forked, so that conflicts are reported early."""
+"""Chooses and checks TCP ports before forking, so that conflicts are reported early."""
 
 import errno
 import socket
@@ -15,7 +15,7 @@ _ATTEMPTS: Final = 100
 
 
 class WantedPort(NamedTuple):
-    """A port that a child will bind, 0 for any; `flag` is the option that changes it."""
+    """A port that a child will bind, 0 for any; `flag` is the option that sets it."""
 
     owner: str
     host: str
@@ -26,9 +26,9 @@ class WantedPort(NamedTuple):
 
 
 def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
-    """The port numbers, in order, each free at this moment. Raises UserError naming a taken one.
+    """The free ports, in order. Raises UserError, naming the port, if one is taken.
 
-    Each stays bound until the last is chosen, so that no two are the same.
+    All ports stay bound until the last one is chosen, so that no two are the same.
     """
     chosen: list[int] = []
     with ExitStack() as held:
@@ -39,7 +39,7 @@ def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
 
 
 def is_taken(host: str, port: int) -> bool:
-    """Whether somebody else listens on that port at this moment."""
+    """Whether another process listens on that port now."""
     try:
         _listening(host, port).close()
     except OSError as problem:
@@ -84,7 +84,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         candidate.bind((host, port))
-        candidate.listen(1)  # two sockets may bind one port, but not listen on it
+        candidate.listen(1)  # two sockets may bind one port but not listen on it
     except OSError:
         candidate.close()
         raise
@@ -92,10 +92,10 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` consecutive ports that are free now. Raises UserError.
+    """The first of `count` consecutive free ports. Raises UserError.
 
-    They lie below the range from which the kernel takes ports of outgoing connections: from that
-    range, a client that keeps trying to reach a dead broker may be given the broker's own port.
+    They lie below the kernel's range for outgoing connections: with a port from that range, a
+    client that keeps connecting to a dead broker may be given the broker's own port.
     """
     dice = SystemRandom()
     for _ in range(_ATTEMPTS):

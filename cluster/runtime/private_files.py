@@ -1,4 +1,4 @@
-"""Files that nobody but their owner may read: keys, passwords."""
+"""Files that only their owner may read: keys and passwords."""
 
 import os
 import stat
@@ -9,10 +9,10 @@ from cluster.model.errors import UserError
 
 
 def other_readers(status: os.stat_result) -> str | None:
-    """Who can read a file besides its owner: `everybody` or `its group`; None: nobody.
+    """Who besides the owner can read a file: `everybody`, `its group` or None.
 
-    A group may read what belongs to somebody else, who lets this process read in that way (as
-    PostgreSQL takes keys that root owns). Pipes and devices are nobody's matter.
+    A group may read a file that belongs to another user, who grants this process access that way
+    (as PostgreSQL accepts keys that root owns). Pipes and devices are not checked.
     """
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -24,7 +24,7 @@ def other_readers(status: os.stat_result) -> str | None:
 
 
 def check_private(path: Path | str, status: os.stat_result, what: str) -> None:
-    """Raise UserError with a line for the owner of a file whose secret others can read."""
+    """Raise UserError with instructions if others can read a secret file."""
     readers = other_readers(status)
     if readers is not None:
         mode = stat.S_IMODE(status.st_mode)
@@ -34,23 +34,24 @@ def check_private(path: Path | str, status: os.stat_result, what: str) -> None:
 
 
 def read_private(path: Path, what: str) -> bytes:
-    """What is in a file for its owner alone. Raises OSError, and UserError as `check_private`."""
+    """Read a file that only its owner may read. Raises OSError, and UserError as
+    `check_private`."""
     with path.open("rb") as file:
         check_private(path, os.fstat(file.fileno()), what)
         return file.read()
 
 
 def private_directory(path: Path) -> None:
-    """Make it with mode 0700, or give it that mode. Raises OSError."""
+    """Create a directory with mode 0700, or change its mode. Raises OSError."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
 
 
 def write_private(path: Path, content: bytes | str) -> None:
-    """Replace a file atomically by one of mode 0600. Raises OSError."""
+    """Replace a file atomically, with mode 0600. Raises OSError."""
     data = content.encode() if isinstance(content, str) else content
     draft = path.with_name(f"{path.name}.new")
-    with suppress(FileNotFoundError):  # of a writer that was killed
+    with suppress(FileNotFoundError):  # left by a killed writer
         draft.unlink()
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""Shares a turn of the loop among all its message sockets: how long, in which order. No sockets.
+"""Divides a turn of the loop among all its message sockets. No sockets.
 
-A broker has a socket for each peer and purpose. Were each bounded alone, a turn in which all of
-them are full would take as many times the bound.
+A broker has a socket for each peer and purpose. With a separate bound for each, a turn in which all
+of them are full would take the sum of the bounds.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,20 @@ SHARE_NS: Final = 500_000
 
 
 class MessageSource(Protocol):
-    """A socket with messages that have come."""
+    """A socket with received messages."""
 
     def receive(self, until_ns: int) -> bool:
-        """Handle messages until there is none (True) or that time has come (False); one at least
-        where there is one. The time is that of the clock given to `Receipt`.
+        """Handle messages until none is left (True) or the deadline passes (False).
+
+        Handles at least one message if there is one. The deadline uses the clock of `Receipt`.
         """
         ...
 
 
 class Receipt:
-    """Owned by the loop's thread.
+    """The receive budget of a loop. Owned by the loop's thread.
 
-    Invariant: while sources wait, each gets its share in turn, and none is received out of turn.
+    Invariant: waiting sources take turns, and none is received out of turn.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Receipt:
         turn_number: Callable[[], int],
         next_turn: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`next_turn` runs a call in the next turn of the loop, which has another number."""
+        """`next_turn` runs a call in the next turn of the loop, which has another `turn_number`."""
         self._monotonic_ns = monotonic_ns
         self._turn_number = turn_number
         self._next_turn = next_turn
@@ -45,7 +46,7 @@ class Receipt:
         self._waiting: dict[MessageSource, None] = {}
 
     def take(self, source: MessageSource) -> None:
-        """Receive what has come: now, or what the budget does not cover in the next turns."""
+        """Receive available messages now, or in later turns once the budget is spent."""
         waiting = self._waiting
         if not waiting and self._is_received_now(source):
             return
@@ -67,7 +68,7 @@ class Receipt:
 
     def _run(self) -> None:
         if self._turn_number() == self._turn:
-            self._next_turn(self._run)  # what was ready in this turn has had its budget
+            self._next_turn(self._run)  # the sources of this turn have had its budget
             return
         waiting = self._waiting
         now_ns = self._monotonic_ns()

@@ -1,10 +1,9 @@
-"""Bounds the memory of messages that have not arrived whole, over many connections. Pure.
+"""Bounds the memory of incomplete messages over many connections. Pure.
 
-All connections share one limit. Where it would be exceeded, the receiver that began last waits:
-its connection is not read. The oldest never waits, so at least one message always goes on, and the
-sum is at most the limit and one message. While anyone waits, every other message must keep
-arriving, and be complete within `PATIENCE_MS`, or half messages of silent peers would hold the
-others up for ever.
+All connections share one limit. Above it, the newest receiver waits: its connection is not read.
+The oldest never waits, so at least one message always progresses, and the sum is at most the limit
+plus one message. While any receiver waits, every other message must keep arriving and be complete
+within `PATIENCE_MS`; otherwise incomplete messages of silent peers would block the others forever.
 """
 
 from collections.abc import Callable, Hashable
@@ -33,14 +32,14 @@ class _Claim:
 
 
 class ReceiveLedger(Generic[T]):
-    """Claims of receivers, oldest first.
+    """Memory claims of receivers, oldest first.
 
-    Invariant: `held_bytes` is at most the limit plus what the oldest holds; the oldest waits only
-    until the next `admit`.
+    Invariant: `held_bytes` is at most the limit plus the oldest claim; the oldest waits only until
+    the next `admit`.
     """
 
     def __init__(self, limit_bytes: int | None) -> None:
-        """`limit_bytes` None: everybody may hold what they like."""
+        """With `limit_bytes` None, all claims are granted."""
         self._limit_bytes = limit_bytes
         self._claims: dict[T, _Claim] = {}
         self.held_bytes = 0
@@ -48,9 +47,9 @@ class ReceiveLedger(Generic[T]):
         self._peak_bytes = 0
 
     def claim(self, receiver: T, size_bytes: int, now_ms: MonotonicMs) -> bool:
-        """Have `receiver` hold `size_bytes` in all from now on; False: it is to wait for `admit`.
+        """Raise a receiver's claim to `size_bytes` in total; False if it must wait for `admit`.
 
-        Who waits keeps its place and what it holds already.
+        A waiting receiver keeps its place and its current claim.
         """
         claim = self._claims.get(receiver)
         if claim is None:
@@ -65,8 +64,10 @@ class ReceiveLedger(Generic[T]):
         return True
 
     def hold(self, receiver: T, size_bytes: int, now_ms: MonotonicMs) -> bool:
-        """Have it hold `size_bytes` in all, which are in memory already; False: they are too many,
-        however old it is, and are to be dropped.
+        """Set the claim for `size_bytes` that are already in memory.
+
+        Returns False if they exceed the limit, whatever the receiver's age; they must then be
+        dropped.
         """
         claim = self._claims.get(receiver)
         before_bytes = 0 if claim is None else claim.held_bytes
@@ -76,14 +77,14 @@ class ReceiveLedger(Generic[T]):
         return self.claim(receiver, size_bytes, now_ms)
 
     def release(self, receiver: T) -> None:
-        """The receiver's message was processed or dropped; does nothing if it holds nothing."""
+        """The message was processed or dropped; does nothing without a claim."""
         claim = self._claims.pop(receiver, None)
         if claim is not None:
             self.held_bytes -= claim.held_bytes
             self.waiting_count -= claim.waits_since_ms is not None
 
     def admit(self, now_ms: MonotonicMs) -> list[T]:
-        """Who waited and now holds what it asked for; in the order in which they began."""
+        """Grant waiting claims, oldest first; returns their receivers."""
         admitted: list[T] = []
         if self.waiting_count:
             for receiver, claim in self._claims.items():
@@ -95,14 +96,14 @@ class ReceiveLedger(Generic[T]):
         return admitted
 
     def take_peak(self) -> int:
-        """The most bytes that were held at a time since the last call."""
+        """The maximum number of held bytes since the last call."""
         peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
         return peak_bytes
 
     def overdue(self, now_ms: MonotonicMs, received_ms: Callable[[T], int]) -> list[T]:
-        """Receivers to be closed because others wait: they are silent, or take too long.
+        """Receivers to close because others wait: they are silent or too slow.
 
-        `received_ms(receiver)`: when something of it has come last.
+        `received_ms(receiver)` is the time of its last received bytes.
         """
         if not self.waiting_count:
             return []

@@ -1,7 +1,7 @@
-"""Long work in short steps: a few milliseconds in each turn of the loop, everybody else in between.
+"""Runs long work in short steps: a few milliseconds in each turn of the loop.
 
-A job is an iterator; each `next` is a step of it, which should take well under a millisecond. What
-a job has to say at its end it says itself, in its last step.
+A job is an iterator; each `next` is one step, which should take well under a millisecond. A job
+reports its own result in its last step.
 """
 
 from collections import deque
@@ -13,10 +13,10 @@ BUDGET_US: Final = 1_000
 
 
 class Slices:
-    """The jobs of one loop, a step of each in turn: a short job does not wait for a long one.
+    """The jobs of one loop. They alternate, so a short job does not wait for a long one.
 
-    Owned by the loop's thread. Invariant: when the budget of a turn is spent, what is left waits
-    for the next turn; a step is never cut.
+    Owned by the loop's thread. Invariant: once the budget of a turn is spent, the remaining steps
+    wait for the next turn; a step is never interrupted.
     """
 
     def __init__(
@@ -25,7 +25,8 @@ class Slices:
         next_turn: Callable[[Callable[[], None]], None],
         budget_us: int = BUDGET_US,
     ) -> None:
-        """`next_turn` runs a call in the next turn of the loop, beside what is ready by then."""
+        """`next_turn` runs a call in the next turn of the loop, along with its ready
+        descriptors."""
         self._monotonic_us = monotonic_us
         self._next_turn = next_turn
         self._budget_us = budget_us
@@ -34,11 +35,11 @@ class Slices:
 
     @property
     def is_idle(self) -> bool:
-        """No job has steps left."""
+        """Whether no job has steps left."""
         return not self._jobs
 
     def start(self, job: Iterator[object], steps_at_once: int = 0) -> None:
-        """Take up a job; its first steps are done before this returns, which ends a short one."""
+        """Start a job; its first steps run before this returns, which completes a short job."""
         for _ in range(steps_at_once):
             if _step(job):
                 return
@@ -65,7 +66,7 @@ class Slices:
 
 
 def _step(job: Iterator[object]) -> bool:
-    """Do one step of a job; whether the job has ended."""
+    """Run one step of a job; returns whether the job has ended."""
     try:
         next(job)
     except StopIteration:

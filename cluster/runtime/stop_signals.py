@@ -1,4 +1,4 @@
-"""Signals by which a supervisor stops brokers; SIGTERM is that of a single one."""
+"""Signals by which a supervisor stops brokers; SIGTERM stops a single one."""
 
 import signal
 from typing import Final

@@ -1,8 +1,8 @@
-"""The one printer of tables: what every command shows in rows and columns, through rich.
+"""Prints the tables of all commands through rich.
 
-Cells are shown as they are: no markup is read in them, and what a terminal would obey (escape
-sequences, line breaks) is spelled out, since client ids and topic names come from elsewhere. A
-table is as wide as its cells, whatever the terminal or COLUMNS say, so that scripts see all of it.
+Cells are shown literally: markup is not interpreted, and control characters (escape sequences, line
+breaks) are spelled out, because client ids and topic names are untrusted. A table is as wide as its
+cells, whatever the terminal or COLUMNS say, so that scripts see all of it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ WIDTH_MAX: Final = 1 << 24
 
 
 def styled(text: str, style: str) -> "Text":
-    """A cell in one of rich's styles, seen on a terminal only."""
+    """A cell in one of rich's styles, which shows on terminals only."""
     from rich.text import Text
 
     return Text(one_line(text, None), style)
@@ -35,8 +35,9 @@ def rich_table(
     *,
     right: Collection[str] = (),
 ) -> "Table":
-    """A table for rich's live views. `right` has the headings of columns aligned to the right;
-    headings that are all empty are not shown.
+    """A table for rich's live views.
+
+    `right` names the right-aligned columns; headings that are all empty are hidden.
     """
     from rich.table import Table
 
@@ -83,7 +84,7 @@ def fitted_table(
     left_out: set[str] = set()
 
     def room() -> int:
-        """What the other columns leave for the one that shrinks."""
+        """The width that the other columns leave for the shrinking one."""
         kept = [heading for heading in headings if heading not in left_out]
         return width - sum(widths[each] + _GAP for each in kept if each != shrinking)
 
@@ -106,7 +107,7 @@ def table_text(
     right: Collection[str] = (),
     indent: str = "",
 ) -> str:
-    """The table as lines of plain text without trailing blanks; the last has no line break."""
+    """The table as plain text without trailing blanks; the last line has no line break."""
     from rich.console import Console
 
     out = StringIO()

@@ -1,4 +1,4 @@
-"""What OpenSSL needs to serve a listener, from settings in Kafka's and Java's words."""
+"""Creates OpenSSL contexts from settings that use Kafka's and Java's names."""
 
 import ipaddress
 import re
@@ -35,13 +35,13 @@ _SUITE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """OpenSSL's settings, and the certificate that is shown to clients."""
+    """OpenSSL's context, and the certificate that is presented to clients."""
 
     context: ssl.SSLContext
     certificate: x509.Certificate
 
     def host_names(self) -> frozenset[str]:
-        """The subject's other names, as texts."""
+        """The subject's alternative names as texts."""
         try:
             found = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         except x509.ExtensionNotFound:
@@ -50,11 +50,11 @@ class ServerContext:
 
 
 def server_context(options: TlsOptions) -> ServerContext:
-    """Read the stores and prepare a context. Blocks. Raises UserError with a line for its owner."""
+    """Read the stores and create a server context. Blocks. Raises UserError with instructions."""
     key_store = read_key_store(options.key_store)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _limit(context, options.protocols, options.cipher_suites)
-    # Renegotiation would let a client have handshakes on the thread that serves everybody.
+    # Renegotiation would run handshakes on the thread that serves everybody.
     context.options |= ssl.OP_NO_RENEGOTIATION
     _load_key(context, key_store, options.key_store)
     _trust(context, options)
@@ -62,7 +62,7 @@ def server_context(options: TlsOptions) -> ServerContext:
 
 
 def client_context(options: TlsClientOptions) -> ssl.SSLContext:
-    """Read the stores and prepare a context. Blocks. Raises UserError with a line for its owner."""
+    """Read the stores and create a client context. Blocks. Raises UserError with instructions."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = options.verifies_host
     _limit(context, options.protocols, options.cipher_suites)
@@ -73,10 +73,10 @@ def client_context(options: TlsClientOptions) -> ssl.SSLContext:
 
 
 def openssl_suite(name: str) -> str:
-    """OpenSSL's name for a suite of TLS 1.2. Raises ValueError for one that it does not have."""
+    """OpenSSL's name for a cipher suite of TLS 1.2. Raises ValueError if it has none."""
     found = _SUITE.fullmatch(name)
     if found is None:
-        raise ValueError(f"no cipher suite of TLS 1.2 is named {name}")
+        raise ValueError(f"{name} is not a cipher suite of TLS 1.2")
     exchange, authentication, aes, bits, mode, chacha, poly, digest = found.groups()
     parts = [exchange, authentication] if exchange else []
     if chacha:
@@ -87,7 +87,7 @@ def openssl_suite(name: str) -> str:
 
 
 def _limit(context: ssl.SSLContext, protocols: tuple[str, ...], suites: tuple[str, ...]) -> None:
-    """Allow these versions, and these suites if any are named. Raises UserError."""
+    """Restrict the protocol versions, and the cipher suites if given. Raises UserError."""
     versions = sorted(_VERSIONS[each] for each in protocols)
     if suites:
         if not TLS_1_3_SUITES.intersection(suites):
@@ -96,7 +96,9 @@ def _limit(context: ssl.SSLContext, protocols: tuple[str, ...], suites: tuple[st
             versions = [each for each in versions if each is ssl.TLSVersion.TLSv1_3]
         _limit_suites(context, [each for each in suites if each not in TLS_1_3_SUITES])
     if not versions:
-        raise UserError("no suite of ssl.cipher.suites is of a version in ssl.enabled.protocols")
+        raise UserError(
+            "no suite of ssl.cipher.suites belongs to a version in ssl.enabled.protocols"
+        )
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
@@ -108,24 +110,24 @@ def _limit_suites(context: ssl.SSLContext, names: list[str]) -> None:
         offered = {each["name"] for each in context.get_ciphers()}
         for name in names:
             if openssl_suite(name) not in offered:
-                raise ValueError(f"{name} is not there")
+                raise ValueError(f"{name} is not available")
     except (ValueError, ssl.SSLError) as error:
         why = reason_of(error) if isinstance(error, ssl.SSLError) else error
         raise UserError(f"ssl.cipher.suites: {why}") from error
 
 
 def _load_key(context: ssl.SSLContext, store: KeyStore, source: StoreSource) -> None:
-    """OpenSSL's Python side reads keys from files only: for that moment there is one, encrypted."""
+    """Load the key through an encrypted temporary file, because Python's `ssl` reads only files."""
     password = secrets.token_urlsafe(24)
     try:
-        with tempfile.TemporaryDirectory(prefix="tls-") as directory:  # of mode 0700
+        with tempfile.TemporaryDirectory(prefix="tls-") as directory:  # has mode 0700
             chain, key = Path(directory, "chain.pem"), Path(directory, "key.pem")
             chain.write_bytes(store.chain_pem())
             key.write_bytes(store.key_pem(password.encode()))
             context.load_cert_chain(chain, key, password)
     except ssl.SSLError as error:
         where = source.location or f"ssl.{source.name}.key"
-        raise UserError(f"OpenSSL does not take the key of {where}: {reason_of(error)}") from error
+        raise UserError(f"OpenSSL cannot load the key of {where}: {reason_of(error)}") from error
     except OSError as error:
         raise UserError(f"cannot write to {tempfile.gettempdir()}: {error.strerror}") from error
 
@@ -138,7 +140,7 @@ def _trust(context: ssl.SSLContext, options: TlsOptions) -> None:
 
 
 def _trust_store(context: ssl.SSLContext, store: StoreSource, purpose: ssl.Purpose) -> None:
-    # Java trusts whatever is in the store, an authority at the top or not.
+    # Java trusts every certificate in the store, root authority or not.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not store.is_given:
         context.load_default_certs(purpose)

@@ -1,4 +1,4 @@
-"""TLS at one listening address: its certificates, which change in use, and its handshakes."""
+"""TLS at one listening address: its certificates, which may change at runtime, and handshakes."""
 
 import logging
 import socket
@@ -27,7 +27,7 @@ Stamp: TypeAlias = "tuple[int, int, int] | None"
 
 
 class TlsTerminator:
-    """What all TLS listeners of a process share. Lifecycle: any number of endpoints, `close`."""
+    """Shared by all TLS listeners of a process. Lifecycle: any number of endpoints, `close`."""
 
     def __init__(self, loop: EventLoop, handshakes: HandshakeThread) -> None:
         self.loop = loop
@@ -35,16 +35,16 @@ class TlsTerminator:
         self.scratch = TlsScratch()
 
     def close(self) -> None:
-        """Give up handshakes that are in progress."""
+        """Abort handshakes in progress."""
         self.handshakes.close()
 
 
 class TlsEndpoint:
-    """Makes transports of accepted connections; see `acceptor.Securing`.
+    """Creates TLS transports for accepted connections; implements `acceptor.Securing`.
 
-    Certificates are read when it is made, and again on the thread of handshakes: when their files
-    have changed, and by `change`. Where they cannot be used, a line says so and the former ones
-    stay. Connections that are open stay as they are.
+    Certificates are read at construction, and again on the handshake thread when their files have
+    changed and by `change`. If the new ones are unusable, this is logged and the old ones stay in
+    use. Open connections are unaffected.
     """
 
     def __init__(
@@ -57,10 +57,11 @@ class TlsEndpoint:
         may_change_subject: bool = False,
         may_drop_hosts: bool = False,
     ) -> None:
-        """`user_of` makes a user of a client's X.500 name, on the thread of handshakes; ValueError
-        refuses the client. None where certificates name no users. What a later certificate may
-        differ in is Kafka's `ssl.allow.dn.changes`, `ssl.allow.san.changes` (KIP-978). Blocks.
-        Raises UserError.
+        """`user_of` maps a client's X.500 name to a user, on the handshake thread.
+
+        Its ValueError refuses the client. None means that certificates name no users. The flags are
+        Kafka's `ssl.allow.dn.changes` and `ssl.allow.san.changes` (KIP-978), for later
+        certificates. Blocks. Raises UserError.
         """
         self.name = name
         self._terminator = terminator
@@ -74,7 +75,7 @@ class TlsEndpoint:
         terminator.handshakes.do_every(LOOK_EVERY_MS, self.look)
 
     def identity(self) -> TlsIdentity:
-        """What is in force for the next handshake."""
+        """The identity for the next handshake."""
         return self._identity
 
     def begin(
@@ -105,12 +106,13 @@ class TlsEndpoint:
         )
         done(SecuredConnection(transport, secured.principal))
 
-    # -- other certificates ----------------------------------------------------------------------
+    # -- certificate changes
+    # -------------------------------------------------------------------------
 
     def change(
         self, options: TlsOptions, *, may_change_subject: bool, may_drop_hosts: bool
     ) -> None:
-        """Use other settings soon; from the loop's thread."""
+        """Apply changed options soon; call this on the loop's thread."""
         self._terminator.handshakes.do(
             partial(self._change, options, (may_change_subject, may_drop_hosts))
         )
@@ -120,18 +122,18 @@ class TlsEndpoint:
         self._load(options, _stamps(options))
 
     def look(self) -> None:
-        """Read files that have changed; on the thread of handshakes."""
+        """Read files that have changed, on the handshake thread."""
         stamps = _stamps(self._options)
         if stamps != self._stamps:
             self._load(self._options, stamps)
 
     def _load(self, options: TlsOptions, stamps: tuple[Stamp, ...]) -> None:
-        self._stamps = stamps  # what cannot be used now is looked at again when it has changed
+        self._stamps = stamps  # unusable files are read again after their next change
         try:
             server = _server_context(options)
             _check_names(self._server, server, *self._may_change_names)
         except UserError as error:
-            log.error(  # noqa: TRY400  # the text says it all
+            log.error(  # noqa: TRY400  # one line is enough
                 "listener %s keeps its certificate: %s", self.name, error
             )
             return
@@ -151,21 +153,21 @@ class TlsEndpoint:
 
 
 def _server_context(options: TlsOptions) -> "ServerContext":
-    # Imported only now: what reads certificates takes long to load, and most clusters have none.
+    # Imported late: the certificate library loads slowly, and most clusters have no certificates.
     from cluster.runtime.tls_context import server_context
 
     return server_context(options)
 
 
 def _warn_of_its_time(name: str, server: "ServerContext", now: datetime) -> None:
-    """Say that clients refuse a certificate by its dates, or will soon."""
+    """Log a warning if clients reject a certificate by its dates, or will soon."""
     begins, ends = server.certificate.not_valid_before_utc, server.certificate.not_valid_after_utc
     if now < begins:
-        log.warning("listener %s: clients refuse its certificate before %s", name, begins)
+        log.warning("listener %s: clients reject its certificate before %s", name, begins)
     elif ends < now:
-        log.warning("listener %s: clients refuse its certificate, which ended %s", name, ends)
+        log.warning("listener %s: clients reject its certificate, which expired %s", name, ends)
     elif ends < now + _WARNED_BEFORE:
-        log.warning("listener %s: its certificate ends %s", name, ends)
+        log.warning("listener %s: its certificate expires %s", name, ends)
 
 
 def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str | None:
@@ -180,20 +182,22 @@ def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str 
 def _check_names(
     former: "ServerContext", new: "ServerContext", may_change_subject: bool, may_drop_hosts: bool
 ) -> None:
-    """Kafka's rule for a key store that takes the place of another. Raises UserError."""
+    """Check a new key store against the old one by Kafka's rule. Raises UserError."""
     old_subject, subject = former.certificate.subject, new.certificate.subject
     if not may_change_subject and old_subject != subject:
         raise UserError(
-            f"the new one's subject is {subject.rfc4514_string()},"
+            f"the subject of the new certificate is {subject.rfc4514_string()},"
             f" not {old_subject.rfc4514_string()} (ssl.allow.dn.changes)"
         )
     lost = former.host_names() - new.host_names()
     if not may_drop_hosts and lost:
-        raise UserError(f"the new one lacks {', '.join(sorted(lost))} (ssl.allow.san.changes)")
+        raise UserError(
+            f"the new certificate lacks {', '.join(sorted(lost))} (ssl.allow.san.changes)"
+        )
 
 
 def _stamps(options: TlsOptions) -> tuple[Stamp, ...]:
-    """What changes with the files, without reading them."""
+    """A value that changes with the files, computed without reading them."""
     stamps: list[Stamp] = []
     for path in options.files():
         try:

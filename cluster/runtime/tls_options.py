@@ -1,4 +1,4 @@
-"""What TLS is to be like: data alone, so that nothing has to be loaded where there is none."""
+"""TLS options as plain data, so that processes without TLS load no TLS code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class StoreSource:
-    """Where a store is: a file with its type, or texts of PEM. `name` is as in `ssl.NAME.type`."""
+    """The source of a store: a file and its type, or PEM texts. `name` is that in
+    `ssl.NAME.type`."""
 
     name: str
     type: str = "JKS"
@@ -19,7 +20,7 @@ class StoreSource:
 
     @property
     def is_given(self) -> bool:
-        """Whether there is a store at all."""
+        """Whether a store is configured."""
         return self.location is not None or self.certificates_text is not None
 
 
@@ -29,7 +30,7 @@ NO_TRUST_STORE: Final = StoreSource("truststore")
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How a listener speaks TLS; `cipher_suites` by their names in the standards, () for all."""
+    """The TLS options of a listener; `cipher_suites` by their standard names, () for all."""
 
     key_store: StoreSource
     trust_store: StoreSource = NO_TRUST_STORE
@@ -38,14 +39,14 @@ class TlsOptions:
     cipher_suites: tuple[str, ...] = ()
 
     def files(self) -> tuple[Path, ...]:
-        """The files that it is read from."""
+        """The files that hold the stores."""
         stores = (self.key_store, self.trust_store)
         return tuple(Path(each.location) for each in stores if each.location is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class TlsClientOptions:
-    """How a client of this process speaks TLS."""
+    """The TLS options of a client in this process."""
 
     trust_store: StoreSource = NO_TRUST_STORE
     key_store: StoreSource | None = None

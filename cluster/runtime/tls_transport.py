@@ -1,9 +1,9 @@
-"""The bytes of one connection through TLS, after its handshake (RFC 5246, RFC 8446).
+"""Transports the bytes of one TLS connection after its handshake (RFC 5246, RFC 8446).
 
 OpenSSL encrypts between two buffers in memory, and this module moves their contents to and from the
-socket: so one system call takes many of the small records that librdkafka writes. Every call does a
-bounded amount of work: whatever one connection sends, reads or asks of TLS itself (renegotiation is
-refused, a flood of key updates is cut off), the others do not wait for it.
+socket, so that one system call takes many of the small records that librdkafka writes. Every call
+does a bounded amount of work, so no connection can block the others, whatever it sends, reads or
+requests of TLS itself (renegotiation is refused, a flood of key updates is cut off).
 """
 
 import contextlib
@@ -42,7 +42,7 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
 class TlsScratch:
-    """Memory that lasts for one call of a transport; shared by all of a thread."""
+    """Memory for the duration of one call of a transport; shared by all transports of a thread."""
 
     __slots__ = ("file", "received")
 
@@ -54,7 +54,7 @@ class TlsScratch:
 
 
 class _Framing:
-    """Where records begin in a stream of them, encrypted or not: each has a header of 5 bytes."""
+    """Finds the record boundaries of a TLS stream: each record has a header of 5 bytes."""
 
     __slots__ = ("_header", "left_bytes")
 
@@ -65,10 +65,10 @@ class _Framing:
         """How many bytes of a record are still to come."""
 
     def piece(self, data: memoryview, begin: int) -> tuple[int, int]:
-        """Where a piece ends that begins there, and how many records end in it.
+        """Find the end of a piece, and the number of records that end in it.
 
-        It has 16 KiB and the rest of a record, or less because there is no more, or because of the
-        number of records.
+        A piece has 16 KiB plus the rest of a record; less at the end of the data, or because of the
+        limit of records.
         """
         end = len(data)
         position, count = begin, 0
@@ -86,7 +86,7 @@ class _Framing:
         position += self.left_bytes
         enough = begin + RECORD_BYTES
         last_header = min(end - _HEADER_BYTES, enough - 1)
-        size_at = _SIZE_IN_HEADER.unpack_from  # once for each record: no more Python than needed
+        size_at = _SIZE_IN_HEADER.unpack_from  # once for each record, so with little Python code
         while position <= last_header and count < _RECORDS_OF_PIECE:
             position += _HEADER_BYTES + size_at(data, position)[0]
             count += 1
@@ -101,10 +101,10 @@ class _Framing:
 
 
 class TlsTransport:
-    """A non-blocking TCP socket with TLS. See `Transport`. Used by its loop's thread only.
+    """A non-blocking TCP socket with TLS; implements `Transport`. For its loop's thread only.
 
-    Invariant: bytes whose encrypted form the socket has not taken whole are not reported as taken;
-    their owner offers them again, and waits until the socket is writable.
+    Invariant: bytes count as sent only when the socket has taken all of their encrypted form. The
+    owner offers the others again when the socket is writable.
     """
 
     __slots__ = (
@@ -199,20 +199,20 @@ class TlsTransport:
         """
         self._expected_bytes = size_bytes
         if self._is_holding:
-            return  # the loop comes anyway
-        # At least as many encrypted bytes will come, except for those that are inside already: of a
-        # record that has not come whole.
+            return  # the loop reads anyway
+        # At least as many encrypted bytes will come, except for those of an incomplete record that
+        # is already inside.
         left_bytes = self._framing.left_bytes
         if left_bytes:
             size_bytes = left_bytes + max(0, size_bytes - RECORD_BYTES)
         wake_bytes = min(size_bytes, _WAKE_MAX_BYTES) if size_bytes >= _WAKE_MIN_BYTES else 1
         if wake_bytes != self._wake_bytes:
             self._wake_bytes = wake_bytes
-            with contextlib.suppress(OSError):  # the connection is lost: receiving says so
+            with contextlib.suppress(OSError):  # receiving reports a lost connection
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake_bytes)
 
     def _receive(self, buffer: memoryview) -> int:
-        """Take from the socket, and decrypt; what does not fit stays inside for the next call."""
+        """Receive and decrypt; bytes that do not fit stay inside for the next call."""
         limit = min(self._receive_bytes, max(len(buffer), RECORD_BYTES))
         received = self._scratch.received
         size = self._socket.recv_into(received, limit)
@@ -222,7 +222,8 @@ class TlsTransport:
         return self._feed(received[:size], buffer, 0)
 
     def _feed(self, data: memoryview, buffer: memoryview, filled: int) -> int:
-        """Give OpenSSL encrypted bytes, and append what it has to the `filled` ones of a buffer."""
+        """Pass encrypted bytes to OpenSSL and append its output to the `filled` bytes of a
+        buffer."""
         before, barren, position = filled, 0, 0
         while (
             position < len(data)
@@ -230,7 +231,7 @@ class TlsTransport:
             and barren < BARREN_PER_TURN
             and not self._has_ended
         ):
-            # In pieces, as OpenSSL's buffer keeps the largest size that it ever had.
+            # In pieces, because OpenSSL's buffer never shrinks.
             end, records = self._framing.piece(data, position)
             self._incoming.write(data[position:end])
             position = end
@@ -242,13 +243,13 @@ class TlsTransport:
         return filled
 
     def _decrypt(self, buffer: memoryview, filled: int, records: int) -> int:
-        """Append what OpenSSL has to the `filled` bytes of a buffer; how many it has then.
+        """Append OpenSSL's output to the `filled` bytes of a buffer; returns their new number.
 
-        `records`: how many have come whole, if that is known.
+        `records` is the number of complete records, if known.
         """
-        # Once for each record, and librdkafka's are small: no more Python than needed.
+        # Runs once for each record, and librdkafka's are small, so it has little Python code.
         stream, incoming = self._stream, self._incoming
-        # Into a buffer it returns a size (typeshed knows only the other use).
+        # With a buffer it returns a size (typeshed only knows the other form).
         read: Callable[[int, memoryview], int] = stream.read  # type: ignore[assignment]
         end, count = len(buffer), 0
         try:
@@ -260,7 +261,7 @@ class TlsTransport:
                 filled += size
                 count += 1
                 if count >= records and not incoming.pending and not stream.pending():
-                    break  # without the exception that says so
+                    break  # avoids the exception that ends the loop
         except ssl.SSLWantReadError:
             pass
         self._read_count += count
@@ -275,13 +276,13 @@ class TlsTransport:
             self._loop.mark_readable(self._socket.fileno(), is_holding)
 
     def _judge(self, taken: int, filled: int) -> None:
-        """Bound what a client makes us do that sends no data."""
+        """Bound the work for a client that sends no data."""
         self._receive_bytes = _TURN_BYTES if filled else CAUTIOUS_BYTES
         self._fruitless_bytes = 0 if filled else self._fruitless_bytes + taken
         if self._fruitless_bytes > _FRUITLESS_MAX_BYTES:
             raise PeerError("TLS: too many records that carry no data")
         if self._outgoing.pending > RECORD_BYTES:
-            raise PeerError("TLS: it asks for too many answers that are no data")
+            raise PeerError("TLS: too many protocol messages that require an answer")
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -310,9 +311,10 @@ class TlsTransport:
         return self._reported(taken)
 
     def _finish_last(self) -> int:
-        """Send what is left of the piece before; how many bytes of the owner are sent by that.
+        """Send the rest of the previous piece; returns how many of the owner's bytes that
+        completes.
 
-        Raises BlockingIOError where the socket does not take all of it.
+        Raises BlockingIOError if the socket does not take all of it.
         """
         if self._encrypted is not None:
             sent = self._socket.send(self._encrypted)
@@ -329,15 +331,15 @@ class TlsTransport:
         return taken
 
     def _send(self, piece: memoryview, *, more: bool) -> bool:
-        """Encrypt and send; False where the socket does not take all of it now."""
+        """Encrypt and send; False if the socket does not take all of it now."""
         records: list[bytes] = []
         try:
             for first in range(0, len(piece), RECORD_BYTES):
                 record = piece[first : first + RECORD_BYTES]
                 while record:
-                    written = self._stream.write(record)  # inside of [] mypyc would call it twice
+                    written = self._stream.write(record)  # mypyc would call it twice inside of []
                     record = record[written:]
-                records.append(self._outgoing.read())  # record by record: see `_receive`
+                records.append(self._outgoing.read())  # one record at a time: see `_receive`
         except ssl.SSLError as error:
             raise PeerError(f"TLS: {reason_of(error)}") from error
         try:
@@ -350,7 +352,8 @@ class TlsTransport:
         self._taken_ahead_bytes = len(piece)
         return False
 
-    # -- the end ---------------------------------------------------------------------------------
+    # -- close
+    # ---------------------------------------------------------------------------------------
 
     def _send_alert(self) -> None:
         if self._encrypted is None and self._outgoing.pending:
@@ -362,20 +365,20 @@ class TlsTransport:
         self._hold(False)
         if self._encrypted is None:
             with contextlib.suppress(OSError):
-                self._stream.unwrap()  # waits for nothing: it raises where the peer has not closed
+                self._stream.unwrap()  # does not wait: it raises if the peer has not closed
             self._send_alert()
         self._socket.close()
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """OpenSSL's reason in plain words: `certificate expired`."""
+    """OpenSSL's reason in plain words, such as `certificate expired`."""
     if isinstance(error, ssl.SSLCertVerificationError) and error.verify_message:
         return f"certificate verify failed: {error.verify_message}"
     return (error.reason or error.strerror or "unknown").lower().replace("_", " ")
 
 
 def _joined(buffers: Sequence[Buffer], skip: int) -> memoryview:
-    """At most `_TURN_BYTES` of what comes after the first `skip` bytes of these buffers."""
+    """At most `_TURN_BYTES` bytes of these buffers, after the first `skip` bytes."""
     if len(buffers) == 1:
         return memoryview(buffers[0])[skip : skip + _TURN_BYTES]
     parts: list[Buffer] = []

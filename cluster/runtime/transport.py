@@ -1,7 +1,7 @@
-"""How the bytes of one connection travel: what lies between its owner and a socket.
+"""The transport of one connection's bytes, between its owner and a socket.
 
-All calls return at once, or raise BlockingIOError where nothing can be done until the loop says
-that the descriptor is ready again. A connection that is lost raises another OSError.
+Calls return at once, or raise BlockingIOError if nothing can be done until the descriptor is ready
+again. A lost connection raises another OSError.
 """
 
 import os
@@ -19,19 +19,20 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
 class Transport(Protocol):
-    """One accepted connection. Lifecycle: open when it is made, until `close`."""
+    """One accepted connection. Lifecycle: open from construction until `close`."""
 
     @property
     def receive_into(self) -> Callable[[memoryview], int]:
-        """Fill the beginning of a buffer with what has come; its size, 0 at the end of the stream.
+        """Fill the start of a buffer with received bytes; returns their number, 0 at the stream's
+        end.
 
-        An attribute, since it is called for every request.
+        An attribute, because it is called for every request.
         """
         ...
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes in memory beside what the owner still has to send: a copy that is encrypted."""
+        """Bytes in memory in addition to the owner's unsent bytes, such as encrypted copies."""
         ...
 
     def fileno(self) -> int:
@@ -39,33 +40,33 @@ class Transport(Protocol):
         ...
 
     def expect(self, size_bytes: int) -> None:
-        """So many bytes are the rest of a request: the loop need not be told of each few of them.
+        """Announce the rest of a request, so that the loop does not report each small part of it.
 
-        `receive_into` takes what there is all the same, and counts it. Without effect on what is
-        lost, ends or is sent.
+        `receive_into` still takes and counts available bytes. Lost connections, ends of streams and
+        sending are unaffected.
         """
         ...
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
-        """Send the beginning of at most `BUFFERS_PER_SEND` buffers; how many bytes were taken.
+        """Send the start of at most `BUFFERS_PER_SEND` buffers; returns how many bytes were taken.
 
-        What was not taken, or not at all because of BlockingIOError, has to come again first, by
-        either way of sending: part of it may be under way. `more`: something else follows at once,
-        and may leave together with them.
+        The bytes that were not taken, also those of a BlockingIOError, must be offered first in the
+        next call, by either method: some of them may be in transit. `more` announces that another
+        call follows at once, whose bytes may leave together with these.
         """
         ...
 
     def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
-        """Send the beginning of a region of a file; how many bytes, 0 where the file ends there."""
+        """Send the start of a file region; returns how many bytes, 0 if the file ends there."""
         ...
 
     def close(self) -> None:
-        """Close the connection; what was not sent is lost."""
+        """Close the connection; unsent bytes are lost."""
         ...
 
 
 class PlainTransport:
-    """A non-blocking TCP socket as it is."""
+    """A plain non-blocking TCP socket."""
 
     __slots__ = ("_socket", "receive_into")
 

@@ -1,4 +1,4 @@
-"""Whose answers wait in memory because their peers do not read them, and who is cut off. Pure."""
+"""Tracks unsent answers in memory and chooses the connection to close. Pure."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -7,14 +7,14 @@ T = TypeVar("T", bound=Hashable)
 
 
 class UnsentLedger(Generic[T]):
-    """Bytes of unsent answers over all connections, the longest silent peer first.
+    """The unsent bytes of all connections, ordered by the time of their last progress.
 
-    Above the limit, the connection whose peer has taken nothing for longest is closed first: a peer
+    Above the limit, the connection without progress for the longest time is closed first; a peer
     that reads, however slowly, is safe while others do not. The only connection is never closed.
     """
 
     def __init__(self, limit_bytes: int | None) -> None:
-        """`limit_bytes` None: any number of bytes may wait."""
+        """With `limit_bytes` None there is no limit."""
         self._limit_bytes = limit_bytes
         self._unsent: dict[T, int] = {}
         self.held_bytes = 0
@@ -22,12 +22,13 @@ class UnsentLedger(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        """Above the limit, with more than one connection."""
+        """Whether the limit is exceeded by more than one connection."""
         limit_bytes = self._limit_bytes
         return limit_bytes is not None and self.held_bytes > limit_bytes and len(self._unsent) > 1
 
     def note(self, sender: T, size_bytes: int, *, has_taken: bool) -> None:
-        """So many bytes wait for the sender's peer; `has_taken`: it has taken some just now."""
+        """Set the unsent bytes of a connection; `has_taken` tells whether its peer just took
+        some."""
         if has_taken or not size_bytes:
             self.forget(sender)
         if size_bytes:
@@ -36,14 +37,14 @@ class UnsentLedger(Generic[T]):
             self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def take_peak(self) -> int:
-        """The most bytes that were held at a time since the last call."""
+        """The maximum number of held bytes since the last call."""
         peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
         return peak_bytes
 
     def forget(self, sender: T) -> None:
-        """Nothing waits for the sender's peer any more; does nothing if nothing did."""
+        """Remove a connection without unsent bytes; does nothing if it is unknown."""
         self.held_bytes -= self._unsent.pop(sender, 0)
 
     def longest_silent(self) -> T:
-        """Whom to cut off first while it `is_full`."""
+        """The connection to close first while the ledger `is_full`."""
         return next(iter(self._unsent))

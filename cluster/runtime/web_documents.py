@@ -13,17 +13,17 @@ _MAX_BYTES: Final = 1 << 20
 
 
 def fetch_document(url: str) -> bytes:
-    """The document. Raises OSError, or ValueError for another kind of URL or more than 1 MiB."""
+    """Fetch the document. Raises OSError, or ValueError for other URLs or more than 1 MiB."""
     if urllib.parse.urlsplit(url).scheme not in _SCHEMES:
-        raise ValueError(f"{url} is no http, https or file URL")
+        raise ValueError(f"{url} is not an http, https or file URL")
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
             document: bytes = answer.read(_MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
-        error.close()  # it is an answer as well
-        raise OSError(f"the answer is HTTP status {error.code}") from None
+        error.close()  # it is also a response
+        raise OSError(f"the server answered with HTTP status {error.code}") from None
     except http.client.HTTPException as error:
-        raise OSError(f"what answers there does not speak HTTP ({type(error).__name__})") from error
+        raise OSError(f"the server does not speak HTTP ({type(error).__name__})") from error
     if len(document) > _MAX_BYTES:
         raise ValueError(f"{url} has more than {_MAX_BYTES} bytes")
     return document

@@ -1,4 +1,4 @@
-"""Whole numbers as option values: each parser raises ArgumentTypeError, which argparse prints."""
+"""Parsers of whole numbers for argparse options; each raises ArgumentTypeError."""
 
 from argparse import ArgumentTypeError
 from typing import Final
@@ -31,7 +31,7 @@ def not_negative(text: str) -> int:
 
 
 def port_number(text: str) -> int:
-    """A port to listen on; 0 stands for any free one."""
+    """A port to listen on; 0 means any free one."""
     number = integer(text)
     if not 0 <= number <= _PORT_MAX:
         raise ArgumentTypeError(f"must be from 0 to {_PORT_MAX}")

@@ -1,7 +1,7 @@
-"""Who may connect to a process by ZeroMQ: whoever holds a key that is known (CurveZMQ, RFC 26).
+"""Decides which peers may connect by ZeroMQ: holders of a known key (CurveZMQ, RFC 26).
 
-ZeroMQ asks for each handshake, over a socket of the process itself (ZAP, RFC 27); the answer may
-wait until the known keys have been looked up. Knows no sockets.
+ZeroMQ asks for each handshake over an internal socket of the process (ZAP, RFC 27). The answer may
+wait until the known keys are looked up. No sockets here.
 """
 
 import logging
@@ -43,10 +43,10 @@ class _Asked(NamedTuple):
 
 
 class Admission:
-    """Answers ZeroMQ's questions. Owned by the loop's thread.
+    """Answers ZeroMQ's requests for admission. Owned by the loop's thread.
 
-    Invariant: each question is answered once, by yes if its key is known; by no only after look-ups
-    that began after it was asked.
+    Invariant: each request is answered once: yes if its key is known, no only after lookups that
+    began after the request.
     """
 
     def __init__(
@@ -66,9 +66,8 @@ class Admission:
         self._is_looking_up = False
 
     def on_question(self, frames: list[bytes]) -> None:
-        """Take a ZAP request with its routing frames: two of them, version, id, domain, address,
-        identity, mechanism, key.
-        """
+        """Handle a ZAP request: two routing frames, version, id, domain, address, identity,
+        mechanism, key."""
         if len(frames) != _FIELDS or frames[2] != _VERSION or frames[7] != _MECHANISM:
             if len(frames) > 3:
                 self._answer(_Asked(frames[:2], frames[3], "", b""), is_known=False)
@@ -108,11 +107,11 @@ class Admission:
     def _answer(self, asked: _Asked, *, is_known: bool) -> None:
         if not is_known:
             log.warning(
-                "refused a connection from %s to the endpoints for brokers: its key is not that of"
+                "refused a connection from %s to the inter-broker endpoints: its key is not that of"
                 " a registered broker",
                 asked.host,
                 extra=of_peer(asked.host),
             )
-        # 400 would end a broker's tries for good, and it may be registered a moment later.
+        # 400 would end a broker's attempts for good, although it may be registered a moment later.
         status = b"200" if is_known else b"300"
         self._send([*asked.envelope, _VERSION, asked.request_id, status, b"", b"", b""])

@@ -1,11 +1,11 @@
-"""ZeroMQ sockets on the readiness loop: a ROUTER that serves, DEALERs that ask.
+"""ZeroMQ sockets on the event loop: a ROUTER for the server side, DEALERs for the client side.
 
-The only import of zmq. A ZeroMQ descriptor is edge-triggered and its edges also come from sends,
-so after every send and every wake-up the socket is drained until it has nothing more to say.
+No other module imports zmq. A ZeroMQ descriptor is edge-triggered and sends also cause edges, so
+after every send and every wake-up the socket is drained.
 
-A context with keys encrypts all its connections and authenticates both ends (CurveZMQ). It makes
-the pair when it is made, and keeps it nowhere: the public one is part of the endpoints that are
-registered, `tcp://HOST:PORT#KEY`, so who may write registrations decides who is a broker.
+A context with keys encrypts all its connections and authenticates both ends (CurveZMQ). Each
+context creates its own key pair and never stores it: the public key is part of the registered
+endpoints, `tcp://HOST:PORT#KEY`, so the right to write registrations decides who is a broker.
 """
 
 import logging
@@ -43,7 +43,7 @@ _KEY_DIGITS: Final = 64
 
 
 def key_of(endpoint: str) -> bytes | None:
-    """The public key that an endpoint names; None where it names none."""
+    """The public key in an endpoint; None if there is none."""
     digits = endpoint.partition(_KEY_MARK)[2]
     try:
         return bytes.fromhex(digits) if len(digits) == _KEY_DIGITS else None
@@ -52,10 +52,10 @@ def key_of(endpoint: str) -> bytes | None:
 
 
 class ZmqContext:
-    """One per process, made after the fork; its keys are its own."""
+    """The ZeroMQ context of a process, created after the fork, with its own keys."""
 
     def __init__(self, find_keys: FindKeys | None = None) -> None:
-        """`find_keys` looks up whose connections routers take; None: everybody's, without keys."""
+        """`find_keys` returns the keys that routers admit; None admits every peer, without keys."""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._receipts: dict[EventLoop, Receipt] = {}
         self._find_keys = find_keys
@@ -66,15 +66,14 @@ class ZmqContext:
         self._admission: _AdmissionSocket | None = None
 
     def receipt(self, loop: EventLoop) -> Receipt:
-        """What the sockets of that loop share each turn."""
+        """The `Receipt` that the sockets of a loop share."""
         if loop not in self._receipts:
             self._receipts[loop] = Receipt(time.monotonic_ns, lambda: loop.turn, loop.next_turn)
         return self._receipts[loop]
 
     def socket(self, kind: int) -> "zmq.Socket[bytes]":
-        """A socket of this process's keys, which does not keep the process alive and whose queues
-        are bounded.
-        """
+        """A socket with this process's keys and bounded queues; it does not keep the process
+        alive."""
         socket = self._context.socket(kind)
         if self.public_key:
             socket.setsockopt(zmq.CURVE_PUBLICKEY, self.public_key)
@@ -86,8 +85,9 @@ class ZmqContext:
         return socket
 
     def guard(self, loop: EventLoop, socket: "zmq.Socket[bytes]") -> str:
-        """Let only holders of known keys connect to a router that does not listen yet. Returns what
-        its endpoint says of the key.
+        """Admit only holders of known keys to a router that does not listen yet.
+
+        Returns the key part of its endpoint.
         """
         if self._find_keys is None:
             return ""
@@ -119,12 +119,12 @@ class ZmqContext:
         return Dealer(self, loop, endpoint, on_message)
 
     def close(self) -> None:
-        """Close what is still open, without waiting for unsent messages."""
+        """Close the remaining sockets, without waiting for unsent messages."""
         self._context.destroy(linger=0)
 
 
 class _LoopSocket:
-    """Shared by both ends: drains the socket into a callback on the loop's thread."""
+    """The base of both ends: drains the socket into a callback on the loop's thread."""
 
     def __init__(
         self,
@@ -145,13 +145,13 @@ class _LoopSocket:
         self._drain_later()
 
     def fileno(self) -> int:
-        """Readable when something has happened to the socket (ZMQ_FD)."""
+        """The descriptor that is readable after a socket event (ZMQ_FD)."""
         return self._descriptor
 
     def _send(self, frames: Sequence[Any]) -> bool:
         if not self.is_open:
             return False
-        # Even a send that fails processes what has come in, and so consumes its edge.
+        # Even a failed send processes received messages and so consumes their edge.
         self._drain_later()
         try:
             self._socket.send_multipart(frames, flags=zmq.NOBLOCK, copy=True)
@@ -185,7 +185,7 @@ class _LoopSocket:
         return True
 
     def close(self) -> None:
-        """Stop watching and close; unsent messages are dropped."""
+        """Stop watching and close the socket; unsent messages are dropped."""
         if self.is_open:
             self.is_open = False
             self._loop.unwatch(self._descriptor)
@@ -193,7 +193,7 @@ class _LoopSocket:
 
 
 class _AdmissionSocket(_LoopSocket):
-    """Where ZeroMQ asks whether a key may connect; see `Admission`."""
+    """The socket over which ZeroMQ asks whether a key may connect; see `Admission`."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _AdmissionSocket(_LoopSocket):
 
 
 class Router(_LoopSocket):
-    """Binds, receives from many peers, answers by the peer's identity."""
+    """Binds, receives from many peers, and answers each by its identity."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class Router(_LoopSocket):
         on_message: Callable[[bytes, list[bytes]], None],
         port: int = 0,
     ) -> None:
-        """Listen on `host`; port 0 takes a free one. Raises UserError when that is not possible."""
+        """Listen on `host`; port 0 takes a free one. Raises UserError if that fails."""
         socket = context.socket(zmq.ROUTER)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         socket.setsockopt(zmq.MAXMSGSIZE, _REQUEST_BYTES_MAX)
@@ -239,12 +239,12 @@ class Router(_LoopSocket):
         )
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
-        """Send to one peer; False when it is not connected or too far behind."""
+        """Send to one peer; False if it is not connected or too far behind."""
         return self._send([identity, *frames])
 
 
 class Dealer(_LoopSocket):
-    """Connects to one router; messages are queued while it is not there yet."""
+    """Connects to one router; messages are queued until it is reachable."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class Dealer(_LoopSocket):
         on_message: Callable[[list[bytes]], None],
     ) -> None:
         socket = context.socket(zmq.DEALER)
-        # A dead peer's port may be given to a stranger: reconnect slowly and not for ever.
+        # A dead peer's port may be given to a stranger, so reconnect slowly and not forever.
         socket.setsockopt(zmq.RECONNECT_IVL, 100)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
         self.endpoint = endpoint
@@ -266,7 +266,7 @@ class Dealer(_LoopSocket):
                 address = endpoint.partition(_KEY_MARK)[0]
             socket.connect(address)
         except zmq.ZMQError as error:
-            # A peer may register an invalid endpoint or key: only that peer is not reached then.
+            # A peer may register an invalid endpoint or key; then only that peer is unreachable.
             log.warning("cannot send to %r: %s", endpoint, error)
             self.is_open = False
             socket.close()
@@ -274,7 +274,7 @@ class Dealer(_LoopSocket):
         super().__init__(loop, context.receipt(loop), socket, on_message)
 
     def send(self, frames: Sequence[Any]) -> bool:
-        """Send or queue; False when the queue is full, or the endpoint is none."""
+        """Send or queue a message; False if the queue is full or the endpoint is invalid."""
         return self._send(frames)
 
     def watch_connection(self, on_change: Callable[[bool], None]) -> None:
@@ -286,7 +286,7 @@ class Dealer(_LoopSocket):
             self._monitor = _ConnectionMonitor(self._loop, self._receipt, self._socket, on_change)
 
     def close(self) -> None:
-        """Close, and call `on_change` no more."""
+        """Close, and stop calling `on_change`."""
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
@@ -294,7 +294,7 @@ class Dealer(_LoopSocket):
 
 
 class _ConnectionMonitor(_LoopSocket):
-    """The events that ZeroMQ reports of one socket's connection (zmq_socket_monitor)."""
+    """The connection events of one socket (zmq_socket_monitor)."""
 
     def __init__(
         self,
@@ -313,7 +313,7 @@ class _ConnectionMonitor(_LoopSocket):
         self._on_change(event == zmq.EVENT_HANDSHAKE_SUCCEEDED)
 
     def close(self) -> None:
-        """Stop ZeroMQ's events before the socket that receives them is closed."""
+        """Stop ZeroMQ's events before closing the socket that receives them."""
         if self.is_open:
             self._watched.disable_monitor()
         super().close()

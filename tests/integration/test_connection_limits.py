@@ -64,7 +64,7 @@ def test_connections_above_the_limit_wait_for_a_place(new_cluster: NewCluster) -
             fourth.receive_bytes(1)
         with WireClient(other) as through_another:
             assert len(through_another.call(metadata_request()).brokers) == 1
-        (line,) = cluster.log_lines(0, "holding new connections back")
+        (line,) = cluster.log_lines(0, "not accepting new connections for now")
         assert "3 are open (listener.name.plaintext.max.connections)" in line
         clients.pop().close()
         fourth.set_timeout(60.0)

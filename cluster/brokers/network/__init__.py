@@ -1,1 +1,1 @@
-"""Acceptor, channels, mute reasons, purgatory: bytes in, frames out, in order. No semantics."""
+"""Acceptor, channels, mute reasons and purgatory. They order frames but do not parse them."""

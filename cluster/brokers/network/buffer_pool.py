@@ -1,8 +1,8 @@
-"""Receive buffers that grow with what arrives and are used again.
+"""Reusable receive buffers that grow with the received bytes.
 
 New memory costs a page fault and a zeroed page per 4 KiB: with 1 MB produce requests, a fresh
-buffer for each took a quarter of the broker's time. The size that a peer announces costs nothing:
-a buffer is at most four times as large as what has arrived.
+buffer for each took a quarter of the broker's time. The size that a peer announces takes no memory:
+a buffer is at most four times as large as the received bytes.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _ZEROS: Final = bytes(1024 * 1024)
 
 
 def capacity_for(size_bytes: int, arrived_bytes: int) -> int:
-    """The size of the buffer for a frame of `size_bytes` of which `arrived_bytes` have arrived."""
+    """The buffer size for a frame of `size_bytes` of which `arrived_bytes` have arrived."""
     wanted = max(_SMALLEST_BYTES, _GROWTH * arrived_bytes)
     if size_bytes <= min(wanted, _LARGEST_BYTES):
         if size_bytes <= _SMALLEST_BYTES // 2:
@@ -29,20 +29,20 @@ def capacity_for(size_bytes: int, arrived_bytes: int) -> int:
 
 
 class BufferPool:
-    """Free buffers by power-of-two size; larger and smaller ones are not kept."""
+    """Free buffers by power-of-two size; buffers outside the range of sizes are not kept."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[bytearray]] = {}
 
     def take(self, capacity_bytes: int) -> bytearray:
-        """A buffer of that size (of `capacity_for`); its contents are whatever was there."""
+        """A buffer of a size from `capacity_for`, with arbitrary contents."""
         free = self._free.get(capacity_bytes)
         return free.pop() if free else bytearray(capacity_bytes)
 
     def grow(self, buffer: bytearray, filled_bytes: int, capacity_bytes: int) -> bytearray:
         """A buffer of `capacity_bytes` that begins with the first `filled_bytes` of this one.
 
-        `buffer` is not to be used any more.
+        `buffer` must not be used afterwards.
         """
         if filled_bytes >= _LARGEST_BYTES:
             buffer += memoryview(_ZEROS)[: capacity_bytes - len(buffer)]
@@ -53,7 +53,7 @@ class BufferPool:
         return grown
 
     def give_back(self, buffer: bytearray) -> None:
-        """Keep a buffer that `take` or `grow` gave, if there is room for it."""
+        """Keep a buffer from `take` or `grow` for reuse, if there is room."""
         size_bytes = len(buffer)
         if _SMALLEST_BYTES <= size_bytes <= _LARGEST_BYTES and size_bytes.bit_count() == 1:
             free = self._free.setdefault(size_bytes, [])

@@ -1,11 +1,11 @@
 """One client connection: length-prefixed frames in, buffers and file regions out, mute reasons.
 
 The channel never looks inside a frame (protocol guide: 4-byte size, then the request). Bytes are
-received into one buffer that all channels of a server share; only a frame that has not arrived
-whole is moved into a buffer of its own, so a small request costs no copy and a large one is
-received straight into the memory it is processed from. That buffer grows with what arrives: the
-size that a peer announces takes no memory. Whoever processes a frame must not keep views of it:
-both kinds of buffer are used again.
+received into one buffer that all channels of a server share; only an incomplete frame is moved into
+its own buffer, so a small request costs no copy and a large one is received straight into the
+memory from which it is processed. That buffer grows with the received bytes: the size that a peer
+announces takes no memory. The handler of a frame must not keep views of it, because both kinds of
+buffer are reused.
 
     mute reason        set by                              cleared by
     RESPONSE_PENDING   a request was handed over           its response is written to the socket
@@ -47,7 +47,7 @@ BACKLOG_MAX_BYTES: Final = 16 * 1024
 
 
 class ChannelOwner(Protocol):
-    """What a channel needs of its server."""
+    """The server, as a channel uses it."""
 
     loop: EventLoop
     max_frame_bytes: int
@@ -57,50 +57,51 @@ class ChannelOwner(Protocol):
     """Sum over all channels of what was received and is no part of a frame's own buffer."""
 
     def scratch(self) -> memoryview:
-        """The shared receive buffer, larger than `BACKLOG_MAX_BYTES`; contents are lost when the
-        callback returns.
-        """
+        """The shared receive buffer, larger than `BACKLOG_MAX_BYTES`; its contents are lost when
+        the callback returns."""
         ...
 
     def on_closed(self, channel: "Channel", reason: str | None) -> None:
-        """The channel is closed; `reason` is None when the peer closed it between two requests."""
+        """The channel is closed; `reason` is None if the peer closed it between two requests."""
         ...
 
     def take_buffer(
         self, channel: "Channel", size_bytes: int, arrived_bytes: int
     ) -> bytearray | None:
-        """A buffer for a frame, larger than what has arrived of it; None: the channel is muted."""
+        """A buffer for a frame, larger than its received part; None mutes the channel."""
         ...
 
     def grow_buffer(
         self, channel: "Channel", buffer: bytearray, filled_bytes: int, size_bytes: int
     ) -> bytearray | None:
-        """A larger one with the same bytes, in place of it; None: the channel is muted."""
+        """A larger buffer with the same bytes, which replaces the old one; None mutes the
+        channel."""
         ...
 
     def give_back(self, channel: "Channel", buffer: bytearray) -> None:
-        """The frame in that buffer has been processed or dropped."""
+        """The frame in that buffer was processed or dropped."""
         ...
 
     def hold(self, channel: "Channel", size_bytes: int) -> None:
-        """Count `size_bytes` for a request that waits for its answer; may close the channel."""
+        """Count `size_bytes` for a request in progress; may close the channel."""
         ...
 
     def let_go(self, channel: "Channel") -> None:
-        """The request that was held has been answered."""
+        """The held request was answered."""
         ...
 
     def on_unsent(self, channel: "Channel", size_bytes: int) -> None:
-        """`size_bytes` of answers wait in memory, since the socket takes no more; called again
-        whenever it has taken some, at last with 0.
+        """`size_bytes` of answers wait in memory because the socket is full.
+
+        Called again whenever the socket has taken some of them, finally with 0.
         """
         ...
 
 
 class Channel:
-    """Lives from accept to close; used by its server's thread only.
+    """One client connection from accept to close. Used by its server's thread only.
 
-    Invariant: at most one request is in progress, so answers leave in the order of requests.
+    Invariant: at most one request is in progress, so answers leave in request order.
     """
 
     __slots__ = (
@@ -208,13 +209,14 @@ class Channel:
             self._on_lost(error)
 
     def _break_off(self, error: PeerError) -> None:
-        """Close, after the answers to earlier requests, as far as the socket takes them now."""
+        """Close the channel after sending the earlier answers, as far as the socket takes them
+        now."""
         with contextlib.suppress(OSError, PeerError):
             self._flush()
         self.close(str(error))
 
     def _on_lost(self, error: OSError) -> None:
-        # A reset between two requests is how many clients leave.
+        # Many clients leave by a reset between two requests.
         in_request = self._partial is not None or self._backlog or self.mute_reasons
         self.close(f"connection lost: {error.strerror or error}" if in_request else None)
 
@@ -268,7 +270,7 @@ class Channel:
             self._advance()
 
     def _process(self, received: memoryview) -> None:
-        """Hand over whole frames of `received`; keep the rest for later."""
+        """Hand over whole frames of `received`; keep the rest."""
         position = 0
         end = len(received)
         out = self._out
@@ -307,7 +309,8 @@ class Channel:
             self._owner.backlog_bytes += end - position
 
     def _begin_partial(self, size: int, arrived: memoryview) -> bool:
-        """Move what has arrived of a frame into a buffer of its own; False: it stays backlog."""
+        """Move the received part of a frame into its own buffer; False if it stays in the
+        backlog."""
         self._transport.expect(size - len(arrived))
         if len(arrived) < BACKLOG_MAX_BYTES:
             self._is_incomplete = True
@@ -330,7 +333,7 @@ class Channel:
             self._is_processing = False
 
     def _advance(self) -> None:
-        """Write, then go on with requests that were received, until either has to wait."""
+        """Write, then continue with received requests, until either has to wait."""
         while self.is_open:
             if self._out:
                 self._flush()
@@ -349,9 +352,9 @@ class Channel:
     # -- send reply, bytes to write ------------------------------------------------------------
 
     def respond(self, buffers: "list[Outgoing] | None") -> None:
-        """Answer the request in progress; None when it has no answer (acks=0).
+        """Answer the request in progress; None if it has no answer (acks=0).
 
-        Answers given while frames are being handed over leave together at the end of them.
+        Answers given while frames are being handed over are sent together afterwards.
         """
         if not self.is_open:
             return
@@ -370,34 +373,35 @@ class Channel:
                 self._on_lost(error)
 
     def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
-        """Count what the request in progress takes in memory, until it is answered."""
+        """Count the memory of the request in progress until it is answered."""
         self.holds_request = True
         self.is_worked_on = is_worked_on
         self._owner.hold(self, size_bytes)
 
     def let_go(self) -> None:
-        """Nothing of the request in progress is in memory any more."""
+        """The request in progress holds no memory any more."""
         if self.holds_request:
             self.holds_request = self.is_worked_on = False
             self._owner.let_go(self)
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that were received and belong to requests that are not handed over yet."""
+        """Received bytes of requests that are not handed over yet."""
         return len(self._backlog) + (0 if self._partial is None else self._fill)
 
     @property
     def holds_deleted_file(self) -> bool:
-        """Whether an answer that waits for its client is in a file that is deleted."""
+        """Whether an unsent answer refers to a deleted file."""
         return bool(self._out) and holds_deleted_file(self._out)
 
     def arrived_bytes(self) -> int:
-        """Bytes that have come and were not received yet, as the kernel counts them."""
+        """Bytes that the kernel has received and this channel has not read."""
         return arrived_bytes(self._transport.fileno())
 
     def take_arrived(self) -> bool:
-        """Receive what has come without the loop being told (`Transport.expect`); False: nothing
-        has, or the channel is muted.
+        """Receive available bytes without an event of the loop (`Transport.expect`).
+
+        Returns False if there are none or the channel is muted.
         """
         if self.mute_reasons or self.arrived_bytes() == 0:
             return False
@@ -408,13 +412,14 @@ class Channel:
         return True
 
     def mute(self, reason: int) -> None:
-        """Stop reading for this reason too."""
+        """Stop reading for one more reason."""
         self.mute_reasons |= reason
         if not self._is_processing:
             self._update_interest()
 
     def unmute(self, reason: int) -> None:
-        """Drop one reason; when none is left, the channel goes on with what it has received."""
+        """Clear one reason; without any reason left, the channel continues with received
+        requests."""
         if reason & self.mute_reasons and self.is_open:
             self.mute_reasons &= ~reason
             if not self.mute_reasons:
@@ -441,7 +446,7 @@ class Channel:
         self.last_active_ms = self._owner.loop.now_ms
 
     def _note_sent(self) -> None:
-        """The answers have been sent, or never will be."""
+        """Record that the answers have been sent or never will be."""
         sent_ns = self._owner.loop.monotonic_ns()
         for note in self.answered:
             note(self._sending_ns or sent_ns, sent_ns)
@@ -449,7 +454,7 @@ class Channel:
         self._sending_ns = 0
 
     def _note_unsent(self) -> None:
-        """Tell the owner what the peer has not taken; regions of files are not in our memory."""
+        """Report the unsent bytes to the owner; file regions take none of this process's memory."""
         unsent_bytes = self._transport.unsent_bytes
         unsent_bytes += sum(len(item) for item in self._out if isinstance(item, BYTES_TYPES))
         if unsent_bytes or self._has_unsent:
@@ -461,7 +466,7 @@ class Channel:
     def _update_interest(self) -> None:
         if not self.is_open:
             return
-        # Unsent output holds back reading too: a client that does not read gets no more answers.
+        # Unsent output also stops reading: a client that does not read gets no more answers.
         interest = WRITABLE if self._out else 0
         if not self.mute_reasons and not self._out:
             interest |= READABLE
@@ -476,7 +481,7 @@ class Channel:
             self._interest = interest
 
     def close(self, reason: str | None) -> None:
-        """Close the socket; `reason` (None: nothing wrong) goes to the server's one log line."""
+        """Close the socket; the server logs `reason` in one line, unless it is None."""
         if not self.is_open:
             return
         if self._interest > 0:

@@ -1,4 +1,4 @@
-"""What answering a request needs: the client's connection, and the parts of an answer."""
+"""The interfaces for answering a request: the client's connection and the parts of an answer."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
@@ -8,20 +8,18 @@ from cluster.runtime.loop_time import Payer
 
 
 class FileRegion(Protocol):
-    """Bytes of a file to send: from the mapping when small, by sendfile when large."""
+    """A range of a file to send: from the mapping if small, by sendfile if large."""
 
     @property
     def position(self) -> int:
-        """Where in the file the region begins."""
+        """The start of the region in the file."""
         ...
 
     @property
-    def size_bytes(self) -> int:
-        """How long it is."""
-        ...
+    def size_bytes(self) -> int: ...
 
     def fileno(self) -> int:
-        """The open file."""
+        """The descriptor of the open file."""
         ...
 
     def view(self) -> memoryview:
@@ -33,8 +31,9 @@ Outgoing: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
 
 
 class MuteReason:
-    """Why a connection is not read: bits of an int, since each request sets and clears one and the
-    operators of an enum are calls.
+    """Reasons not to read a connection: bits of an int.
+
+    They are no enum, whose operators are calls: each request sets and clears a reason.
     """
 
     RESPONSE_PENDING: Final = 1
@@ -44,15 +43,15 @@ class MuteReason:
 
 
 class PendingLogin(Protocol):
-    """What takes the requests of a connection that has to log in first."""
+    """A login handler, which receives the requests of a connection until it is authenticated."""
 
     def on_frame(self, channel: "Connection", frame: memoryview) -> bool:
-        """Take a request and see to its answer; False: it may pass. Raises PeerError."""
+        """Take a request and answer it; False if it may be processed normally. Raises PeerError."""
         ...
 
 
 class Connection(Protocol):
-    """Where requests come from and answers go: a `Channel`, or a test in its place."""
+    """The source of requests and destination of answers: a `Channel`, or a test double."""
 
     peer: str
     """Address and port."""
@@ -87,37 +86,37 @@ class Connection(Protocol):
     in ns at which that was tried first and done, or when the connection was closed before."""
 
     def respond(self, buffers: list[Outgoing] | None) -> None:
-        """Answer the request in progress; None when it has no answer (acks=0)."""
+        """Answer the request in progress; None if it has no answer (acks=0)."""
         ...
 
     def close(self, reason: str | None) -> None:
-        """Close it; `reason` (None: nothing wrong) goes to the log."""
+        """Close it; `reason` is logged, unless it is None."""
         ...
 
     def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
-        """Count what the request in progress takes in memory, until it is answered.
+        """Count the memory of the request in progress until it is answered.
 
-        Where others wait for memory, it is closed after a while unless its request is worked on.
+        If others wait for memory, it is closed after a while, unless its request is worked on.
         """
         ...
 
     def let_go(self) -> None:
-        """Nothing of the request in progress is in memory any more."""
+        """The request in progress holds no memory any more."""
         ...
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that were received and belong to requests that are not handed over yet."""
+        """Received bytes of requests that are not handed over yet."""
         ...
 
     def arrived_bytes(self) -> int:
-        """Bytes that have come and were not received yet, as the kernel counts them."""
+        """Bytes that the kernel has received and this process has not read."""
         ...
 
     def mute(self, reason: int) -> None:
-        """Stop reading, for a `MuteReason`."""
+        """Stop reading for a `MuteReason`."""
         ...
 
     def unmute(self, reason: int) -> None:
-        """Drop one reason; when none is left, it is read again."""
+        """Clear one reason; reading resumes without any reason left."""
         ...

@@ -1,4 +1,4 @@
-"""Sends what waits on a connection: many small buffers in one call, large regions by sendfile."""
+"""Sends the output of a connection: many small buffers in one call, large regions by sendfile."""
 
 import os
 from collections import deque
@@ -16,9 +16,9 @@ _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 
 
 def send_outgoing(out: "deque[Outgoing]", transport: Transport) -> None:
-    """Send in order, removing what was sent, until nothing is left or the socket takes no more.
+    """Send in order and remove sent parts, until nothing is left or the socket is full.
 
-    Raises OSError where the connection is lost, PeerError where a region cannot be read.
+    Raises OSError if the connection is lost, PeerError if a region cannot be read.
     """
     try:
         while out:
@@ -30,7 +30,7 @@ def send_outgoing(out: "deque[Outgoing]", transport: Transport) -> None:
             if not has_sent_all:
                 return
     except StorageFailed as failure:
-        # The answer has begun with its size, so there is no way left to say this in it.
+        # The size of the answer is already sent, so the answer cannot report the error.
         raise PeerError(str(failure)) from failure
 
 
@@ -59,7 +59,7 @@ def _send_buffers(out: "deque[Outgoing]", transport: Transport) -> bool:
     for buffer in buffers:
         length = len(buffer)
         if sent < length:
-            # Of a region a copy: a view of the mapping would keep the file open.
+            # Copy a region, because a view of the mapping would keep the file open.
             rest = memoryview(buffer)[sent:]
             out[0] = rest if isinstance(out[0], BYTES_TYPES) else bytes(rest)
             return False
@@ -74,7 +74,7 @@ def _send_file(out: "deque[Outgoing]", region: FileRegion, transport: Transport)
     except (BlockingIOError, InterruptedError):
         return False
     if sent == 0:
-        raise PeerError("the file ended before the region that was promised")
+        raise PeerError("the file ended before the announced region")
     if sent == region.size_bytes:
         out.popleft()
     elif isinstance(region, _RestOfRegion):
@@ -85,19 +85,19 @@ def _send_file(out: "deque[Outgoing]", region: FileRegion, transport: Transport)
 
 
 def holds_deleted_file(out: "Iterable[Outgoing]") -> bool:
-    """Whether some of it is in a deleted file, which takes space on the disk until it is sent."""
+    """Whether some output is in a deleted file, which takes disk space until it is sent."""
     try:
         return any(
             os.fstat(item.fileno()).st_nlink == 0
             for item in out
             if not isinstance(item, BYTES_TYPES)
         )
-    except StorageFailed:  # not open, and gone: it cannot be sent either
+    except StorageFailed:  # not open and deleted, so it cannot be sent either
         return True
 
 
 class _RestOfRegion:
-    """What is left of a region after parts were sent; a slow reader takes thousands of them."""
+    """The rest of a partially sent region; a slow reader may take thousands of parts."""
 
     __slots__ = ("_region", "position", "size_bytes")
 
@@ -107,7 +107,7 @@ class _RestOfRegion:
         self.size_bytes = region.size_bytes - sent_bytes
 
     def advance(self, sent_bytes: int) -> None:
-        """One more part was sent."""
+        """Record that a part was sent."""
         self.position += sent_bytes
         self.size_bytes -= sent_bytes
 

@@ -1,7 +1,7 @@
-"""Requests that wait: operations keyed by what can complete them, with a deadline. No I/O.
+"""The purgatory: delayed operations with a deadline, by the keys that can complete them. No I/O.
 
-Used by every API that waits (produce with acks=all, fetch, create and delete topics). The
-operation decides; the purgatory only knows which ones to try when something changed.
+Every API with delayed answers uses it (produce with acks=all, fetch, create and delete topics). The
+operation decides whether it is complete; the purgatory only finds the operations to try.
 """
 
 from collections import Counter
@@ -12,30 +12,30 @@ from cluster.runtime.loop_time import LoopTime, Payer
 
 
 class Operation(Protocol):
-    """Something that is answered later. Both methods run on the broker's thread."""
+    """A delayed answer. Both methods run on the broker's thread."""
 
     kind: ClassVar[str]
     """Kafka's word for it, by which waiting operations are counted: `Produce`, `Fetch`, ..."""
 
     def try_complete(self) -> bool:
-        """Answer if the condition holds now; say whether it did. Never called after True."""
+        """Answer if the condition holds now, and return whether it did. Never called after True."""
         ...
 
     def expire(self) -> None:
-        """The deadline has passed: answer with what there is."""
+        """The deadline has passed: answer with the available result."""
         ...
 
 
 class Cancellable(Protocol):
-    """What starting a timer returns."""
+    """A started timer."""
 
     def cancel(self) -> None:
-        """The timer will not fire."""
+        """Prevent the timer from firing."""
         ...
 
 
 class Parked:
-    """One operation's place in the purgatory; `drop` forgets it (its connection has closed)."""
+    """One operation in the purgatory; `drop` removes it if its connection closes."""
 
     __slots__ = ("_operation", "_payer", "_purgatory", "_timer", "done", "keys")
 
@@ -46,7 +46,7 @@ class Parked:
         keys: tuple[Hashable, ...],
         payer: Payer,
     ) -> None:
-        """What is done for it is `payer`'s time."""
+        """`payer` is charged for the time of the operation."""
         self._purgatory = purgatory
         self._operation = operation
         self._payer = payer
@@ -57,11 +57,11 @@ class Parked:
     def start_timer(
         self, call_at: Callable[[int, Callable[[], None]], Cancellable], deadline_ms: int
     ) -> None:
-        """Expire the operation at the deadline unless it completes before."""
+        """Expire the operation at the deadline unless it completes earlier."""
         self._timer = call_at(deadline_ms, self._on_deadline)
 
     def attempt(self) -> None:
-        """Try the operation; leave the purgatory when it has answered."""
+        """Try the operation, and remove it if it has answered."""
         if self.done:
             return
         time = self._purgatory.time
@@ -87,16 +87,17 @@ class Parked:
 
 
 class Purgatory:
-    """Watch lists by key. Invariant: an operation is in all of its keys' lists, or in none.
+    """Watch lists by key. Invariant: an operation is in the lists of all its keys, or in none.
 
-    Its size is bounded by the number of connections, since each connection has at most one
-    request in progress.
+    Each connection has at most one request in progress, so the number of connections bounds the
+    size.
     """
 
     def __init__(
         self, call_at: Callable[[int, Callable[[], None]], Cancellable], time: LoopTime
     ) -> None:
-        """Uses the loop's timers and time; a client that parks a request pays for the attempts."""
+        """Uses the loop's timers and time; the client of a delayed request is charged for its
+        attempts."""
         self._call_at = call_at
         self.time = time
         self._watchers: dict[Hashable, dict[Parked, None]] = {}
@@ -104,13 +105,13 @@ class Purgatory:
         """The (key, operation) watches by the kind of the operation."""
 
     def __len__(self) -> int:
-        """How many (key, operation) watches there are."""
+        """The number of (key, operation) watches."""
         return self.size_by_kind.total()
 
     def park(self, operation: Operation, keys: Iterable[Hashable], deadline_ms: int) -> Parked:
-        """Hold the operation until a `check` of one of `keys` completes it or the deadline passes.
+        """Hold an operation until a `check` of one of `keys` completes it or the deadline passes.
 
-        The caller has tried to complete it before; parking does not try again.
+        The caller has already tried to complete it; parking does not try again.
         """
         parked = Parked(self, operation, tuple(dict.fromkeys(keys)), self.time.payer)
         for key in parked.keys:
@@ -120,14 +121,14 @@ class Purgatory:
         return parked
 
     def check(self, key: Hashable) -> None:
-        """Something changed for `key`: try every operation that waits for it."""
+        """Try every operation that waits for `key`, whose state has changed."""
         watchers = self._watchers.get(key)
         if watchers is not None:
             for parked in list(watchers):
                 parked.attempt()
 
     def is_watched(self, key: Hashable) -> bool:
-        """Whether any operation waits for `key`; cheap, for hot paths."""
+        """Whether any operation waits for `key`; cheap enough for hot paths."""
         return key in self._watchers
 
     def forget(self, parked: Parked, kind: str, keys: tuple[Hashable, ...]) -> None:

@@ -1,10 +1,9 @@
-"""Owner of the channels: connection limits, memory of all of them, idle connections.
+"""Owner of the channels: connection limits, total memory, idle connections.
 
-Limits are Kafka's: `max.connections`, of the broker and of each listener, holds new connections
-back in the listen queue, `max.connections.per.ip` closes them, `connections.max.idle.ms` closes
-silent ones, `queued.max.request.bytes` bounds the memory of requests that have not arrived whole:
-the channel that began last is muted, the oldest always goes on. A quarter of it bounds answers
-nobody reads.
+The limits are Kafka's. `max.connections`, of the broker and of each listener, leaves new
+connections in the listen queue; `max.connections.per.ip` closes them; `connections.max.idle.ms`
+closes idle ones. `queued.max.request.bytes` bounds the memory of incomplete requests: the newest
+channel is muted, the oldest always continues. A quarter of it bounds unsent answers.
 """
 
 import logging
@@ -48,10 +47,10 @@ _DELETED_CHECK_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """Limits of the server; a negative idle time or number of queued bytes is no limit.
+    """Limits of the server; a negative idle time or number of queued bytes means no limit.
 
-    The queued bytes are for requests that are being received; a quarter as many may have been
-    received behind requests in progress, and a quarter as many of answers wait for their clients.
+    The queued bytes bound incomplete requests. A quarter as many bound the bytes received behind
+    requests in progress, and another quarter the unsent answers.
     """
 
     max_frame_bytes: int
@@ -69,7 +68,7 @@ class NetworkOptions:
 
 
 class SocketServer:
-    """All client connections of one broker; implements what a channel needs of its owner."""
+    """All client connections of one broker; implements `ChannelOwner`."""
 
     def __init__(
         self,
@@ -110,7 +109,8 @@ class SocketServer:
             loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
     def bind(self, listener: Listener, securing: Securing | None = None) -> int:
-        """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
+        """Listen without accepting yet; returns the port. Raises UserError if the address is
+        taken."""
         return self._acceptor.bind(listener, securing)
 
     def serve(
@@ -119,8 +119,9 @@ class SocketServer:
         on_gone: "Callable[[Channel], None] | None" = None,
         on_connected: "Callable[[Channel], None] | None" = None,
     ) -> None:
-        """Begin to accept connections, and hand their requests over; the others are told of the
-        ends and the beginnings of connections.
+        """Begin to accept connections and pass their requests to `on_frame`.
+
+        `on_connected` and `on_gone` are called when a connection begins and ends.
         """
         self.on_frame = on_frame
         if on_gone is not None:
@@ -130,10 +131,10 @@ class SocketServer:
         self._acceptor.start(self._admit)
 
     def limit_connections(self, options: NetworkOptions) -> None:
-        """Other limits of how many may connect; all else stays as it was when the server began.
+        """Change the connection limits; other options stay as they were at the start.
 
-        Connections above the broker's limit are closed, the longest silent first (Kafka:
-        `Processor.closeExcessConnections`); other limits are for those that come.
+        Connections above the broker's limit are closed, longest idle first (Kafka:
+        `Processor.closeExcessConnections`); other limits apply to new connections only.
         """
         max_of_addresses = {
             address: count
@@ -148,44 +149,46 @@ class SocketServer:
         )
         excess = len(self._channels) - options.max_connections
         if excess > 0:
-            log.warning("closing %d connections that are too many by now (max.connections)", excess)
+            log.warning("closing %d connections above the new limit (max.connections)", excess)
             for channel in sorted(self._channels, key=lambda each: each.last_active_ms)[:excess]:
                 channel.close(None)
 
     def limit_rates(self, rates: AcceptRates) -> None:
-        """Ask this before connections are let in; to be called before `serve`."""
+        """Apply these rates to new connections; call this before `serve`."""
         self._acceptor.rates = rates
 
     def close(self) -> None:
-        """Close every connection and listening socket."""
+        """Close all connections and listening sockets."""
         self._acceptor.close()
         for channel in list(self._channels):
             channel.close(None)
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._channels)
 
     def muted_count(self, reason: int) -> int:
-        """How many connections are not read for this reason."""
+        """The number of connections muted for this reason."""
         return sum(1 for channel in self._channels if reason & channel.mute_reasons)
 
     @property
     def receiving_bytes(self) -> int:
-        """Size of the buffers of requests that have not arrived whole."""
+        """Total size of the buffers of incomplete requests."""
         return self._receiving.held_bytes
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes of answers in memory whose clients do not read them fast enough."""
+        """Bytes of answers in memory that clients have not read."""
         return self._unsent.held_bytes
 
-    # -- what channels ask of their owner --------------------------------------------------------
+    # -- callbacks of channels
+    # ----------------------------------------------------------------------
 
     def scratch(self) -> memoryview:
-        """The shared receive buffer, or a small part of it while too much is held: then a large
-        request does not fit into it and has to claim its memory.
+        """The shared receive buffer, or a small part of it while too much memory is held.
+
+        A large request does not fit into the small part and has to claim its memory.
         """
         if (
             self.backlog_bytes < self._backlog_max_bytes
@@ -195,7 +198,7 @@ class SocketServer:
         return self._scratch[:_SCARCE_SCRATCH_BYTES]
 
     def on_closed(self, channel: Channel, reason: str | None) -> None:
-        """Forget the channel; one line in the log when the peer was at fault."""
+        """Forget a channel; logs one line if the peer was at fault."""
         self._unsent.forget(channel)
         self._receiving.release(channel)
         self._admit_later()
@@ -209,27 +212,27 @@ class SocketServer:
     def take_buffer(
         self, channel: Channel, size_bytes: int, arrived_bytes: int
     ) -> bytearray | None:
-        """A buffer for a frame that is being received; mute the channel when too much is held."""
+        """A buffer for an incomplete frame; mutes the channel if too much memory is held."""
         capacity_bytes = self._claim(channel, size_bytes, arrived_bytes)
         return None if capacity_bytes is None else self._buffers.take(capacity_bytes)
 
     def grow_buffer(
         self, channel: Channel, buffer: bytearray, filled_bytes: int, size_bytes: int
     ) -> bytearray | None:
-        """More room for it, in the same way."""
+        """A larger buffer, under the same rule."""
         capacity_bytes = self._claim(channel, size_bytes, filled_bytes)
         if capacity_bytes is None:
             return None
         return self._buffers.grow(buffer, filled_bytes, capacity_bytes)
 
     def give_back(self, channel: Channel, buffer: bytearray) -> None:
-        """Keep the buffer for another frame; channels that wait for memory go on soon."""
+        """Keep a buffer for another frame; channels that wait for memory continue soon."""
         if not channel.holds_request:
             self.let_go(channel)
         self._buffers.give_back(buffer)
 
     def hold(self, channel: Channel, size_bytes: int) -> None:
-        """Count a request that waits, so that others wait; close the channel if it is too much."""
+        """Count a request in progress, so that others wait; closes the channel above the limit."""
         if not self._receiving.hold(channel, size_bytes, self.loop.now_ms):
             channel.close(
                 "its request cannot be held until there is an answer, it takes too much memory"
@@ -237,12 +240,12 @@ class SocketServer:
             )
 
     def let_go(self, channel: Channel) -> None:
-        """Nothing of its request is in memory any more."""
+        """The held request has no memory any more."""
         self._receiving.release(channel)
         self._admit_later()
 
     def on_unsent(self, channel: Channel, size_bytes: int) -> None:
-        """Count answers that wait; channels above the limit are closed at the end of the turn."""
+        """Count unsent answers; channels above the limit are closed at the end of the turn."""
         self._unsent.note(channel, size_bytes, has_taken=True)
         if self._unsent.is_full:
             self.loop.defer(self._cut_off_silent)
@@ -270,7 +273,7 @@ class SocketServer:
             channel.unmute(MuteReason.MEMORY)
 
     def _close_overdue(self) -> None:
-        """A peer that sends half a request and then nothing must not hold the others up."""
+        """Close peers that stop in the middle of a request and so block others."""
         for channel in self._overdue():
             channel.take_arrived()
         for channel in self._overdue():
@@ -291,7 +294,7 @@ class SocketServer:
         self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
 
     def _close_files(self) -> None:
-        """A client that does not read must not keep the disk space of deleted segments."""
+        """Close clients that do not read and so hold the disk space of deleted segments."""
         reading = frozenset(channel for channel in self._channels if channel.holds_deleted_file)
         before, self._reading_deleted = self._reading_deleted, reading - self._reading_deleted
         for channel in reading & before:

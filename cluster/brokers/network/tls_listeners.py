@@ -1,4 +1,4 @@
-"""TLS of a broker's listeners: their settings become endpoints, also when these change in use."""
+"""TLS of a broker's listeners: creates endpoints from settings and updates them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from cluster.runtime.tls_options import StoreSource, TlsOptions
 
 
 class _InForce(NamedTuple):
-    """What an endpoint was told last."""
+    """The settings last applied to an endpoint."""
 
     options: TlsOptions
     rules: str
@@ -33,9 +33,10 @@ class _Served:
 
 
 class TlsListeners:
-    """Lifecycle: `open` each listener, `on_settings` at each change, `close`.
+    """The TLS endpoints of a broker.
 
-    There is no thread of handshakes while no listener has TLS.
+    Lifecycle: `open` each listener, `on_settings` at each change, `close`. A broker without TLS
+    listeners starts no handshake thread.
     """
 
     def __init__(self, settings: Settings, loop: EventLoop, clock: Clock) -> None:
@@ -46,9 +47,9 @@ class TlsListeners:
         self._served: dict[str, _Served] = {}
 
     def open(self, listener: ListenerConfig) -> TlsEndpoint | None:
-        """Who prepares the connections of this listener; None where there is no TLS.
+        """The endpoint that prepares connections of this listener; None without TLS.
 
-        Reads files. Raises UserError where its certificate cannot be used.
+        Reads files. Raises UserError if the certificate is unusable.
         """
         if not listener.protocol.is_encrypted:
             return None
@@ -62,7 +63,8 @@ class TlsListeners:
                 listener.name,
                 wanted.options,
                 self._terminator,
-                # The user of a SASL listener is the one who logs in, whatever certificate is shown.
+                # The user of a SASL listener is the authenticated one, whatever certificate is
+                # presented.
                 user_of if listener.protocol is SecurityProtocol.SSL else None,
                 may_change_subject=wanted.may_change_subject,
                 may_drop_hosts=wanted.may_drop_hosts,
@@ -73,7 +75,7 @@ class TlsListeners:
         return endpoint
 
     def on_settings(self, settings: Settings) -> None:
-        """Put changed settings in force soon; files are read on the thread of handshakes."""
+        """Apply changed settings soon; the handshake thread reads the files."""
         for name, served in self._served.items():
             wanted = _wanted(settings, name)
             if wanted != served.in_force:
@@ -85,7 +87,7 @@ class TlsListeners:
                 )
 
     def close(self) -> None:
-        """Give up handshakes in progress."""
+        """Abort handshakes in progress."""
         if self._terminator is not None:
             self._terminator.close()
 

@@ -23,13 +23,13 @@ def test_taken_port_is_reported_in_one_line() -> None:
         with pytest.raises(UserError) as problem:
             listen("127.0.0.1", port)
     assert str(problem.value) == (
-        f"it cannot listen on 127.0.0.1:{port}: Address already in use: choose another"
+        f"cannot listen on 127.0.0.1:{port}: Address already in use: choose another"
         " --dashboard-port"
     )
 
 
 def test_foreign_address_is_reported_in_one_line() -> None:
-    with pytest.raises(UserError, match=r"^it cannot listen on 192\.0\.2\.1:0: [^\n]*$"):
+    with pytest.raises(UserError, match=r"^cannot listen on 192\.0\.2\.1:0: [^\n]*$"):
         listen("192.0.2.1", 0)
 
 

@@ -128,7 +128,7 @@ def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path):
         ("PEM", b"\x30\x82", r"is not a PEM file"),
         ("PEM", b"-----BEGIN \xff", r"is not a PEM file"),
         ("BCFKS", b"", r"ssl\.keystore\.type=BCFKS is not known"),
-        ("PKCS12", b"\x30\x82junk", r"it is no PKCS12 store"),
+        ("PKCS12", b"\x30\x82junk", r"it is not a PKCS12 store"),
         ("PEM", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no private key"),
         (
             "PEM",

@@ -184,7 +184,7 @@ def test_only_suites_of_tls_1_3(start):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"cipher_suites": ("TLS_NONE",)}, "no cipher suite of TLS 1.2 is named TLS_NONE"),
+        ({"cipher_suites": ("TLS_NONE",)}, "TLS_NONE is not a cipher suite of TLS 1.2"),
         (
             {"cipher_suites": ("TLS_AES_128_GCM_SHA256",), "protocols": ("TLSv1.2",)},
             "no suite of ssl.cipher.suites",
@@ -386,8 +386,8 @@ def test_a_changed_file_is_used_for_new_connections(start, tmp_path):
 @pytest.mark.parametrize(
     ("valid_days", "line"),
     [
-        (-1, "listener SSL: clients refuse its certificate, which ended "),
-        (20, "listener SSL: its certificate ends "),
+        (-1, "listener SSL: clients reject its certificate, which expired "),
+        (20, "listener SSL: its certificate expires "),
         (40, None),
     ],
 )
@@ -413,7 +413,7 @@ def test_a_certificate_that_has_ended_or_will_soon_is_one_line_at_each_reading(
         (lambda: a_server(name_of("another")), "ssl.allow.dn.changes"),
         (
             lambda: authority().issue_server(name_of("broker"), HOSTS[:1], now()),
-            "the new one lacks IP:127.0.0.1, IP:::1 (ssl.allow.san.changes)",
+            "the new certificate lacks IP:127.0.0.1, IP:::1 (ssl.allow.san.changes)",
         ),
     ],
 )

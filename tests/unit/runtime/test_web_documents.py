@@ -72,5 +72,5 @@ def test_a_document_that_is_too_large_is_refused(server: Server) -> None:
     server.answer = b"HTTP/1.0 200 OK\r\n\r\n" + bytes((1 << 20) + 1)
     with pytest.raises(ValueError, match="more than 1048576 bytes"):
         fetch_document(server.url)
-    with pytest.raises(ValueError, match="is no http, https or file URL"):
+    with pytest.raises(ValueError, match="is not an http, https or file URL"):
         fetch_document("ftp://here/keys")

@@ -502,7 +502,7 @@ def test_a_file_that_ends_before_its_region_closes_the_connection(server, tmp_pa
     server.process = lambda channel, frame: channel.respond([Region(path, 0, 200_000)])
     server.client.sendall(framed(b"x"))
     server.drain()
-    assert server.closed == ["the file ended before the region that was promised"]
+    assert server.closed == ["the file ended before the announced region"]
 
 
 @pytest.mark.parametrize("size", [1_000, 100_000])

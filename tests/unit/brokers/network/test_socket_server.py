@@ -185,7 +185,10 @@ def test_more_connections_than_allowed_wait_until_one_closes(start, caplog):
     for _ in range(5):
         stage.loop.run_once(max_wait_ms=0)
     assert stage.server.connection_count == 2
-    assert caplog.messages.count("holding new connections back: 2 are open (max.connections)") == 1
+    assert (
+        caplog.messages.count("not accepting new connections for now: 2 are open (max.connections)")
+        == 1
+    )
     first.close()
     stage.until(lambda: stage.frames, "the third client's request")
     assert stage.server.connection_count == 2
@@ -207,7 +210,7 @@ def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_closes_the_sile
     stage.server.limit_connections(stage.limits(max_connections=1))
     stage.until(lambda: stage.is_closed(silent), "the end of the longest silent one")
     assert stage.server.connection_count == 1
-    assert "closing 1 connections that are too many by now (max.connections)" in caplog.messages
+    assert "closing 1 connections above the new limit (max.connections)" in caplog.messages
     stage.server.limit_connections(stage.limits(max_connections_of_listeners={"PLAINTEXT": 0}))
     assert stage.server.connection_count == 1, "a listener's limit is for those that come"
     another = stage.connect()
@@ -230,7 +233,8 @@ def test_a_listener_may_have_a_limit_of_its_own_which_holds_up_no_other(start, c
         other.sendall(framed(b"other"))
         stage.until(lambda: stage.frames, "the request through the other listener")
         assert [frame for _, frame in stage.frames] == [b"other"]
-        said = "holding new connections back: 1 are open (listener.name.plaintext.max.connections)"
+        setting = "listener.name.plaintext.max.connections"
+        said = f"not accepting new connections for now: 1 are open ({setting})"
         stage.until(lambda: said in caplog.messages, "the line")
     stage.until(lambda: stage.server.connection_count == 1, "the end of the other one")
     assert [frame for _, frame in stage.frames] == [b"other"], "its place is not for this listener"
