@@ -80,7 +80,7 @@ def order_of(
 
 
 def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
-    """Replace the segments that begin at these offsets with cleaned files; returns them.
+    """Replace the segments at these base offsets with cleaned files; returns the old ones.
 
     Returns an empty list and changes nothing if the log no longer has all of them, closed and
     adjacent. If this raises StorageFailed, the next start completes the swap.

@@ -101,11 +101,11 @@ def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:
 
 
 def crashed_copy(log: PartitionLog, directory: Path) -> Path:
-    """What a kill -9 at this moment leaves of a log, elsewhere; for `open_log`."""
+    """Copy a log in the state after a kill -9 at this moment, for `open_log`."""
     shutil.copytree(log.directory, directory / str(PARTITION))
     return directory
 
 
 def all_bytes(log: PartitionLog) -> bytes:
-    """The batches of every segment file, one after the other."""
+    """The batches of all segment files, concatenated."""
     return b"".join(bytes(one.file.view(0, one.file.size_bytes)) for one in log.segments)

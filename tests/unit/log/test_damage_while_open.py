@@ -1,4 +1,4 @@
-"""Closed segments that are damaged while their log is open: found before the bytes are served."""
+"""Damage to closed segments of an open log is found before the bytes are served."""
 
 import logging
 import os
@@ -125,7 +125,7 @@ def test_a_closed_segment_whose_file_was_cut_is_refused(tmp_path: Path, *, is_op
     log = a_log(tmp_path)
     segment = log.segments[1]
     if is_open:
-        read_all(log)  # its mapping reaches beyond the end then: reading there would be SIGBUS
+        read_all(log)  # its mapping extends beyond the end then; reading there would raise SIGBUS
     segment.file.path.write_bytes(segment.file.path.read_bytes()[:150])
     with pytest.raises(DamagedBatch):
         values(log, segment.base_offset + 3)
@@ -161,14 +161,14 @@ def test_a_damaged_index_costs_no_record(tmp_path: Path, suffix: str) -> None:
             path.write_bytes(before)
 
 
-def test_a_segment_is_checked_when_it_is_read_some_time_after_it_was_closed(
+def test_an_old_closed_segment_is_checked_again_when_read(
     tmp_path: Path,
 ) -> None:
     log = a_log(tmp_path)
     segment = log.segments[0]
     before = segment.file.path.stat()
     flip(segment.file.path, 70)
-    # As where a disk returns other bytes: nobody has written to the file.
+    # As if the disk returned other bytes: nobody has written to the file.
     os.utime(segment.file.path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert size_read(log)
     log.files.age()

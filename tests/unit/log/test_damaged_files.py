@@ -1,7 +1,7 @@
-"""Every way in which files of a log may be damaged while its broker is down.
+"""All kinds of damage to a log's files while its broker is down.
 
-Whatever was done to them: the log opens, what lies before the damage is served, nothing that fails
-its checksum ever is, a line says so, and new records are appended and found again.
+Whatever the damage, the log opens, the records before the damage are served, no batch with a wrong
+checksum is served, a log line reports the damage, and new records can be appended and read.
 """
 
 import shutil
@@ -39,7 +39,7 @@ Values = dict[int, bytes]
 
 
 class Opening(NamedTuple):
-    """How the broker had stopped."""
+    """The kind of the broker's last stop."""
 
     clean: bool
     recovery_point: int
@@ -49,7 +49,7 @@ OPENINGS: Final = [Opening(True, 2 * BATCHES), Opening(False, 0), Opening(False,
 
 
 def make(home: Path) -> tuple[Path, Values]:
-    """A closed log of several segments, epochs and a producer; what was written to it."""
+    """A closed log of several segments, epochs and a producer, and the written values."""
     log = open_log(home, OPTIONS)
     values: Values = {}
     for step in range(BATCHES):
@@ -66,7 +66,7 @@ def make(home: Path) -> tuple[Path, Values]:
 def served(
     log: PartitionLog, offset: Offset | None = None, fetches: int = 10**9
 ) -> tuple[Values, ErrorCode | None]:
-    """What a consumer gets, by default from the log start on, and the error that it meets."""
+    """The values that a consumer gets, by default from the log start, and its error."""
     found: Values = {}
     offset = log.log_start_offset if offset is None else offset
     while offset < log.log_end_offset and fetches:
@@ -77,7 +77,7 @@ def served(
             return found, refused.code
         assert part.size_bytes, f"nothing at {offset}, and no error"
         assert part.next_offset > offset
-        # `read_records` compares the checksums.
+        # `read_records` verifies the checksums.
         found |= {one.offset: bytes(one.value or b"") for one in read_records(part.view())}
         offset = part.next_offset
     return found, None
@@ -136,7 +136,7 @@ def test_a_flipped_bit_anywhere(
     position = data.draw(st.integers(0, len(content) - 1))
     damaged, begin = batch_at(path, position)
     is_last = damaged == max(before) - 1
-    # The base offset of the very last batch: no checksum, and nothing behind it, says it is wrong.
+    # Neither a checksum nor a later batch covers the base offset of the very last batch.
     assume(not (is_last and position - begin < 8))
     content[position] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(content)
@@ -147,7 +147,7 @@ def test_a_flipped_bit_anywhere(
 @pytest.mark.parametrize("opening", OPENINGS)
 @given(data=st.data())
 @EXAMPLES
-def test_a_file_that_ends_early_or_has_more_than_it_should(
+def test_a_file_of_wrong_size(
     tmp_path_factory: pytest.TempPathFactory, opening: Opening, data: st.DataObject
 ) -> None:
     home = tmp_path_factory.mktemp("length")
@@ -178,7 +178,7 @@ def test_a_file_that_ends_between_two_batches(tmp_path: Path, opening: Opening) 
 
 @pytest.mark.parametrize("opening", OPENINGS)
 def test_a_format_number_that_is_another_by_one_bit(tmp_path: Path, opening: Opening) -> None:
-    """Then the first batch looks like a message of format 0."""
+    """The first batch then looks like a message of format 0."""
     directory, before = make(tmp_path)
     path = logs(directory)[0]
     content = bytearray(path.read_bytes())
@@ -253,7 +253,7 @@ def test_damage_beside_the_batches_costs_no_record(
 
 @pytest.mark.parametrize("opening", OPENINGS)
 @pytest.mark.parametrize("slot", [0, 2, -1])
-def test_an_empty_segment_file_costs_what_follows_it_at_most(
+def test_an_empty_segment_file_loses_at_most_the_later_records(
     tmp_path: Path, slot: int, opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory, before = make(tmp_path)

@@ -1,4 +1,5 @@
-"""Deleted segments: renamed by one thread, unlinked later by another, each failure tried again."""
+"""Deleted segments: one thread renames them, another unlinks them later, and failures are
+retried."""
 
 import errno
 import logging
@@ -28,7 +29,7 @@ DELAY_MS = SMALL.file_delete_delay_ms
 
 
 class Stage:
-    """A log of several segments, and threads and timers that run when a test says so."""
+    """A log of several segments, with threads and timers that the test runs."""
 
     def __init__(self, root: Path) -> None:
         self.renames: list[Callable[[], None]] = []
@@ -57,11 +58,11 @@ class Stage:
             append(self.log, a_batch(3))
 
     def rename(self) -> None:
-        """The renaming thread does what it was given."""
+        """Run the calls of the renaming thread."""
         _run(self.renames)
 
     def let_time_pass(self) -> None:
-        """The timers fire, and the removing thread does what it is given."""
+        """Fire the timers and run the calls of the removing thread."""
         timers, self.timers = self.timers, []
         for _, call in timers:
             call()
@@ -71,7 +72,7 @@ class Stage:
         return sorted(path.name for path in self.directory.iterdir() if path.name.endswith(ending))
 
     def crashed_log(self, root: Path) -> PartitionLog:
-        """What the next start finds."""
+        """The log after a crash, as the next start opens it."""
         return open_log(root, clean=False)
 
 
@@ -194,7 +195,7 @@ def test_files_of_a_deleted_directory_are_left_to_it(stage: Stage) -> None:
     assert [path.name for path in stage.directory.parent.iterdir()] == [stage.directory.name]
 
 
-def test_names_that_are_wanted_at_once_are_free_at_once(stage: Stage) -> None:
+def test_delete_now_frees_the_names_at_once(stage: Stage) -> None:
     """A compacted segment needs the name of the one that it replaces."""
     first, second = stage.log.segments[:2]
     stage.work.deleted_files.delete_now(
@@ -207,7 +208,7 @@ def test_names_that_are_wanted_at_once_are_free_at_once(stage: Stage) -> None:
     assert f"{second.base_offset:020d}.snapshot" in stage.names()
 
 
-def test_a_name_that_cannot_be_freed_is_an_error(
+def test_delete_now_raises_when_a_file_cannot_be_renamed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

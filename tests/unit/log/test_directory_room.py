@@ -1,4 +1,4 @@
-"""When a log directory is full, and what still goes into it."""
+"""When a log directory is full, and which writes it still accepts."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Directories are made and removed in the background, in the right order for each path."""
+"""Directories are created and removed in the background, in order for each path."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ DELAY_MS = 60_000
 
 
 class Stage:
-    """A log directory whose threads run when a test says so."""
+    """A log directory whose threads the test runs."""
 
     def __init__(self, path: Path) -> None:
         self.directory = LogDirectory.open(path, "c", 1)
@@ -95,7 +95,7 @@ def test_a_new_topic_of_the_name_waits_for_the_old_ones_directory(stage: Stage) 
     stage.work.delete(stage.path, DELAY_MS)
     make = stage.create("second")
 
-    make()  # before any thread has come to it
+    make()  # before any thread has started it
     (stage.path / "of the second").touch()
     stage.run()
 

@@ -1,4 +1,4 @@
-"""Which way of appending a file system gets, and that every way leaves the same file."""
+"""How appends work on each file system; the resulting file is always the same."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Sequence checks of idempotent producers, and their snapshot files."""
+"""Sequence checks of idempotent producers, and snapshot files."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def header(
 
 
 class Partition:
-    """Checks and records batches, as a log does."""
+    """Checks and records batches as a log does."""
 
     def __init__(self) -> None:
         self.state = ProducerState(expiration_ms=1000)
@@ -183,7 +183,7 @@ def test_snapshot_round_trip_keeps_the_last_batch(tmp_path: Path) -> None:
     assert partition.state.first_undecided_offset == 3
 
 
-def test_damaged_snapshots_are_told() -> None:
+def test_damaged_snapshots_are_reported() -> None:
     partition = Partition()
     partition.write(header(0))
     content = encode_snapshot(partition.state.entries)

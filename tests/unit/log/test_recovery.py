@@ -1,4 +1,4 @@
-"""What opening does with what it finds: indexes, epochs, leftovers, old formats."""
+"""Opening a directory: indexes, epochs, leftover files, old formats."""
 
 import logging
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_scans_from_the_recovery_points_segment_only(tmp_path: Path) -> None:
     assert [one.base_offset for one in log.segments] == [0, int(second.stem)]
 
 
-def test_recovery_says_what_it_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_logs_what_it_truncated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory, _ = a_closed_log(tmp_path, 10)
     path = directory / f"{0:020d}.log"
     size = path.stat().st_size
@@ -94,7 +94,7 @@ def test_recovery_says_what_it_cut(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert path.stat().st_size == size
 
 
-def test_a_segment_that_overlaps_its_predecessor_goes(tmp_path: Path) -> None:
+def test_recovery_deletes_a_segment_that_overlaps_its_predecessor(tmp_path: Path) -> None:
     directory, records = a_closed_log(tmp_path, 40)
     bases = sorted(int(path.stem) for path in directory.glob("*.log"))
     (directory / f"{bases[1]:020d}.log").rename(directory / f"{bases[1] - 1:020d}.log")
@@ -112,7 +112,7 @@ def test_epochs_are_rebuilt_when_their_file_is_damaged(tmp_path: Path, content: 
     assert text == "0\n3\n0 0\n1 40\n2 80\n"
 
 
-def test_leftovers_of_a_crash_go(tmp_path: Path) -> None:
+def test_recovery_deletes_leftovers_of_a_crash(tmp_path: Path) -> None:
     directory, _ = a_closed_log(tmp_path)
     for name in ("00000000000000000000.log.deleted", "00000000000000000005.log.cleaned", "x.tmp"):
         (directory / name).write_bytes(b"x")
@@ -127,7 +127,7 @@ def test_leftovers_of_a_crash_go(tmp_path: Path) -> None:
 
 
 def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
-    """The machine has lost its end, after all of it was deleted by request."""
+    """The machine lost the end of the log after all records were deleted by request."""
     a_closed_log(tmp_path, 10)
     log = open_log(tmp_path, clean=False, log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (50, 50, 0)
@@ -137,7 +137,7 @@ def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
 def test_a_log_start_beyond_a_log_that_was_closed_is_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A closed log has lost nothing, so its checkpoint is nonsense."""
+    """A closed log has lost nothing, so its checkpoint is invalid."""
     _, records = a_closed_log(tmp_path, 10)
     log = open_log(tmp_path, log_start_offset=10**15)
     assert log.log_start_offset == 0
@@ -163,7 +163,7 @@ def test_an_old_message_after_batches_is_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
-def test_kill_leaves_space_allocated_ahead_which_goes(tmp_path: Path) -> None:
+def test_recovery_removes_preallocated_space_after_a_kill(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, a_batch(3))
     home = crashed_copy(log, tmp_path / "crash")

@@ -1,4 +1,4 @@
-"""Records from a leader that could not be part of a log are refused before they are written."""
+"""Invalid records from a leader are refused before they are written."""
 
 import struct
 from pathlib import Path
@@ -28,7 +28,7 @@ def control(value: bytes) -> bytearray:
 
 
 def with_records_cut(batch: bytearray) -> bytearray:
-    """A checksum that is right, over a record that announces more than there is."""
+    """Set a valid checksum over a record that announces more bytes than it has."""
     batch[61] = 0x7E
     stamp_checksum(memoryview(batch))
     return batch

@@ -1,4 +1,4 @@
-"""Which segments go: the oldest ones, each for its reason, and nothing that is not committed."""
+"""Which segments are deleted: the oldest, each for a reason, and only committed ones."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ MANY = 1_000_000
 
 
 def a_segment(base_offset: int, size_bytes: int, age_ms: int | None, modified_age_ms: int) -> Any:
-    """Without an age by its records, as where they have no timestamps, it has that of its file."""
+    """A segment whose age comes from its records, or from its file if they have no timestamps."""
     return SimpleNamespace(
         base_offset=base_offset,
         file=SimpleNamespace(size_bytes=size_bytes),
@@ -64,14 +64,14 @@ AGED = [a_segment(10 * n, 100, (5 - n) * DAY_MS, 0) for n in range(5)]
     ("retention_ms", "expected"),
     [
         (-1, 0),
-        (5 * DAY_MS, 0),  # exactly that old is not older
+        (5 * DAY_MS, 0),  # a segment of exactly that age is not older
         (5 * DAY_MS - 1, 1),
         (2 * DAY_MS, 3),
-        (DAY_MS - 1, 5),  # the active one as well
+        (DAY_MS - 1, 5),  # including the active one
         (0, 5),
     ],
 )
-def test_by_age(retention_ms: int, expected: int) -> None:
+def test_retention_by_age(retention_ms: int, expected: int) -> None:
     assert count(a_log(AGED, LogOptions(retention_ms=retention_ms)), Reason.AGE) == expected
 
 
@@ -79,13 +79,13 @@ def test_by_age(retention_ms: int, expected: int) -> None:
     ("retention_bytes", "expected"),
     [(-1, 0), (600, 0), (500, 0), (401, 0), (400, 1), (399, 1), (100, 4), (0, 5)],
 )
-def test_by_size(retention_bytes: int, expected: int) -> None:
+def test_retention_by_size(retention_bytes: int, expected: int) -> None:
     """Segments are deleted while at least `retention_bytes` stay."""
     assert count(a_log(AGED, LogOptions(retention_bytes=retention_bytes)), Reason.SIZE) == expected
 
 
 @pytest.mark.parametrize(("log_start", "expected"), [(0, 0), (9, 0), (10, 1), (39, 3), (50, 4)])
-def test_below_the_log_start(log_start: int, expected: int) -> None:
+def test_retention_below_the_log_start(log_start: int, expected: int) -> None:
     """The active segment stays even when all of its records are deleted."""
     state = a_log(AGED, LogOptions(is_deleted=False, retention_ms=0), log_start=log_start)
     assert count(state, Reason.LOG_START) == expected
@@ -129,7 +129,7 @@ def test_a_young_segment_keeps_the_older_ones_behind_it() -> None:
     assert count(a_log(segments, LogOptions(retention_ms=DAY_MS)), Reason.AGE) == 0
 
 
-def test_no_more_than_asked_for() -> None:
+def test_retention_deletes_at_most_the_given_number() -> None:
     assert count(a_log(AGED, LogOptions(retention_ms=0)), Reason.AGE, most=2) == 2
 
 

@@ -1,4 +1,4 @@
-"""A broker that dies anywhere in a roll, between two writes or within one, loses no record."""
+"""A broker that dies during a roll, between two writes or within one, loses no record."""
 
 import itertools
 import os
@@ -26,7 +26,7 @@ CALLS: Final = ["truncate", "open", "write", "rename"]
 
 
 class Killed(BaseException):
-    """The process is gone at this point."""
+    """The process is killed at this point."""
 
 
 class Steps:
@@ -47,7 +47,7 @@ class Steps:
             if self.left >= 0 and not is_read:
                 if self.left == 0:
                     self.left = -1
-                    if name == "write":  # half of it is there
+                    if name == "write":  # half of it is written
                         descriptor, content = arguments
                         call(descriptor, content[: len(content) // 2])
                     raise self._failure()
@@ -58,7 +58,7 @@ class Steps:
 
 
 def filled(home: Path) -> tuple[PartitionLog, int]:
-    """A log that rolls with the next batch, and how many batches it has."""
+    """A log that rolls with the next batch, and its number of batches."""
     log = open_log(home)
     for step in itertools.count():
         batch = a_batch(2, producer=ProducerIdentity(7, 0, 2 * step))
@@ -71,7 +71,7 @@ def filled(home: Path) -> tuple[PartitionLog, int]:
 def steps_of_a_roll(
     tmp_path: Path, steps: Steps, failure: type[BaseException]
 ) -> Iterator[tuple[PartitionLog, int]]:
-    """A log after a roll that has failed at its first step, at its second, and so on."""
+    """Logs after a roll that failed at its first step, its second step, and so on."""
     for number in itertools.count():
         log, count = filled(tmp_path / str(number))
         segments = len(log.segments)

@@ -1,4 +1,4 @@
-"""The check of a segment's files: what it finds, where what follows begins, and no false alarm."""
+"""The check of a segment's files: its findings, where the next batch begins, no false alarms."""
 
 import os
 from dataclasses import replace
@@ -93,7 +93,7 @@ def test_a_flipped_bit_is_found_and_what_follows_is_good(
     assert hole.next_offset == offsets[1 + ends.index(hole.end)]
 
 
-def test_a_file_that_was_cut_lacks_the_rest(tmp_path: Path) -> None:
+def test_check_reports_the_missing_bytes_of_a_truncated_file(tmp_path: Path) -> None:
     log = a_log(tmp_path)
     segment, after = log.segments[0], log.segments[1]
     size = segment.file.size_bytes
@@ -127,7 +127,7 @@ def test_a_batch_larger_than_a_piece_is_checked_and_skipped(tmp_path: Path) -> N
     flip(segment.file.path, 2 * PIECE_BYTES - 5)
     (hole,) = check(segment.file.path, 2).holes
     assert hole == Hole(0, batches_of(segment.file.path)[1][0], 0, 1, "checksum does not match")
-    flip(segment.file.path, 9)  # its length as well: the next batch is searched for
+    flip(segment.file.path, 9)  # also damages its length, so the next batch must be searched for
     (hole,) = check(segment.file.path, 2).holes
     assert (hole.position, hole.next_offset) == (0, 1)
 
@@ -149,7 +149,7 @@ def test_a_flipped_bit_in_an_index_is_found_unless_it_is_harmless(
     assert not found.holes
     if not found.index_defects and suffix == ".timeindex":
         assert position % 12 == 11  # the other record of the same batch
-    elif not found.index_defects:  # every lookup still comes to the batch it should
+    elif not found.index_defects:  # every lookup still reaches the right batch
         for start, _, base in batches_of(segment.file.path):
             segment.release()
             assert segment.locate(base) == start
@@ -167,7 +167,7 @@ def test_a_missing_index_is_found(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_while_it_is_read_is_an_error_of_the_file(
     tmp_path: Path, *, kept_bytes: int
 ) -> None:
-    """Whoever runs the check expects no other exception; its thread would end."""
+    """The caller of the check expects no other exception; its thread would end."""
     log = a_log(tmp_path, batches=3 * PIECE_BYTES // 70, segment_bytes=4 * PIECE_BYTES)
     path = log.segments[0].file.path
     checking = SegmentCheck(FileToCheck(path, 0, NO_LIMIT, log.size_bytes, is_active=True))

@@ -1,4 +1,4 @@
-"""The transaction index: Kafka's layout, and what is refused of a damaged one."""
+"""The transaction index: Kafka's layout, and the refusal of damaged files."""
 
 import pytest
 from hypothesis import given

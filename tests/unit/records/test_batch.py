@@ -1,4 +1,4 @@
-"""What a produced batch must be, and what the leader writes into it."""
+"""The requirements for a produced batch, and the fields that the leader writes into it."""
 
 import pytest
 
@@ -129,7 +129,7 @@ def test_timestamps_do_not_matter_when_the_broker_sets_them() -> None:
 
 
 def test_log_append_time_is_not_the_producers_to_claim() -> None:
-    # Kafka refuses the claim where it is true, and drops it where it is not.
+    # Kafka refuses the claim if it is true and drops it otherwise.
     batch = changed(a_batch(), attributes=LOG_APPEND_TIME_BIT)
     limits = LIMITS._replace(is_log_append_time=True)
     assert refusal(batch, limits) is ErrorCode.invalid_timestamp

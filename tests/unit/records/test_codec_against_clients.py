@@ -1,4 +1,4 @@
-"""The record codec against those of kafka-python and (for zstd) aiokafka, both directions."""
+"""The record codec against those of kafka-python and (for zstd) aiokafka, in both directions."""
 
 import contextlib
 import warnings
@@ -23,7 +23,7 @@ from tests.support.examples import examples
 from tests.support.stored_batches import stored
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources the old way
+    warnings.simplefilter("ignore", DeprecationWarning)  # for its way to read resources
     import kafka.record.default_records as kafka_python_records
 
 CODECS = list(Compression)
@@ -51,7 +51,7 @@ producers = st.one_of(
 
 
 def client_of(codec: Compression) -> ModuleType:
-    """kafka-python wants another library for zstd; aiokafka's module has the same shape."""
+    """The client's module for a codec: kafka-python needs another library for zstd."""
     return aiokafka_records if codec is Compression.ZSTD else kafka_python_records
 
 
@@ -122,7 +122,7 @@ def client_batch(records: list[NewRecord], codec: Compression, producer: Produce
 
 
 def read_everything(damaged: bytes) -> None:
-    """Whatever the bytes are: records, or a refusal."""
+    """Read arbitrary bytes: the result is records or a refusal."""
     with contextlib.suppress(Refused):
         list(read_records(damaged))
 

@@ -1,4 +1,4 @@
-"""Codecs: framing variants that clients send, and bounds on what comes out."""
+"""Codecs: framing variants of clients, and bounds on the output."""
 
 import contextlib
 import gzip
@@ -71,7 +71,7 @@ def test_a_snappy_block_that_lies_about_its_size_never_reaches_the_decoder(
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_as_snappy_are_plain_text_or_refused(packed: bytes) -> None:
+def test_snappy_decompresses_or_refuses_any_bytes(packed: bytes) -> None:
     with contextlib.suppress(Refused):
         assert len(decompress(Compression.SNAPPY, packed)) <= 22 * len(packed)
 

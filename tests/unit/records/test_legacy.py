@@ -1,4 +1,4 @@
-"""Messages of formats v0 and v1: reading them, against kafka-python, and conversion to batches."""
+"""Messages of formats v0 and v1: reading, comparison with kafka-python, conversion to batches."""
 
 import contextlib
 import struct
@@ -18,7 +18,7 @@ from cluster.records.reader import Record, read_records, records_of_batch
 from tests.support.old_messages import old_compressed, old_message, with_kafkas_wrong_checksum
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources the old way
+    warnings.simplefilter("ignore", DeprecationWarning)  # for its way to read resources
     from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 OLD_CODECS = [Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
@@ -29,7 +29,7 @@ field = st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=200, max
 
 @st.composite
 def stored(draw: st.DrawFn, magic: int) -> list[Record]:
-    """Records as they may stand in a compacted log: offsets ascend, with gaps."""
+    """Records as in a compacted log: offsets ascend with gaps."""
     offset = draw(st.integers(0, 2**40))
     records = []
     for _ in range(draw(st.integers(1, 8))):
@@ -82,7 +82,7 @@ def test_compressed_messages_are_read_and_converted(
 def test_messages_of_kafka_python_are_read(
     magic: int, codec: Compression, records: list[tuple[bytes | None, bytes | None, int]]
 ) -> None:
-    """It gives the outer message the offset 0, as old versions of librdkafka did."""
+    """kafka-python gives the outer message the offset 0, as old versions of librdkafka did."""
     builder = LegacyRecordBatchBuilder(magic, int(codec), 1 << 20)
     for offset, (key, value, stamp) in enumerate(records):
         assert builder.append(offset, stamp, key, value) is not None

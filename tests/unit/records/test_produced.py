@@ -1,4 +1,4 @@
-"""What a produced batch is refused for because of its single records."""
+"""Refusals of produced batches because of single records."""
 
 import os
 
@@ -54,7 +54,7 @@ def test_an_empty_key_is_a_key() -> None:
     validate_produced(batch_of(b"", b"k"), KEYED, NOW)
 
 
-def test_elsewhere_records_need_no_key() -> None:
+def test_records_need_no_key_without_compaction() -> None:
     validate_produced(batch_of(None, None), BatchLimits(1 << 20), NOW)
 
 
@@ -237,7 +237,7 @@ def test_a_batch_that_expands_too_far_is_too_large(
         ([NewRecord(b"")] * 100_001, Compression.NONE, None),
     ],
 )
-def test_long_checks_are_told_where_others_would_wait_for_them(
+def test_long_checks_raise_is_long_unless_done_at_once(
     records: list[NewRecord], codec: Compression, wanted: Compression | None
 ) -> None:
     batch = memoryview(build_batch(records, codec=codec))

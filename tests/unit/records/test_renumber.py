@@ -1,4 +1,4 @@
-"""Stored batches are made fit to be produced: what is kept, and what a broker then accepts."""
+"""Stored batches are renumbered for production: what is kept, and what a broker accepts."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ headers = st.lists(st.tuples(st.text(max_size=4), field), max_size=2).map(tuple)
 
 @st.composite
 def stored(draw: st.DrawFn) -> list[Record]:
-    """Records as a compacted log has them: offsets ascend, with gaps."""
+    """Records as in a compacted log: offsets ascend with gaps."""
     offset = draw(st.integers(0, 2**40))
     records = []
     for _ in range(draw(st.integers(1, 6))):
@@ -34,7 +34,7 @@ def stored(draw: st.DrawFn) -> list[Record]:
 
 
 def accepted(batch: NewBatch | None) -> list[Record]:
-    """The records of a batch that a broker takes."""
+    """The records of a batch that a broker accepts."""
     assert batch is not None
     stamp_producer(batch, ME)
     header = validate_produced(memoryview(batch.content), LIMITS, WallMs(STAMP)).header

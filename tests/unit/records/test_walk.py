@@ -1,4 +1,4 @@
-"""The walk over the heads of records: Python's beside C's, and both beside the plain reader."""
+"""The walk over the heads of records: Python against C, and both against the plain reader."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def body_of(records: list[NewRecord]) -> bytes:
 
 
 def read(data: bytes, count: int) -> list[Record]:
-    """What the plain reader makes of it. Raises Refused."""
+    """Read with the plain reader. Raises Refused."""
     header = read_header(build_batch([NewRecord(b"v", timestamp_ms=BASE)]))
     return list(records_of_batch(header._replace(record_count=count), memoryview(bytes(61) + data)))
 
@@ -157,7 +157,7 @@ def test_walks_accept_no_batch_that_the_reader_refuses(
 @pytest.mark.parametrize("count", [64, 65, 8192, 8193, 20_000])
 @pytest.mark.parametrize("sizes", [[10], [10, 11], [150], [10] * 40 + [11]])
 def test_offsets_of_one_two_and_three_bytes(compiled: Any, count: int, sizes: list[int]) -> None:
-    """Also where each stands alone, and a wrong one is found in a run of the right ones."""
+    """A wrong offset is found alone and in a run of right ones."""
     records = [NewRecord(bytes(sizes[n % len(sizes)]), None, BASE) for n in range(count)]
     body = body_of(records)
     assert compiled.walk(body, count) == walk(body, count) == (0, count, 0, 0, 0, True)

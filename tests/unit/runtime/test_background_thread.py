@@ -1,4 +1,4 @@
-"""Work on another thread, and work that two threads may come to first."""
+"""Work on another thread, and work that either of two threads may do."""
 
 import threading
 import time
@@ -55,7 +55,7 @@ def test_a_thread_of_a_small_share_does_all_that_is_left_at_once_when_it_is_clos
     for number in range(3):
         thread.do(partial(work, number))
     wait_until(lambda: ran, "the first call")
-    thread.close()  # its rest after the first call would be most of an hour
+    thread.close()  # its sleep after the first call would take most of an hour
     assert ran == [0, 1, 2]
 
 
@@ -72,7 +72,7 @@ def test_work_takes_its_share_of_the_time_and_one_rest_more_at_the_most(
     assert due_s - 0.002 * (1 / share - 1) - 1e-9 <= rested_s <= due_s + 1e-9
 
 
-def test_work_is_done_once_and_whoever_comes_second_waits_for_it() -> None:
+def test_work_is_done_once_and_a_second_caller_waits_for_it() -> None:
     begun, go_on = threading.Event(), threading.Event()
     done: list[int] = []
 

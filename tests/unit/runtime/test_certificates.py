@@ -1,4 +1,4 @@
-"""What the authority signs is what OpenSSL accepts, and what stores hold is what was put in."""
+"""OpenSSL accepts the issued certificates, and stores return what was written."""
 
 import socket
 import ssl
@@ -25,7 +25,7 @@ def authority():
 
 
 def handshake(server: Identity, authority_pem: bytes, host: str, tmp_path) -> None:
-    """One handshake in memory of sockets; raises what the client finds wrong."""
+    """Do one TLS handshake over a socket pair; raises the client's error."""
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     chain.write_bytes(server.chain_pem())
     key.write_bytes(server.key_pem())
@@ -39,7 +39,7 @@ def handshake(server: Identity, authority_pem: bytes, host: str, tmp_path) -> No
             with near, ours.wrap_socket(near, server_side=True) as wrapped:
                 wrapped.recv(1)
         except OSError:
-            return  # the client says what was wrong
+            return  # the client reports the error
 
     thread = threading.Thread(target=serve)
     thread.start()

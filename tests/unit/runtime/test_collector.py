@@ -1,4 +1,4 @@
-"""When objects of partitions are frozen, which leaves them out of garbage collections."""
+"""When partition objects are frozen, which excludes them from garbage collections."""
 
 import gc
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def test_objects_are_frozen_once_per_so_many() -> None:
     assert len(calls) == 3
 
 
-def test_how_many_is_for_the_owner_to_say() -> None:
+def test_growth_freezes_after_the_given_number() -> None:
     calls: list[int] = []
     growth = Growth(lambda: calls.append(1), per_freeze=3)
     growth.add(2)
@@ -33,7 +33,7 @@ def test_how_many_is_for_the_owner_to_say() -> None:
     assert len(calls) == 1
 
 
-def test_many_at_once_are_left_out_at_once_and_nothing_is_not() -> None:
+def test_growth_freezes_many_objects_at_once_and_none_for_zero() -> None:
     calls: list[int] = []
     growth = Growth(lambda: calls.append(1))
     growth.add(0)

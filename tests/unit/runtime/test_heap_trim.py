@@ -1,4 +1,4 @@
-"""When freed memory is given back."""
+"""When freed memory is returned to the system."""
 
 import sys
 import threading
@@ -42,8 +42,10 @@ def test_trimming_works_or_does_nothing():
 
 
 def _heaps_of_threads(is_one: bool) -> int:
-    """How many arenas there are beside the first while five threads hold what they allocated:
-    glibc reserves 64 MiB of addresses for each, which begin at a multiple of that."""
+    """Count the additional arenas while five threads hold allocations.
+
+    glibc reserves 64 MiB of address space for each, aligned to that size.
+    """
     if is_one:
         keep_to_one_heap()
     all_there = threading.Barrier(6)

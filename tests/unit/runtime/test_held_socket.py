@@ -30,7 +30,7 @@ def test_a_client_waits_from_when_it_is_open_until_a_child_serves(held: HeldSock
     with socket.create_connection((HOST, port_of(held)), timeout=10) as early:
         early.sendall(b"?")
         pid = os.fork()
-        if not pid:  # as a child that dies before it serves
+        if not pid:  # like a child that dies before it serves
             os._exit(0)
         os.waitpid(pid, 0)
         accepted, _ = held.taken().accept()
@@ -51,7 +51,7 @@ def test_held_socket_is_opened_once_and_again_after_close(held: HeldSocket) -> N
     socket.create_connection((HOST, port), timeout=10).close()
 
 
-def test_an_address_that_is_taken_is_for_the_child_to_complain_of() -> None:
+def test_taken_address_is_reported_by_the_child() -> None:
     with listen(HOST, 0) as other:
         held = HeldSocket(HOST, other.getsockname()[1])
         held.open()

@@ -1,4 +1,4 @@
-"""Helper processes: what is sent arrives, and none outlives the process that wanted it."""
+"""Helper processes: messages arrive, and no helper outlives its parent."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def stage() -> Iterator[Stage]:
 
 
 def test_messages_are_answered_in_order_by_a_process_of_low_priority(stage):
-    path = "/tmp/\udcff"  # as `os.fsdecode` makes it of a name that is not UTF-8
+    path = "/tmp/\udcff"  # `os.fsdecode` returns this for a name that is not UTF-8
     for number in range(3):
         stage.helper.send({"do": "echo", "number": number, "path": path})
     stage.turn_until(lambda: len(stage.heard) == 3, "three answers")
@@ -65,7 +65,7 @@ def test_printed_output_is_not_taken_for_a_message(stage):
 
 
 @pytest.mark.parametrize(("order", "reason"), [("fail", "ended (3)"), ("die", "ended by signal 9")])
-def test_its_end_is_reported_once(stage, order, reason):
+def test_the_end_of_a_helper_is_reported_once(stage, order, reason):
     stage.helper.send({"do": order})
     stage.turn_until(lambda: stage.ends, "the end")
     stage.helper.send({"do": "echo"})
@@ -110,7 +110,7 @@ def test_process_ends_when_its_parent_is_killed():
     parent.communicate()
 
     def is_gone() -> bool:
-        # Its new parent may not reap it: then it is a zombie.
+        # The new parent may not reap it, so it may be a zombie.
         try:
             return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
@@ -119,7 +119,7 @@ def test_process_ends_when_its_parent_is_killed():
     wait_until(is_gone, "the helper to end")
 
 
-def test_one_that_cannot_be_started_is_an_error_of_one_line(monkeypatch):
+def test_a_helper_that_cannot_be_started_raises_a_one_line_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/interpreter")
     loop = EventLoop(SystemClock())
     with pytest.raises(HelperFailed, match="cannot start"):

@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the end of a stretch that must not be cut in two."""
+"""Ctrl-C is deferred to the end of a protected block."""
 
 import os
 import signal

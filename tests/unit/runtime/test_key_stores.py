@@ -1,4 +1,4 @@
-"""Key stores in every format, and the one line for each way in which they can be wrong."""
+"""Key stores in every format, and the error line for each defect."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def test_texts_of_pem_also_with_spaces_for_line_ends(server):
     assert holds(in_one_line, server)
 
 
-@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])  # Java reads it by both names
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])  # Java reads it under both names
 def test_a_pkcs12_store(server, tmp_path, kind):
     location = written(tmp_path / "store.p12", server.pkcs12("broker", PASSWORD))
     source = StoreSource("keystore", kind, location, PASSWORD)
@@ -127,7 +127,7 @@ def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path):
         ("PKCS12", b"-----BEGIN CERTIFICATE-----", r"is a PEM file: set ssl\.keystore\.type=PEM"),
         ("PEM", b"\x30\x82", r"is not a PEM file"),
         ("PEM", b"-----BEGIN \xff", r"is not a PEM file"),
-        ("BCFKS", b"", r"ssl\.keystore\.type=BCFKS is not known"),
+        ("BCFKS", b"", r"ssl\.keystore\.type=BCFKS is not supported"),
         ("PKCS12", b"\x30\x82junk", r"it is not a PKCS12 store"),
         ("PEM", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no private key"),
         (
@@ -137,7 +137,7 @@ def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path):
         ),
     ],
 )
-def test_a_file_that_is_something_else_is_named(tmp_path, kind, data, said):
+def test_key_store_error_names_a_file_of_another_type(tmp_path, kind, data, said):
     location = written(tmp_path / "store", data)
     with pytest.raises(UserError, match=said) as raised:
         read_key_store(StoreSource("keystore", kind, location, PASSWORD))

@@ -102,7 +102,7 @@ def test_long_subjects_and_peers_are_kept_by_their_hashes():
     assert limiter.admits(kind, None, 1e6, "x" * 399 + "y")
 
 
-def test_at_the_end_everything_is_told():
+def test_take_left_out_returns_everything_at_the_end():
     limits = limiter()
     admitted(limits, CLOSED, "10.0.0.1", 4, 5.0)
     assert [one.lines for one in limits.take_left_out(5.0, everything=True)] == [1]

@@ -1,4 +1,4 @@
-"""In processes of their own: pytest has its own handlers on the root logger."""
+"""Log configuration in separate processes: pytest has its own handlers on the root logger."""
 
 import re
 import subprocess
@@ -153,6 +153,6 @@ def test_a_log_that_nobody_has_open_is_set_aside_when_it_is_large(tmp_path):
     ("name", "text"),
     [("MILENA_LOG_LEVEL", "loud"), ("MILENA_LOG_MAX_BYTES", "1GB"), ("MILENA_LOG_MAX_BYTES", "9")],
 )
-def test_a_setting_that_says_nothing_is_named(tmp_path, name, text):
+def test_configure_names_an_invalid_setting(tmp_path, name, text):
     done = run(HEAD + "logs.configure(log_file)", tmp_path / "log", **{name: text})
     assert f"UserError: {name} must be" in done.stderr

@@ -1,4 +1,4 @@
-"""Jobs whose steps are run on another thread, in turns."""
+"""Jobs whose steps alternate on another thread."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.support.manual_background import ManualBackground
 
 
 class Stage:
-    """Long work whose thread and loop are the test's."""
+    """Long work whose thread and loop the test runs."""
 
     def __init__(self) -> None:
         self.thread = ManualBackground()

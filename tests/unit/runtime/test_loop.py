@@ -1,4 +1,4 @@
-"""Turns of the readiness loop: order, timers, calls from elsewhere."""
+"""Turns of the event loop: order, timers, calls from other threads."""
 
 import os
 import socket
@@ -68,7 +68,7 @@ def test_rewatch_changes_the_events_and_unwatch_ends_them(loop, pair):
 
 
 def test_an_unwatched_descriptor_is_not_called_in_the_same_turn_even_when_reused(loop):
-    """The end of a child and its last output are seen in one turn, and the next child is forked."""
+    """The end and the last output of a child arrive in one turn, and the next child is forked."""
     pipes = [os.pipe(), os.pipe()]
     calls: list[str] = []
     successors: list[int] = []

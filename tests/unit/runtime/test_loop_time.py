@@ -1,4 +1,4 @@
-"""Whose the CPU time of a loop's thread is: everything is given to somebody, once."""
+"""Accounting of the loop thread's CPU time: all of it is charged exactly once."""
 
 import socket
 
@@ -13,9 +13,7 @@ from tests.support.examples import examples
 
 
 class Clocks:
-    """A monotonic clock and the CPU clock of a thread, which stands still while that is kept off
-    the processor.
-    """
+    """A monotonic clock and a thread's CPU clock, which stops while the thread is not running."""
 
     def __init__(self) -> None:
         self.now_ns = 5_000_000
@@ -29,7 +27,7 @@ class Clocks:
         return self.cpu_ns
 
     def work(self, payer: Payer | None, duration_ns: int, waited_ns: int = 0) -> None:
-        """A callback of the loop: for somebody, or for nobody."""
+        """Run a callback of the loop, for a payer or for nobody."""
         if payer is not None:
             self.time.payer = payer
         self.now_ns += duration_ns + waited_ns
@@ -37,7 +35,7 @@ class Clocks:
         self.time.switch(self.time.exempt)
 
     def overhead(self, duration_ns: int) -> None:
-        """What is in no callback: the loop wakes up."""
+        """Spend time outside of callbacks, as a wake-up does."""
         self.cpu_ns += duration_ns
         self.now_ns += duration_ns
         self.time.begin_turn(self.now_ns)
@@ -160,7 +158,7 @@ def loop():
 
 
 def test_a_loop_gives_all_of_its_threads_time_away(loop):
-    """With the real clocks: what callbacks, deferred calls and timers take is somebody's."""
+    """Uses the real clocks: the time of callbacks, deferred calls and timers is charged."""
     clock, payer = SystemClock(), Payer()
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -1,4 +1,4 @@
-"""Message sockets that share a turn: how much of it they have together, and who goes on next."""
+"""Message sockets that share a turn: their common budget, and the order of their turns."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ MESSAGE_NS = SHARE_NS // 2
 
 
 class Turns:
-    """A loop that turns when a test says so, and a clock that runs while messages are handled."""
+    """A loop that the test turns, and a clock that advances while messages are handled."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -18,7 +18,7 @@ class Turns:
         self.receipt = Receipt(lambda: self.now_ns, lambda: self.number, self._posted.append)
 
     def turn(self, *ready: "Source") -> list[str]:
-        """One turn in which these are ready; what was received in it."""
+        """Run one turn with these sources ready; returns the messages received in it."""
         self.number += 1
         for source in ready:
             self.receipt.take(source)
@@ -30,7 +30,7 @@ class Turns:
 
 
 class Source:
-    """A socket with so many messages, each of which takes its time."""
+    """A socket with a number of messages, each of which takes time."""
 
     def __init__(self, turns: Turns, name: str, count: int, message_ns: int = MESSAGE_NS) -> None:
         self._turns = turns

@@ -1,4 +1,4 @@
-"""Who may hold how much of half messages: against a model of nothing but the rules."""
+"""The memory of incomplete messages, checked against a model of the rules."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -11,7 +11,7 @@ LARGEST = 60
 
 
 class Receivers(RuleBasedStateMachine):
-    """Receivers that ask for more and more, are done, or are silent for ever."""
+    """Receivers that ask for more and more, finish, or stay silent forever."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Long work in slices: how much of it a turn has, and who goes on next."""
+"""Long work in slices: its share of a turn, and the order of jobs."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,7 +6,7 @@ from cluster.runtime.slices import Slices
 
 
 class Turns:
-    """A loop that turns when a test says so, and a clock on which each step takes its time."""
+    """A loop that the test turns, and a clock that advances with each step."""
 
     def __init__(self, budget_us: int) -> None:
         self.now_us = 0

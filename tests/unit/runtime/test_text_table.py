@@ -1,4 +1,4 @@
-"""Tables are plain, whole and the same whatever the terminal says; foreign text stays text."""
+"""Tables are plain, complete and independent of the terminal; untrusted text stays text."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""What TLS lets a client ask for that is no data: none of it holds up the loop."""
+"""TLS requests of a client that carry no data: none of them blocks the loop."""
 
 import socket
 import ssl
@@ -67,7 +67,7 @@ def test_a_client_may_change_its_keys_and_ours(attacked):
 
 
 def received(attacked, sent: bytes) -> tuple[bytes, int]:
-    """What comes out of these bytes, and in how many calls. Raises PeerError."""
+    """Receive these bytes; returns the data and the number of calls. Raises PeerError."""
     got, calls = b"", 0
     while sent or got[-3:] != b"end":
         with suppress(BlockingIOError):
@@ -78,14 +78,16 @@ def received(attacked, sent: bytes) -> tuple[bytes, int]:
     return got, calls
 
 
-@pytest.mark.parametrize(("asks", "line"), [(False, "carry no data"), (True, "too many answers")])
+@pytest.mark.parametrize(
+    ("asks", "line"), [(False, "carry no data"), (True, "too many protocol messages")]
+)
 def test_a_flood_of_key_updates_is_cut_off(attacked, asks, line):
     updates = b"".join(attacked.records.key_update(asks=asks) for _ in range(4_000))
     with pytest.raises(PeerError, match=line):
         received(attacked, updates)
 
 
-def test_few_of_them_are_taken_in_one_turn_also_where_data_is_among_them(attacked):
+def test_key_updates_between_data_are_limited_per_turn(attacked):
     parts = []
     for number in range(10):
         parts.append(attacked.records.record(APPLICATION_DATA, b"a request of some length" * 500))
@@ -97,7 +99,7 @@ def test_few_of_them_are_taken_in_one_turn_also_where_data_is_among_them(attacke
 
 
 def test_many_small_records_with_data_are_taken_at_once(attacked):
-    """librdkafka writes two for each message: 10 bytes, and then what it holds."""
+    """librdkafka writes two for each message: 10 bytes, then the content."""
     size = 2_000
     sent = b"".join(attacked.records.record(APPLICATION_DATA, b"0123456789") for _ in range(size))
     attacked.client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)

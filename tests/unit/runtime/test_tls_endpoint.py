@@ -1,4 +1,4 @@
-"""Handshakes on their thread, from an accepted connection to its transport, over loopback."""
+"""Handshakes on their thread, from the accepted connection to the transport, over loopback."""
 
 import logging
 import socket
@@ -33,7 +33,7 @@ from tests.support.waiting import is_readable, wait_until
 
 
 class Stage:
-    """A listener with TLS, and its clients on threads of their own."""
+    """A TLS listener, and clients on their own threads."""
 
     def __init__(self, loop, terminator, endpoint, max_connections=100):
         self.loop, self.terminator, self.endpoint = loop, terminator, endpoint
@@ -53,7 +53,7 @@ class Stage:
         return client
 
     def begin_tls(self, context=None) -> list:
-        """A client whose handshake runs by itself; its result is appended to the list."""
+        """Start a client's handshake in the background; its result is appended to the list."""
         plain, results = self.connect(), []
 
         def shake_hands():
@@ -70,7 +70,7 @@ class Stage:
         return results
 
     def handshake(self, context=None):
-        """Its result, when the server has seen its end too: a socket or an error."""
+        """The client's result once the server has finished too: a socket or an error."""
         count = len(self.accepted)
         results = self.begin_tls(context)
         self.until(lambda: results, "the handshake")
@@ -94,12 +94,12 @@ class Stage:
         return results[0]
 
     def answer(self, client) -> bytes:
-        """The first byte that a client is sent."""
+        """The first byte that a client receives."""
         self.until(lambda: is_readable(client, 0), "an answer")
         return client.recv(1)
 
     def served(self, context=None):
-        """A client whose connection has been accepted, and what was."""
+        """A client whose connection was accepted, and the accepted connection."""
         count = len(self.accepted)
         client = self.handshake(context)
         assert isinstance(client, ssl.SSLSocket), client
@@ -119,7 +119,7 @@ def start():
     def make(options=None, user_of=str, max_connections=100, endpoint_options=None, **limits):
         loop = EventLoop(SystemClock())
         at_the_end.callback(loop.close)
-        at_the_end.callback(loop.run_once, 0)  # closes connections that are handed over too late
+        at_the_end.callback(loop.run_once, 0)  # closes connections that arrive too late
         terminator = at_the_end.enter_context(terminating(loop, **limits))
         endpoint = TlsEndpoint(
             "SSL", options or server_options(), terminator, user_of, **(endpoint_options or {})
@@ -170,7 +170,7 @@ def test_cipher_suites_are_limited(start):
     suite = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
     stage = start(server_options(cipher_suites=(suite,)))
     client, _ = stage.served()
-    assert client.version() == "TLSv1.2"  # none of TLS 1.3 is among them
+    assert client.version() == "TLSv1.2"  # no TLS 1.3 suite is allowed
     assert client.cipher()[0] == "ECDHE-ECDSA-CHACHA20-POLY1305"
 
 
@@ -259,7 +259,7 @@ def test_other_certificates_are_refused_with_the_right_alert(
         (b"\0\0\0\x20\0\x12\0\0\0\0\0\1", "plaintext on an SSL listener"),
         (b"GET / HTTP/1.1\r\n\r\n", "plaintext on an SSL listener"),
         (b"\x15\x03\x01\x00\x02\x02\x28", "the client began with a TLS alert"),
-        (b"\x16\x03\x01\x00\x40\x01\x01\xff\xff" + bytes(60), "no ClientHello"),
+        (b"\x16\x03\x01\x00\x40\x01\x01\xff\xff" + bytes(60), "not a TLS ClientHello"),
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00" + bytes(60), ""),
     ],
 )
@@ -276,10 +276,10 @@ def test_an_invalid_hello_closes_its_connection_and_logs_one_line(start, caplog,
     stage.served()
 
 
-def test_a_client_that_leaves_without_a_word_is_no_line(start, caplog):
+def test_a_client_that_leaves_silently_is_not_logged(start, caplog):
     stage = start(max_connections=1)
     stage.connect().close()
-    stage.served()  # there is room: the first one was released
+    stage.served()  # there is room because the first one was released
     assert not [each for each in caplog.records if "handshake" in each.getMessage()]
 
 
@@ -306,7 +306,7 @@ def test_handshakes_in_progress_are_limited_and_the_longest_silent_gives_way(sta
     for _ in range(5):
         client = stage.connect()
         client.sendall(hello())
-        assert stage.answer(client)  # it has begun
+        assert stage.answer(client)  # its handshake has begun
     stage.until(lambda: len(caplog.records) == 2, "two to give way")
     assert all("gave way" in each.getMessage() for each in caplog.records)
     stage.served()
@@ -367,7 +367,7 @@ def test_connections_in_their_handshake_count(start):
 
 
 def shown(stage) -> int:
-    """The serial number of the certificate that a new client sees."""
+    """The serial number of the certificate that a new client receives."""
     client = stage.served()[0]
     return int(client.getpeercert()["serialNumber"], 16)
 

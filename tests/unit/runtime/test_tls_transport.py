@@ -1,4 +1,4 @@
-"""The transport between a loop and OpenSSL, over pairs of sockets: nothing is lost or repeated."""
+"""The transport between a loop and OpenSSL, over socket pairs: no byte is lost or repeated."""
 
 import itertools
 import os
@@ -41,7 +41,7 @@ def large_file():
 
 
 class Client:
-    """The other end: an SSLObject too, so that a test decides when its bytes travel."""
+    """The other end, an SSLObject too, so that the test decides when its bytes are sent."""
 
     def __init__(self, connection: socket.socket, version: ssl.TLSVersion) -> None:
         context = client_context(minimum_version=version, maximum_version=version)
@@ -55,7 +55,7 @@ class Client:
         self.socket.sendall(self.outgoing.read())
 
     def receive(self) -> bytes:
-        """What has come, decrypted; b"" for nothing."""
+        """Decrypt the received bytes; b"" if there are none."""
         with suppress(BlockingIOError):
             while encrypted := self.socket.recv(1 << 16, socket.MSG_DONTWAIT):
                 self.incoming.write(encrypted)
@@ -96,7 +96,7 @@ class Pair:
         self.transport = TlsTransport(near, stream, incoming, outgoing, self.loop, SCRATCH)
 
     def received(self, size: int, buffer_bytes: int) -> bytes:
-        """What the loop's callback receives until it is as much."""
+        """Receive through the loop's callback up to `size` bytes."""
         got = bytearray()
 
         def on_ready(_events: int) -> None:
@@ -114,7 +114,7 @@ class Pair:
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    """Connected through the loopback interface: for what the kernel does for TCP only."""
+    """A TCP pair over the loopback interface, for kernel behavior that only TCP has."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         far = socket.create_connection(listening.getsockname(), 10)
         far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -135,7 +135,7 @@ def pair_of(
 
 
 def sent_all(pair: Pair, buffers: list[bytes]) -> bytes:
-    """Send as an owner does: what was not taken comes again; the client reads meanwhile."""
+    """Send like an owner: bytes that were not taken are offered again while the client reads."""
     data = b"".join(buffers)
     position, got = 0, bytearray()
     while position < len(data):
@@ -193,7 +193,7 @@ def test_a_large_file_arrives_whole(server, large_file):
         assert got == large_file.read()
 
 
-def test_a_file_that_ends_early_is_told_by_0(server, large_file):
+def test_send_file_returns_0_at_the_end_of_the_file(server, large_file):
     with pair_of(server) as pair:
         assert pair.transport.send_file(large_file, FILE_BYTES, 100) == 0
 
@@ -311,7 +311,7 @@ def test_the_rest_of_a_request_wakes_up_the_loop_when_much_of_it_has_come(server
             pair.client.send(b"x" * 1_000)
         assert len(pair.received(100_000, 1 << 18)) == 100_000
         pair.client.send(b"y")
-        assert is_readable(near, DEADLINE_S)  # nothing more is expected
+        assert is_readable(near, DEADLINE_S)  # no more bytes are expected
 
 
 def test_expectation_ends_when_the_next_request_arrives_with_the_last_bytes(server):
@@ -345,7 +345,7 @@ def test_the_end_of_the_connection_wakes_up_the_loop_whatever_is_expected(server
 @pytest.mark.parametrize("version", VERSIONS)
 @given(data=st.data())
 def test_every_request_arrives_whole_whatever_is_expected(server, version, data):
-    """It expects the rest of each request, like a channel; records are cut anywhere."""
+    """The owner expects the rest of each request, like a channel; records are cut anywhere."""
     sizes = data.draw(st.lists(st.integers(1, 80_000), min_size=1, max_size=4), "sizes of requests")
     records = data.draw(st.lists(st.integers(1, 40_000), min_size=1, max_size=5), "of records")
     pieces = data.draw(st.lists(st.integers(1, 60_000), min_size=1, max_size=5), "of pieces")
@@ -363,7 +363,7 @@ def test_every_request_arrives_whole_whatever_is_expected(server, version, data)
 
 
 def cut(data: bytes, sizes: list[int]) -> Iterator[memoryview]:
-    """Pieces of these sizes in turns, a hundred at most, and the rest."""
+    """Pieces of these sizes in turn, a hundred at most, and the rest."""
     rest = memoryview(data)
     for size in itertools.islice(itertools.cycle(sizes), 100):
         yield rest[:size]
@@ -372,7 +372,7 @@ def cut(data: bytes, sizes: list[int]) -> Iterator[memoryview]:
 
 
 class Requests:
-    """Receives requests of these sizes; says once of each how much of it is to come."""
+    """Receives requests of these sizes and announces the rest of each once."""
 
     def __init__(self, pair: Pair, sizes: list[int], buffer_bytes: int) -> None:
         self.transport = pair.transport

@@ -1,4 +1,4 @@
-"""Who is cut off when too much waits for clients that do not read."""
+"""Which connection is closed when too many answers are unsent."""
 
 from cluster.runtime.unsent_ledger import UnsentLedger
 
@@ -10,7 +10,7 @@ def test_the_longest_silent_goes_first() -> None:
     ledger.note("a", 45, has_taken=True)  # it reads, if slowly
     assert not ledger.is_full
     ledger.note("c", 30, has_taken=True)
-    ledger.note("b", 60, has_taken=False)  # more for it, and it takes nothing
+    ledger.note("b", 60, has_taken=False)  # it has more unsent bytes and reads nothing
     assert ledger.is_full
     assert ledger.longest_silent() == "b"
     ledger.forget("b")
@@ -18,7 +18,7 @@ def test_the_longest_silent_goes_first() -> None:
     assert ledger.held_bytes == 75
 
 
-def test_one_alone_may_have_any_number() -> None:
+def test_a_single_connection_is_never_cut_off() -> None:
     ledger = UnsentLedger[str](100)
     ledger.note("a", 5_000, has_taken=True)
     assert not ledger.is_full

@@ -1,4 +1,4 @@
-"""Documents from URLs, and servers that answer nonsense."""
+"""Documents from URLs, and servers with invalid answers."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ from cluster.runtime.web_documents import fetch_document
 
 
 class Server:
-    """Answers one connection after the other with the same bytes, whatever is asked."""
+    """Answers each connection with the same bytes, whatever the request."""
 
     def __init__(self) -> None:
         self.answer = b""
@@ -27,7 +27,7 @@ class Server:
             with connection:
                 if not connection.recv(65_536):
                     return
-                with contextlib.suppress(ConnectionError):  # of a client that has had enough
+                with contextlib.suppress(ConnectionError):  # the client has closed
                     connection.sendall(self.answer)
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ def test_a_document_is_fetched_from_a_server_and_from_a_file(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
     ],
 )
-def test_an_answer_that_is_none_is_an_error_of_the_network(server: Server, answer: bytes) -> None:
+def test_an_invalid_answer_raises_os_error(server: Server, answer: bytes) -> None:
     server.answer = answer
     with pytest.raises(OSError) as failed:  # noqa: PT011 - the words are those of the system
         fetch_document(server.url)

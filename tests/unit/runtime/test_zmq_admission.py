@@ -1,4 +1,4 @@
-"""Which connections of other brokers are taken, as ZeroMQ asks (ZAP)."""
+"""Which connections of other brokers are admitted, as ZeroMQ asks (ZAP)."""
 
 from collections.abc import Callable, Collection
 
@@ -10,7 +10,7 @@ OWN, FRIEND, STRANGER = (bytes([number]) * 32 for number in range(3))
 
 
 class Stage:
-    """An admission whose look-ups the test answers."""
+    """An admission whose lookups the test answers."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()

@@ -20,13 +20,13 @@ KEY = "00" * 32
 
 
 def address_of(router: Router) -> tuple[str, int]:
-    """Host and port where a router listens."""
+    """The host and port of a router."""
     host, _, port = router.endpoint.removeprefix("tcp://").partition("#")[0].rpartition(":")
     return host, int(port)
 
 
 class Link:
-    """One context and loop; remembers what arrived."""
+    """A context and a loop; records received messages."""
 
     def __init__(self, find_keys: FindKeys | None = None) -> None:
         self.context = ZmqContext(find_keys)
@@ -54,7 +54,7 @@ class Link:
 
 @pytest.fixture
 def link() -> Iterator[Link]:
-    """With keys."""
+    """A link with keys."""
     link = Link(lambda on_found: on_found(()))
     yield link
     link.close()
@@ -95,7 +95,7 @@ def test_a_message_that_a_failed_send_has_noticed_is_still_delivered(link):
     link.loop.run_once(max_wait_ms=0)
     dealer.send([b"second"])
     assert is_readable(router, DEADLINE_S)
-    # The send sees what has come in, so the descriptor will not tell of it any more.
+    # The send notices the received message, so the descriptor does not report it again.
     assert router.send(b"nobody", [b"x"]) is False
     turn_until(link.loop, lambda: len(link.requests) == 2, "the second message")
 
@@ -103,7 +103,7 @@ def test_a_message_that_a_failed_send_has_noticed_is_still_delivered(link):
 def test_sockets_that_are_full_take_a_bounded_part_of_a_turn_and_the_rest_follows(
     link, monkeypatch
 ):
-    monkeypatch.setattr(receipt, "BUDGET_NS", 1)  # over with the first message
+    monkeypatch.setattr(receipt, "BUDGET_NS", 1)  # used up by the first message
     routers = [link.router() for _ in range(3)]
     dealers = [link.dealer(router.endpoint) for router in routers]
     for dealer in dealers:
@@ -121,7 +121,7 @@ def test_sockets_that_are_full_take_a_bounded_part_of_a_turn_and_the_rest_follow
         return len(link.requests) == 90
 
     turn_until(link.loop, one_turn, "90 messages")
-    assert max(per_turn) <= 2  # one at once, one of those that wait
+    assert max(per_turn) <= 2  # one at once, and one of the waiting ones
     for sender in {identity for identity, _ in link.requests}:
         numbers = [frames[0] for identity, frames in link.requests if identity == sender]
         assert numbers == sorted(numbers, key=int)
@@ -142,7 +142,7 @@ def test_a_full_queue_refuses_instead_of_growing(link, monkeypatch):
     ],
 )
 def test_an_endpoint_that_is_none_takes_no_messages(link, endpoint):
-    """A peer may have registered anything as its endpoint; that must not crash this broker."""
+    """A peer may register anything as its endpoint; that must not crash this broker."""
     dealer = link.dealer(endpoint)
     assert dealer.endpoint == endpoint
     assert dealer.send([b"x"]) is False
@@ -168,14 +168,14 @@ def test_a_callback_may_close_its_own_socket(link):
     dealers[0].close()
 
 
-def test_a_port_that_is_taken_is_a_person_s_mistake(link):
+def test_bind_raises_user_error_when_the_port_is_taken(link):
     router = link.router()
     _, port = address_of(router)
     with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} for brokers"):
         link.router(port=port)
 
 
-def test_without_keys_everybody_is_heard():
+def test_a_router_without_keys_admits_every_peer():
     plain = Link()
 
     def answer(identity, frames):
@@ -191,7 +191,7 @@ def test_without_keys_everybody_is_heard():
 
 
 def test_an_unencrypted_peer_is_disconnected(link):
-    """A plain ZeroMQ socket, which gets nothing through."""
+    """A plain ZeroMQ socket cannot exchange messages."""
     router = link.router()
     host, port = address_of(router)
     plain = zmq.Context()
@@ -209,7 +209,7 @@ def test_an_unencrypted_peer_is_disconnected(link):
 
 @pytest.mark.slow
 def test_only_holders_of_known_keys_connect(caplog):
-    """A key becomes known by a look-up that its first handshake waits for."""
+    """The first handshake of a key waits for the lookup that makes the key known."""
     known: set[bytes] = set()
     server, friend, stranger = (Link(lambda on_found: on_found(set(known))) for _ in range(3))
     known.add(friend.context.public_key)
@@ -221,7 +221,7 @@ def test_only_holders_of_known_keys_connect(caplog):
     friendly.send([b"from a friend"])
     turn_until(server.loop, lambda: server.requests, "the friend's message")
     assert [frames for _, frames in server.requests] == [[b"from a friend"]]
-    known.add(stranger.context.public_key)  # it comes again, and is registered by now
+    known.add(stranger.context.public_key)  # it retries, and is registered by now
     turn_until(server.loop, lambda: len(server.requests) == 2, "the other's message")
     asking.close()
     friendly.close()
@@ -230,7 +230,7 @@ def test_only_holders_of_known_keys_connect(caplog):
 
 
 def test_a_message_for_a_process_with_another_key_is_not_sent_to_it(link):
-    """The port of a broker that died may belong to another process."""
+    """The port of a dead broker may belong to another process."""
     router = link.router()
     address, _, _ = router.endpoint.partition("#")
     changes: list[bool] = []
@@ -245,7 +245,8 @@ def test_a_message_for_a_process_with_another_key_is_not_sent_to_it(link):
 
 
 def test_a_peer_that_announces_an_oversized_frame_is_disconnected(link):
-    """Before there is room made for it: by hand, as ZMTP 3.0 has it."""
+    """The connection ends before memory is allocated; the frame is written by hand after ZMTP
+    3.0."""
     router = link.router()
     with socket.create_connection(address_of(router), DEADLINE_S) as stranger:
         stranger.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00CURVE" + bytes(15 + 32))

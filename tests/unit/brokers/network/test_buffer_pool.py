@@ -1,4 +1,4 @@
-"""Which buffers are used again, and how many are kept."""
+"""Which buffers are reused, and how many are kept."""
 
 import pytest
 

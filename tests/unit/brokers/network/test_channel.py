@@ -1,4 +1,4 @@
-"""One connection over a socket pair: frames in, answers out, mute reasons, trouble."""
+"""One connection over a socket pair: frames, answers, mute reasons, errors."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ class Region:
 
 
 class WatchedTransport(PlainTransport):
-    """Tells the server that something is sent; takes as much of a file at once as a test says."""
+    """Reports sends to the server; limits the bytes of a file sent at once."""
 
     def __init__(self, connection: socket.socket, server: "Server") -> None:
         super().__init__(connection)
@@ -67,7 +67,7 @@ class WatchedTransport(PlainTransport):
 
 
 class Server:
-    """Owner of one channel; `process` says what becomes of a frame, echo unless a test sets it."""
+    """The owner of one channel; `process` handles a frame, by default as an echo."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -142,7 +142,7 @@ class Server:
             self.loop.run_once(max_wait_ms=0)
 
     def drain(self) -> bytes:
-        """Whatever the client gets until nothing more comes."""
+        """All bytes that the client receives until no more come."""
         received = bytearray()
         self.client.setblocking(False)
         idle_turns = 0
@@ -173,7 +173,7 @@ def server() -> Iterator[Server]:
 
 
 def fill(server: Server, payload: bytes) -> None:
-    """Have the channel try to write more than the socket takes."""
+    """Make the channel write more than the socket takes."""
     server.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     server.process = lambda channel, _: channel.respond([payload])
 
@@ -235,7 +235,7 @@ def test_closing_between_two_requests_is_no_fault(server):
 
 
 @pytest.mark.parametrize("part", [b"\0\0", struct.pack(">i", 100) + b"half"])
-def test_closing_in_the_middle_of_a_request_is_one(server, part):
+def test_closing_in_the_middle_of_a_request_is_a_fault(server, part):
     server.client.sendall(part)
     server.turn()
     server.client.close()
@@ -299,7 +299,7 @@ def test_every_reason_must_go_before_the_channel_is_read_on(server):
     server.client.sendall(framed(b"first") + framed(b"second"))
     server.turn(2)
     server.channel.mute(MuteReason.MEMORY)
-    assert server.client.recv(100) == framed(b"first")  # a throttled answer leaves at once
+    assert server.client.recv(100) == framed(b"first")  # a throttled answer is sent at once
     server.channel.unmute(MuteReason.QUOTA)
     server.turn(2)
     assert server.frames == [b"first"]
@@ -333,7 +333,7 @@ def test_a_request_without_an_answer_lets_the_next_one_follow(server):
     assert server.drain() == b""
 
 
-def test_a_large_frame_waits_for_memory_with_what_came_of_it(server):
+def test_a_large_frame_keeps_its_received_bytes_while_it_waits_for_memory(server):
     server.memory_is_short = True
     payload = b"y" * 3 * SCRATCH_BYTES
     server.client.sendall(framed(b"x") + framed(payload) + framed(b"z"))
@@ -370,7 +370,7 @@ def test_a_few_bytes_of_a_large_request_take_no_buffer(server):
     assert server.backlog_bytes == 0
 
 
-def test_the_transport_is_told_of_the_rest_of_a_request_that_has_begun(server):
+def test_channel_announces_the_rest_of_a_request_to_the_transport(server):
     request = framed(b"x" * 50_000)
     server.client.sendall(request[:1_000])
     server.turn()
@@ -415,7 +415,7 @@ def test_answers_larger_than_the_socket_buffer_arrive_whole(server):
     server.client.sendall(framed(b"x"))
     assert server.drain() == payload
     server.turn(1)
-    server.client.sendall(framed(b"x"))  # it is read again
+    server.client.sendall(framed(b"x"))  # the channel reads again
     assert server.drain() == payload
 
 
@@ -481,7 +481,7 @@ def test_the_rest_of_a_partly_sent_small_region_is_copied(server, tmp_path):
 
 
 @pytest.mark.parametrize("size", [10_000, 300_000])
-def test_a_channel_tells_that_what_waits_is_in_a_deleted_file(server, size, tmp_path):
+def test_channel_reports_unsent_regions_of_deleted_files(server, size, tmp_path):
     path = tmp_path / "segment"
     path.write_bytes(os.urandom(size))
     server.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
@@ -550,7 +550,7 @@ def test_pipelined_requests_wait_while_the_answers_before_them_cannot_be_written
 
 
 def test_no_more_bytes_of_answers_pile_up_than_the_limit(server):
-    """Small requests may ask for large answers, and the client may never read these."""
+    """Small requests may ask for large answers that the client never reads."""
     fill(server, b"a" * 20_000)
     server.client.sendall(framed(b"x") * 400)
     server.turn(5)

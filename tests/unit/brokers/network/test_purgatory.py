@@ -1,4 +1,4 @@
-"""Operations that wait: completed by a key, by their deadline, or dropped."""
+"""Delayed operations: completed by a key, expired, or dropped."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.fake_clock import FakeClock
 
 
 class Waiting:
-    """Completes when told so; remembers what it was asked."""
+    """Completes when told to; records its calls."""
 
     kind = "Produce"
 

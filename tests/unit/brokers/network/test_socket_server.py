@@ -1,4 +1,4 @@
-"""Accepting, limits, idle connections and the end of a server, over loopback sockets."""
+"""Accepting, limits, idle connections and closing of a server, over loopback sockets."""
 
 import errno
 import logging
@@ -106,7 +106,7 @@ class Stage:
             return True
 
     def is_closed_at_the_end(self, client: socket.socket) -> bool:
-        """Whether it is closed after what had been sent before."""
+        """Whether the connection is closed after the bytes sent before."""
         client.settimeout(10)
         try:
             while client.recv(1 << 16):
@@ -194,7 +194,9 @@ def test_more_connections_than_allowed_wait_until_one_closes(start, caplog):
     assert stage.server.connection_count == 2
 
 
-def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_closes_the_silent(start, caplog):
+def test_a_raised_limit_admits_waiting_connections_and_a_lowered_one_closes_idle_ones(
+    start, caplog
+):
     stage = start(max_connections=1)
     silent = stage.connected()
     waiting = stage.connect()
@@ -267,7 +269,7 @@ def test_an_address_may_have_a_limit_of_its_own(start):
 
 
 class Rates:
-    """What the acceptor is told of how fast connections may come."""
+    """The acceptor's answers about connection rates."""
 
     def __init__(self) -> None:
         self.close_ms = 0
@@ -366,7 +368,7 @@ def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
 
 
 def test_a_request_that_waits_for_its_answer_and_is_too_much_is_dropped(start, caplog):
-    """Their size is known only after decoding, so they could not be delayed before."""
+    """The size is known only after decoding, so the requests cannot be delayed earlier."""
     stage = start(queued_max_request_bytes=1_000_000)
     stage.parked_bytes = 400_000
     clients = [stage.connected() for _ in range(3)]
@@ -432,7 +434,7 @@ def test_the_oldest_half_request_goes_on_when_all_of_them_need_more_memory(start
     assert stage.server.muted_count(MuteReason.MEMORY) == 0
 
 
-def test_the_memory_of_a_client_that_leaves_goes_to_those_who_wait(start):
+def test_closing_a_client_frees_its_memory_for_waiting_ones(start):
     stage = start(queued_max_request_bytes=1_000_000)
     first, second = stage.connected(), stage.connected()
     first.sendall(half_a_request(b"1", 900_000, 400_000))
@@ -482,7 +484,7 @@ def test_a_request_that_is_worked_on_is_not_overdue(start):
 
 
 class Known:
-    """A listener of which the test knows the sockets."""
+    """A listener whose sockets the test knows."""
 
     def __init__(self) -> None:
         self.sockets: list[socket.socket] = []
@@ -499,7 +501,7 @@ class Known:
 
 
 def comes_untold(client: socket.socket, server_side: socket.socket) -> None:
-    """Some bytes come, fewer than what the kernel tells the loop of."""
+    """Send fewer bytes than the loop is woken for."""
     server_side.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 50_000)
     client.sendall(b"1" * 1_000)
     wait_until(lambda: arrived_bytes(server_side.fileno()) == 1_000, "the bytes")
@@ -600,14 +602,14 @@ def _send_while_turning(stage: Stage, client: socket.socket, content: memoryview
     client.setblocking(True)
 
 
-def test_a_port_that_is_taken_is_a_person_s_mistake(start):
+def test_bind_raises_user_error_when_the_port_is_taken(start):
     stage = start()
     with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{stage.port} for SECOND"):
         stage.server.bind(Listener("SECOND", "127.0.0.1", stage.port))
 
 
 class ListeningOutOfDescriptors:
-    """Listens, and accepts nothing while it is out of descriptors."""
+    """Listens, but accepts nothing while it is out of descriptors."""
 
     def __init__(self, listening: ListeningSocket) -> None:
         self._listening = listening

@@ -1,4 +1,4 @@
-"""Logs with keys, transactions and tombstones, and one cleaning of them, for tests."""
+"""Logs with keys, transactions and tombstones, and single cleanings of them, for tests."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def put(
     is_transactional: bool = False,
     timestamp_ms: int = NOW_MS,
 ) -> int:
-    """Append a batch of (key, value) as a leader's log has it; returns its base offset."""
+    """Append a batch of (key, value) as to a leader's log; returns its base offset."""
     base_offset = log.log_end_offset
     batch = build_batch(
         [NewRecord(value, key, timestamp_ms + at) for at, (key, value) in enumerate(records)],
@@ -51,7 +51,7 @@ def put(
 
 
 def end_transaction(log: PartitionLog, producer: ProducerIdentity, *, commits: bool) -> int:
-    """Append a marker."""
+    """Append a transaction marker."""
     base_offset = log.log_end_offset
     marker = NewRecord(b"\0\0\0\0\0\1", b"\0\0\0\1" if commits else b"\0\0\0\0", NOW_MS)
     batch = build_batch(
@@ -67,7 +67,7 @@ def end_transaction(log: PartitionLog, producer: ProducerIdentity, *, commits: b
 
 
 def roll(log: PartitionLog) -> None:
-    """Close the active segment, by the one way there is: a record that does not fit."""
+    """Close the active segment by appending a record that does not fit."""
     filler = COMPACTED.segment_bytes - 100
     while log.segments[-1].file.size_bytes:
         put(log, [(b"roll", bytes(filler))])
@@ -82,9 +82,9 @@ def clean(
     high_watermark: int | None = None,
     limits: CleanerLimits = UNLIMITED,
 ) -> CleaningDone | None:
-    """One whole cleaning, in this process; None when there was nothing to clean.
+    """Run one whole cleaning in this process; None if there was nothing to clean.
 
-    Fails the test when the cleaning fails.
+    Fails the test if the cleaning fails.
     """
     end = log.log_end_offset if high_watermark is None else Offset(high_watermark)
     cleanable = find_work(log, end, WallMs(wall_ms))
@@ -108,7 +108,7 @@ def content(log: PartitionLog) -> bytes:
 
 
 def records(log: PartitionLog, *, with_control: bool = False) -> list[Record]:
-    """All records of a log, whatever became of their transactions; checksums are checked."""
+    """All records of a log with verified checksums, including aborted ones."""
     return list(read_records(memoryview(content(log)), with_control=with_control))
 
 

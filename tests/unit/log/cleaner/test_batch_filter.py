@@ -1,4 +1,4 @@
-"""Single batches: what the bytes of one say after some of its records are gone."""
+"""The bytes of a single batch after some of its records are removed."""
 
 import pytest
 from hypothesis import given
@@ -95,7 +95,7 @@ def test_kept_batches_keep_their_bytes(records, codec, data):
     assert again.content == filtered.content
 
 
-def test_a_batch_that_loses_nothing_is_not_built_anew():
+def test_filter_keeps_the_bytes_of_a_batch_that_loses_no_record():
     batch = build([NewRecord(b"v", b"k", NOW_MS)], Compression.GZIP)
     assert clean(batch, a_map()).content is batch
 
@@ -108,7 +108,7 @@ def test_records_beyond_the_indexed_offsets_stay_whatever_their_keys():
     assert clean(batch, keys).content == batch
 
 
-def test_tombstones_go_when_their_horizon_is_over():
+def test_filter_removes_tombstones_after_their_horizon():
     records = [NewRecord(None, b"a", NOW_MS), NewRecord(b"v", b"b", NOW_MS)]
     keys = a_map()
     marked = bytes(clean(build(records), keys).content)
@@ -128,7 +128,7 @@ def test_the_leaders_timestamp_stays_that_of_every_record():
     assert filtered.max_timestamp == NOW_MS
 
 
-def test_an_emptied_batch_tells_offsets_and_sequence():
+def test_an_emptied_batch_keeps_offsets_and_sequence():
     batch = build([NewRecord(b"v", b"k", NOW_MS)] * 3, Compression.LZ4)
     emptied = empty_batch(read_header(batch))
     header = read_header(emptied.content)

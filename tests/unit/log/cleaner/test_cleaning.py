@@ -1,4 +1,4 @@
-"""Single cleanings: what is kept for whom, and what happens to files that are not as expected."""
+"""Single cleanings: which records are kept, and how unexpected files are handled."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def log(tmp_path: Path) -> PartitionLog:
 
 
 def messages_of(log: PartitionLog, limits: CleanerLimits = UNLIMITED) -> list[Any]:
-    """What a helper answers to the order that the log asks for; nothing is swapped in."""
+    """A helper's answers to the log's order, without a swap."""
     cleanable = find_work(log, log.log_end_offset, NOW_MS)
     assert cleanable is not None
     messages: list[Any] = []
@@ -51,7 +51,7 @@ def leftovers(log: PartitionLog) -> list[str]:
     return [path.name for path in log.directory.iterdir() if path.suffix == ".cleaned"]
 
 
-def test_records_without_a_key_go(log):
+def test_cleaning_removes_records_without_a_key(log):
     put(log, [(None, b"old"), (b"k", b"v")])
     roll(log)
     put(log, [(b"active", bytes(800))])
@@ -106,7 +106,7 @@ def test_small_segments_are_joined_and_old_files_are_gone(log):
     assert log.size_bytes == len(content(log))
 
 
-def test_aborted_transactions_go_first_their_records_then_their_marker(log):
+def test_cleaning_removes_aborted_records_before_their_marker(log):
     writer = ProducerIdentity(9, 0, 0)
     put(log, [(b"k", b"aborted")], producer=writer, is_transactional=True)
     marker = end_transaction(log, writer, commits=False)
@@ -205,7 +205,7 @@ def test_a_batch_with_more_keys_than_the_map_holds_says_which_setting_is_too_sma
     assert "log.cleaner.dedupe.buffer.size" in message["reason"]
 
 
-def test_segments_that_are_not_there_any_more_are_not_replaced(log):
+def test_swap_does_nothing_when_a_segment_was_deleted(log):
     a_dirty_log(log)
     messages = messages_of(log)
     assert [message["kind"] for message in messages[:-1]] == [CLEANED] * (len(messages) - 1)
@@ -224,7 +224,7 @@ def test_a_cleaned_segment_keeps_the_age_of_its_newest_source(log):
     assert int(log.segments[-2].file.path.stat().st_mtime) == 1_000_000 + len(sources) - 1
 
 
-def test_a_cut_into_cleaned_segments_makes_what_follows_dirty_again(log):
+def test_truncation_into_cleaned_segments_makes_later_records_dirty(log):
     a_dirty_log(log)
     done = clean(log)
     assert done is not None

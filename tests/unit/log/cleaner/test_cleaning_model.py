@@ -1,4 +1,4 @@
-"""Cleanings of random logs against a dictionary: what readers may count on holds after each."""
+"""Cleanings of random logs, checked against a dictionary after each."""
 
 import tempfile
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ STEPS = st.one_of(
 
 
 class History:
-    """The log, and what an application that reads committed records knows of it."""
+    """The log, and the view of an application that reads committed records."""
 
     def __init__(self, log: PartitionLog) -> None:
         self.log = log
@@ -138,7 +138,7 @@ def _identity(header) -> tuple[int, ...]:
 
 
 def check(history: History, end: int, *, has_tombstones: bool) -> None:
-    """Everything that must hold of a log that is clean up to `end`."""
+    """Check every property of a log that is clean up to `end`."""
     log = history.log
     kept = {record.offset: record for record in records(log)}
     assert kept == history.expected(end, has_tombstones=has_tombstones)
@@ -179,7 +179,7 @@ def check_reads(log: PartitionLog, kept: dict[int, Record]) -> None:
 
 
 def check_producers(history: History, root: Path) -> None:
-    """A replica that is rebuilt from the bytes alone knows the same producers."""
+    """Check that a replica rebuilt from the bytes alone knows the same producers."""
     log = history.log
     rebuilt = open_log(root / "rebuilt", COMPACTED)
     for header in headers(log):
@@ -217,7 +217,7 @@ def test_a_cleaned_log_holds_the_newest_of_every_key(steps, cut):
             return
         check(history, done.next_dirty_offset, has_tombstones=True)
         check_producers(history, root)
-        # What is kept for the horizon goes afterwards, and then nothing changes any more.
+        # Records kept for the horizon are removed later, and then nothing changes any more.
         for wall_ms, has_tombstones in (
             (NOW_MS, True),
             (NOW_MS + RETENTION_MS, False),

@@ -1,7 +1,7 @@
 from cluster.log.cleaner.io_pace import IoPace
 
 
-def test_over_time_the_rate_is_kept():
+def test_pace_keeps_the_rate_over_time():
     pace, now_s = IoPace(1_000.0), 50.0
     for _ in range(100):
         now_s += 0.001 + pace.rest_s(100, now_s)
@@ -20,5 +20,5 @@ def test_a_long_pause_gives_no_right_to_a_burst():
     assert pace.rest_s(1_000, 100.0) > 0.8
 
 
-def test_without_a_limit_nothing_rests():
+def test_pace_never_sleeps_without_a_limit():
     assert IoPace(float("inf")).rest_s(1 << 40, 1.0) == 0.0

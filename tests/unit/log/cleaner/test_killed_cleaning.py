@@ -1,6 +1,6 @@
-"""A cleaning, and the recovery after it, killed at every write, rename, unlink and sync.
+"""A cleaning and its recovery, killed at every write, rename, unlink and sync.
 
-Whatever is left, the next start makes a log of it that holds the newest record of every key once.
+After each kill, the next start opens a log with the newest record of every key exactly once.
 """
 
 import os
@@ -33,11 +33,11 @@ SECTIONS = 3
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that it still tries has an effect."""
+    """The process is dead: none of its later calls has an effect."""
 
 
 class Mortal:
-    """Counts what reaches the disk, and from the chosen one on lets nothing through."""
+    """Counts disk operations and suppresses all of them from a chosen one on."""
 
     def __init__(self, lives: int) -> None:
         self.lives = lives
@@ -53,7 +53,7 @@ class Mortal:
         return acted
 
     def write(self, descriptor: int, content: bytes | memoryview) -> int:
-        """The last one writes a half."""
+        """Write, or write only half if this is the last operation."""
         if self.done >= self.lives:
             raise Killed
         self.done += 1
@@ -63,7 +63,7 @@ class Mortal:
 
 @contextmanager
 def killed_after(lives: int) -> Iterator[None]:
-    """Whatever is done within has so many lives."""
+    """Allow so many disk operations within the block."""
     mortal = Mortal(lives)
     calls = {
         "rename": mortal.guard(os.rename),
@@ -78,8 +78,8 @@ def killed_after(lives: int) -> Iterator[None]:
 
 
 def a_dirty_log(root: Path) -> None:
-    """Segments of which some lose everything, some a part, some nothing; transactions; tombstones
-    whose horizon is over."""
+    """Create segments that lose all, some or no records, with transactions and expired
+    tombstones."""
     log = open_log(root, COMPACTED)
     for section in range(SECTIONS):
         put(log, [(b"hot", b"%d" % section), (b"own-%d" % section, bytes(300))])
@@ -110,7 +110,7 @@ def open_again(root: Path, *, is_clean: bool) -> PartitionLog:
 
 
 def facts(log: PartitionLog) -> Any:
-    """What no crash may change."""
+    """The facts that no crash may change."""
     committed = [
         one for one in records(log) if one.key != b"maybe" or int(one.value or b"1") % 2 == 0
     ]
@@ -154,7 +154,7 @@ def check(root: Path, before: Any, written: dict[int, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_cleaning_may_be_killed_anywhere(prepared, tmp_path):
+def test_cleaning_survives_a_kill_at_every_operation(prepared, tmp_path):
     log = open_log(prepared, COMPACTED)
     before, written = facts(log), {one.offset: one for one in records(log)}
     groups = len(log.segments)

@@ -1,4 +1,4 @@
-"""What can be cleaned, as Kafka's LogCleanerManager decides it."""
+"""The cleanable range of a log, as Kafka's LogCleanerManager computes it."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_a_checkpoint_outside_of_the_log_counts_as_its_start(dirty, start, first
     assert first_dirty_offset(bounds) == first
 
 
-def test_young_segments_are_left_alone_and_what_follows_them():
+def test_selection_skips_young_segments_and_all_later_ones():
     policy = CleaningPolicy(min_lag_ms=1_000)
     limit = NOW_MS - 1_000
     assert find(largest=(limit, limit + 1, 0, 0), policy=policy).upper_offset == 100
