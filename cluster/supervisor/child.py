@@ -1,7 +1,7 @@
-"""The life of one child process as a state machine: events in, effects out, no side effects.
+"""The lifecycle of one child process as a state machine: events in, effects out, no side effects.
 
-starting -> running -> backing off -> starting ...      it died, and is started again
-starting -> recovering -> running                       it says that its start takes longer
+starting -> running -> backing off -> starting ...      it died and is restarted
+starting -> recovering -> running                       it reports that its start takes longer
 running -> stopping -> stopped | held | starting        it was told to stop, stay down, restart
 starting | backing off -> failed                        it could not start, or died early too often
 """
@@ -38,7 +38,7 @@ ALIVE: Final = frozenset(
         ChildState.STOPPING,
     }
 )
-"""The states in which there is a process."""
+"""The states in which the child has a process."""
 _BEFORE_READY: Final = frozenset({ChildState.STARTING, ChildState.RECOVERING})
 
 
@@ -63,7 +63,9 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True)
 class CloseSession:
-    """Close the registry session that the dead process left, so that failover starts at once."""
+    """Close the registry session that the dead process left, so that failover starts
+    immediately.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +80,25 @@ Effect = Fork | Signal | WakeAt | CloseSession | Report
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When a child is restarted, killed or given up. Milliseconds, except `early_deaths_max`."""
+    """When a child is restarted, killed or given up, in milliseconds except for
+    `early_deaths_max`.
+    """
 
     backoff_ms: int = 1_000
     backoff_max_ms: int = 30_000
     stable_after_ms: int = 60_000
-    """After running this long, the next death has the first, shortest back-off again."""
+    """If the child ran for this long, its next death has the initial back-off again."""
     early_deaths_max: int = 10
-    """A child that dies more often than this in a row, before `stable_after_ms`, is given up."""
+    """A child is given up after more consecutive deaths than this before `stable_after_ms`."""
     start_timeout_ms: int = 300_000
-    """Long, since one log after a kill -9 may be gigabytes on a slow disk. It begins anew with each
-    report of progress.
+    """Long, because recovering logs after a kill -9 may read gigabytes from a slow disk. Each
+    report of progress restarts it.
     """
     stop_timeout_ms: int = 30_000
 
 
 class _Then(enum.Enum):
-    """What follows once a stopping child has ended."""
+    """What happens after a stopping child has ended."""
 
     STOPPED = enum.auto()
     HELD = enum.auto()
@@ -120,11 +124,11 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is a process."""
+        """Whether the child has a process."""
         return self.state in ALIVE
 
     def on_start_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
-        """Start it, unless it runs already."""
+        """Start it unless it has a process."""
         if self.is_alive:
             return []
         self._early_deaths = 0
@@ -142,7 +146,7 @@ class Child:
         return [Report("is running again")] if again else []
 
     def on_progress(self, now_ms: MonotonicMs) -> list[Effect]:
-        """The process has reported that it is recovering, and has got further."""
+        """The process has reported progress of its recovery."""
         if self.state not in _BEFORE_READY:
             return []
         self.state = ChildState.RECOVERING
@@ -160,7 +164,7 @@ class Child:
         return [CloseSession(), *self._back_off(how, now_ms)]
 
     def on_wake(self, now_ms: MonotonicMs) -> list[Effect]:
-        """The time of some earlier `WakeAt` has come; outdated ones do nothing."""
+        """The time of an earlier `WakeAt` has come; an outdated one has no effect."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
         self._deadline_ms = None
@@ -184,7 +188,7 @@ class Child:
                 return []
 
     def on_stop_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
-        """Stop it cleanly and leave it stopped."""
+        """Stop it cleanly and keep it stopped."""
         if not self.is_alive:
             self.state = ChildState.STOPPED
             self._deadline_ms = None
@@ -192,7 +196,9 @@ class Child:
         return self._stop(_Then.STOPPED, now_ms)
 
     def on_restart_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
-        """Stop it cleanly, also when it is paused, and start it at once; start it if it is down."""
+        """Stop it cleanly, even if it is paused, and start it immediately; start it if it
+        is down.
+        """
         if not self.is_alive:
             self.restart_count += 1
             return self.on_start_ordered(now_ms)
@@ -200,9 +206,10 @@ class Child:
         return self._stop(_Then.START, now_ms)
 
     def on_kill_ordered(self, number: int, *, stay_down: bool, now_ms: MonotonicMs) -> list[Effect]:
-        """Send a signal that the user asked for. Raises UserError when there is no process.
+        """Send a signal that the user requested. Raises UserError if there is no process.
 
-        A death that follows has the first back-off and does not count as an early death.
+        If the process dies of it, the initial back-off applies and the death does not count as
+        early.
         """
         if stay_down and self.state in (ChildState.BACKING_OFF, ChildState.FAILED):
             self.state = ChildState.HELD
@@ -242,7 +249,7 @@ class Child:
         return [*wake_up, Signal(signal.SIGTERM), WakeAt(self._deadline_ms)]
 
     def _wake_up(self) -> list[Effect]:
-        """SIGCONT for a paused process, which handles no other signal before it."""
+        """SIGCONT for a paused process, which handles no other signal until then."""
         if self.state is not ChildState.PAUSED:
             return []
         self.state = ChildState.RUNNING

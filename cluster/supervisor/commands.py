@@ -1,4 +1,4 @@
-"""What the control socket's requests mean: status, stop, kill, restart."""
+"""Carries out the requests of the control socket: status, stop, kill, restart."""
 
 import signal
 from collections.abc import Callable, Mapping
@@ -63,7 +63,9 @@ class Commands:
     def _restart(self, request: Request) -> Request:
         member = self._member(request["id"])
         if self._supervisor.phase != "up":
-            raise UserError(f"the cluster is {self._supervisor.phase}: nothing is restarted now")
+            raise UserError(
+                f"the cluster is {self._supervisor.phase}: processes cannot be restarted now"
+            )
         pid = member.pid
         self._supervisor.note(member, "is restarted by a command")
         self._supervisor.perform(
@@ -83,12 +85,12 @@ class Commands:
 
 
 def _ordered(number: signal.Signals, *, stay_down: bool) -> str:
-    """What a signal that somebody asked for means to its process."""
+    """The timeline's text for a signal that the user sent."""
     match number:
         case signal.SIGSTOP:
             return "is paused by a command (SIGSTOP)"
         case signal.SIGCONT:
             return "is resumed by a command (SIGCONT)"
         case _:
-            then = ", and is to stay down" if stay_down else ""
+            then = ", and stays down" if stay_down else ""
             return f"is sent {number.name} by a command{then}"

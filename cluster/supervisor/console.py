@@ -1,4 +1,4 @@
-"""Prints for the supervisor: lines, and phases with elapsed time."""
+"""Prints for the supervisor: lines, and startup phases with their durations."""
 
 import os
 from collections import deque
@@ -21,12 +21,12 @@ class Console:
         self._stderr = ConsoleStream(2, loop)
 
     def mute(self) -> None:
-        """Print nothing more: the shell has the terminal back (`start --detach`)."""
+        """Stop printing, because the shell has the terminal back (`start --detach`)."""
         self._stdout.close()
         self._stderr.close()
 
     def finish(self) -> None:
-        """Write all output still buffered, blocking if necessary; at the end of the process."""
+        """Write all buffered output, blocking if necessary, at the end of the process."""
         self._stdout.finish()
         self._stderr.finish()
 
@@ -36,7 +36,7 @@ class Console:
         self._stderr.close_inherited()
 
     def when_flushed(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once everything printed so far is written, possibly at once."""
+        """Call `callback` once everything printed so far is written, possibly immediately."""
         self._stdout.when_drained(callback)
 
     def say(self, text: str = "") -> None:
@@ -44,7 +44,7 @@ class Console:
         self._stdout.write(printable.lines(text) + "\n")
 
     def phase(self, what: str, outcome: str, elapsed_ms: int) -> None:
-        """Print a finished phase of starting and how long it took."""
+        """Print a finished startup phase with its duration."""
         self.say(f"  {what:<10}{outcome:<52}{elapsed_ms / 1000:>6.1f} s")
 
     def complain(self, text: str) -> None:

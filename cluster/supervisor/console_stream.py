@@ -12,7 +12,9 @@ from typing import Final
 from cluster.runtime.loop import WRITABLE, EventLoop
 
 _CHUNK_BYTES: Final = 512
-"""Small enough not to block on a writable descriptor: for pipes POSIX guarantees it (PIPE_BUF)."""
+"""Small enough not to block on a writable descriptor, which POSIX guarantees for pipes
+(PIPE_BUF).
+"""
 _KEPT_MAX_BYTES: Final = 256 * 1024
 
 
@@ -29,7 +31,7 @@ class ConsoleStream:
         self._when_drained: list[Callable[[], None]] = []
 
     def write(self, text: str) -> None:
-        """Write the text now, or buffer it; what exceeds the buffer's limit is dropped."""
+        """Write the text now or buffer it; text that exceeds the buffer's limit is dropped."""
         if self._is_closed:
             return
         encoded = text.encode("utf-8", "backslashreplace")
@@ -39,23 +41,24 @@ class ConsoleStream:
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes are buffered."""
         return len(self._kept)
 
     def when_drained(self, callback: Callable[[], None]) -> None:
-        """Call once all is written or the reader has closed; possibly at once."""
+        """Call `callback` once everything is written or the reader has closed; possibly
+        immediately.
+        """
         self._when_drained.append(callback)
         self._drain()
 
     def finish(self) -> None:
-        """Write what is buffered, blocking until the reader takes it, and close."""
+        """Write the buffered output, blocking until the reader takes it, and close."""
         while self._kept:
             self._poll(None)
             self._write_some()
         self.close()
 
     def close(self) -> None:
-        """Drop what is buffered and ignore later writes."""
+        """Drop the buffered output and ignore later writes."""
         self._unwatch()
         self._kept.clear()
         if not self._is_closed:
@@ -86,7 +89,7 @@ class ConsoleStream:
         return bool(poll.poll(timeout_ms))
 
     def _write_some(self) -> bool:
-        """Write one chunk. False if nothing was taken after all."""
+        """Write one chunk. Returns False if the descriptor accepted nothing."""
         try:
             written = os.write(self._descriptor, self._kept[:_CHUNK_BYTES])
         except BlockingIOError:
@@ -104,15 +107,15 @@ class ConsoleStream:
 
 
 def _own(descriptor: int) -> int:
-    """The terminal of a descriptor, opened again as non-blocking; else the descriptor itself.
+    """The terminal of a descriptor, reopened as non-blocking; otherwise the descriptor itself.
 
-    Non-blocking because Ctrl-S may come between a poll and the write. Opened again because
-    O_NONBLOCK on the inherited descriptor would affect the shell, which shares it.
+    Non-blocking because Ctrl-S may come between a poll and the write. Reopened because O_NONBLOCK
+    on the inherited descriptor would affect the shell, which shares it.
     """
     try:
         if os.isatty(descriptor):
             name = os.ttyname(descriptor)
             return os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:
-        pass  # not ours to open, as after `su`
+        pass  # not permitted to open it, as after `su`
     return descriptor

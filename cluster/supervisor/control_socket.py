@@ -1,4 +1,4 @@
-"""Answers on the supervisor's Unix socket: one JSON line per connection as request, one as reply.
+"""Serves the supervisor's Unix socket: one JSON line per connection as request, one as reply.
 
 The socket file has mode 0600, because anybody who can connect can stop the cluster.
 `datadir.supervisor_socket.py` is the other side.
@@ -21,7 +21,7 @@ _LINE_MAX_BYTES: Final = 1 << 20
 
 
 class ControlSocket:
-    """Listens as long as the supervisor lives; answers each request within one turn of the loop."""
+    """Listens as long as the supervisor lives; answers each request within one loop iteration."""
 
     def __init__(self, path: Path, loop: EventLoop, answer: Answer) -> None:
         """Bind and listen, replacing the socket file of a dead supervisor. Raises OSError."""
@@ -40,7 +40,7 @@ class ControlSocket:
         loop.watch(self._listener, READABLE, self._on_connection)
 
     def close(self) -> None:
-        """Stop listening and remove the file, unless it is another supervisor's by now."""
+        """Stop listening and remove the file, unless it already belongs to another supervisor."""
         with suppress(OSError):
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()

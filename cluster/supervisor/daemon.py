@@ -1,4 +1,4 @@
-"""Runs something in the background and waits until it is up: `start --detach`."""
+"""Runs a function in the background and waits until it is ready: `start --detach`."""
 
 import os
 import signal
@@ -19,11 +19,11 @@ _INTERRUPTED: Final = 130
 
 
 def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
-    """Run `run` in a daemon process; return once it has called its argument, or has ended.
+    """Run `run` in a daemon process; return when it has called its argument, or has ended.
 
-    Until then its output goes to this terminal, afterwards to the file `output`. Returns 0 when it
-    is up, else its exit status. It is forked twice and has a session of its own, so the terminal
-    does not send it Ctrl-C: while it starts, Ctrl-C is passed on to it as SIGTERM.
+    Until then its output goes to this terminal, afterwards to the file `output`. Returns 0 if the
+    daemon is ready, otherwise its exit status. The daemon is forked twice and has its own session,
+    so the terminal does not send it Ctrl-C. During the start, Ctrl-C is passed on to it as SIGTERM.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -44,12 +44,14 @@ def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
 
 
 def _outcome(reader: int) -> int:
-    """The daemon's exit status, or 0 once it is up. `reader` first gives its pid, then a byte."""
+    """The daemon's exit status, or 0 once it is ready. `reader` first delivers its pid,
+    then a byte.
+    """
     told = bytearray()
     is_interrupted = False
 
     def on_interrupt(_number: int, _frame: object) -> None:
-        # A KeyboardInterrupt in its place could come after a read and take its bytes along.
+        # A KeyboardInterrupt could come after a read and lose the bytes read.
         nonlocal is_interrupted
         is_interrupted = True
         if len(told) >= _PID.size:
@@ -79,7 +81,7 @@ def _run_and_exit(run: Callable[[OnUp], int], writer: int, output: Path) -> None
     def on_up() -> None:
         sys.stdout.flush()
         _redirect(output)
-        with suppress(BrokenPipeError):  # nobody waits any more
+        with suppress(BrokenPipeError):  # the waiting process is gone
             os.write(writer, b"\0")
         os.close(writer)
 
@@ -89,10 +91,10 @@ def _run_and_exit(run: Callable[[OnUp], int], writer: int, output: Path) -> None
         status = run(on_up)
     except UserError as problem:
         sys.stderr.write(f"error: {problem}\n")
-    except BaseException:  # noqa: BLE001 - a bug: this process ends, and must say why
+    except BaseException:  # noqa: BLE001 - a bug: the process ends and must report why
         traceback.print_exc()
     finally:
-        with suppress(OSError):  # it was up before, and the pipe is closed
+        with suppress(OSError):  # it had been ready, so the pipe is closed
             sys.stdout.flush()
             sys.stderr.flush()
             os.write(writer, bytes([status]))

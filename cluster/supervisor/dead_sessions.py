@@ -24,8 +24,9 @@ def close_dead_session(
 ) -> bool:
     """Close the session named in the file, then remove the file.
 
-    Returns whether a session was closed. False means that it had ended already, that there is no
-    readable file, or that no registry answered: in that case the file stays for a later attempt.
+    Returns whether a session was closed. False means that it had already ended, that there is no
+    readable file, or that no registry answered; in the last case the file is kept for a later
+    attempt.
     """
     try:
         left = json.loads(session_file.read_text())
@@ -43,21 +44,21 @@ def close_dead_session(
             continue
         except (struct.error, OverflowError, ValueError) as problem:
             log.warning(
-                "cannot close what %s names at %s:%d: %s", session_file, host, port, problem
+                "cannot close the session in %s at %s:%d: %s", session_file, host, port, problem
             )
             continue
         try:
             session_file.unlink(missing_ok=True)
         except OSError as problem:
             log.warning("cannot remove %s: %s", session_file, problem.strerror)
-        log.info("session 0x%x %s", session_id, "closed" if known else "had ended before")
+        log.info("session 0x%x %s", session_id, "closed" if known else "had already ended")
         return known
     return False
 
 
 def registry_hosts(address: str) -> list[tuple[str, int]]:
-    """Host and port of each readable server in `host[:port][,host[:port]...][/chroot]`, where an
-    address of IPv6 is in brackets.
+    """Host and port of each valid server in `host[:port][,host[:port]...][/chroot]`; IPv6 addresses
+    are in brackets.
     """
     servers = []
     for server in address.partition("/")[0].split(","):

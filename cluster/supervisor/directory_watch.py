@@ -1,7 +1,7 @@
-"""Notices when the data directory of a running cluster is removed or replaced.
+"""Notices if the data directory of a running cluster is removed or replaced.
 
-Without its lock and its socket a supervisor cannot be stopped by a command, and another `start`
-could run a second cluster on the same data: it has to end.
+Without its lock and its socket, no command can stop a supervisor, and another `start` could run a
+second cluster on the same data. Therefore the supervisor has to stop.
 """
 
 import os
@@ -17,26 +17,26 @@ class _Identity(NamedTuple):
 
 
 class DirectoryWatch:
-    """What a supervisor holds of its data directory, as it was when the watch was made: the
-    directory itself, the lock and the control socket.
+    """The paths of the data directory that a supervisor depends on, as they were when the watch was
+    created: the directory, the lock and the control socket.
     """
 
     def __init__(self, files: DataDir) -> None:
-        """Raises OSError unless all of them are there."""
+        """Raises OSError unless all of them exist."""
         self._held = {
             path: _identity(path.stat())
             for path in (files.path, files.lock_file, files.control_socket)
         }
 
     def lost(self) -> Path | None:
-        """The first of them that was removed or replaced, the outermost one first."""
+        """The first path that was removed or replaced, the outermost one first."""
         for path, held in self._held.items():
             try:
                 found = _identity(path.stat())
             except (FileNotFoundError, NotADirectoryError):
                 return path
             except OSError:
-                continue  # it cannot be looked at now, which tells nothing
+                continue  # the path cannot be examined, which proves nothing
             if found != held:
                 return path
         return None

@@ -1,4 +1,6 @@
-"""One child of a running cluster: its specification, its state machine, its process if any."""
+"""A child of a running cluster: its specification, its state machine, and its process if
+it has one.
+"""
 
 from typing import Any
 
@@ -19,11 +21,11 @@ class Member:
         self.log_begin_bytes = 0
         """The offset in the log file at which the output of the last process begins."""
         self.failure: str | None = None
-        """The reason that the last process reported for its failure, if any."""
+        """The reason that the last process reported for its failure, if it reported one."""
         self.view: ClusterView | None = None
-        """How its process sees the cluster, of a broker."""
+        """A broker's most recent view of the cluster."""
         self.progress: RecoveryProgress | None = None
-        """How far the process is with its logs; None unless it is recovering."""
+        """The progress of its recovery; None unless it is recovering."""
 
     def describe(self) -> dict[str, Any]:
         """The fields of this member in `status` and cluster.json."""

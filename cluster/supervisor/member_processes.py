@@ -1,4 +1,4 @@
-"""Forks, signals and reaps the processes of a cluster's members; when is decided elsewhere."""
+"""Forks, signals and reaps the processes of a cluster's members; `supervisor` decides when."""
 
 import logging
 import os
@@ -29,8 +29,9 @@ class MemberProcesses:
         on_view: Callable[[Member, ClusterView], None],
         on_exited: Callable[[Member, str], None],
     ) -> None:
-        """`on_ready`: a process reports that it serves. `on_progress`: one reports how far it is
-        before that. `on_view`: a broker sees the cluster anew. `on_exited`: one has ended, and how.
+        """`on_ready`: a process has reported that it serves. `on_progress`: a process has reported
+        the progress of its recovery. `on_view`: a broker has reported a new view of the cluster.
+        `on_exited`: a process has ended, and how.
         """
         self._loop = loop
         self._close_inherited = close_inherited
@@ -61,14 +62,14 @@ class MemberProcesses:
             send_signal(member.pid, number)
 
     def reap(self, members: Iterable[Member]) -> None:
-        """Find out which of these processes have ended; called at SIGCHLD."""
+        """Reap those of these processes that have ended; called at SIGCHLD."""
         for member in members:
             how = None if member.pid is None else wait_for(member.pid)
             if how is not None:
                 self._end(member, how)
 
     def _end(self, member: Member, how: str) -> None:
-        self._read_reports(member)  # it may have reported why it failed
+        self._read_reports(member)  # it may have reported the reason of its failure
         self._close_reports(member)
         log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
         member.pid = member.view = None

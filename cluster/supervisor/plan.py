@@ -1,4 +1,4 @@
-"""What the supervisor is asked to run: data without behaviour, made by `launch.py` and by tests."""
+"""The plan that the supervisor runs: data without behavior, made by `launch.py` and by tests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What a child tells its supervisor."""
+    """The reports of a child to its supervisor."""
 
     ready: Callable[[dict[str, Any]], None]
-    """Called once, when it is ready to serve, with facts such as its port."""
+    """Called once with facts such as its port, when the child is ready to serve."""
     progress: Callable[[RecoveryProgress], None]
-    """Called now and then before that, by one that takes longer: its time to start begins anew."""
+    """Called repeatedly before that by a child that takes longer; each call restarts its
+    start timeout.
+    """
     view: Callable[[ClusterView], None]
-    """Called by a broker with each new view that it has of the cluster, before it is ready too."""
+    """Called by a broker with each new view of the cluster, also before it is ready."""
 
 
 class ListenerAddress(NamedTuple):
@@ -33,9 +35,9 @@ class ListenerAddress(NamedTuple):
     name: str
     protocol: str
     listens_on: str
-    """The host of its settings, which may stand for every address."""
+    """The configured host, which may be a wildcard address."""
     host: str
-    """Where this machine reaches it."""
+    """The host at which this machine reaches it."""
     port: int
 
 
@@ -48,65 +50,69 @@ class ChildSpec:
     label: str
     """`registry`, `dashboard` or `broker 0`: how messages to the user name it."""
     host: str
-    """Where the tools connect: of a broker, to its first PLAINTEXT listener, else its first."""
+    """The address for tools: a broker's first PLAINTEXT listener, or its first one if it
+    has none.
+    """
     port: int
     run: Callable[[Reports], None]
     broker_id: int | None = None
     log_dirs: tuple[Path, ...] = ()
-    """Where a broker keeps its partitions."""
+    """The log directories of a broker."""
     listeners: tuple[ListenerAddress, ...] = ()
-    """Of a broker, all of them."""
+    """All listeners of a broker."""
     password_file: Path | None = None
-    """Of the dashboard, where its password is; None where it asks for none."""
+    """The file with the dashboard's password; None if the dashboard requires no login."""
     held: HeldSocket | None = None
-    """Of the dashboard: the socket that it serves on."""
+    """The socket on which the dashboard serves."""
     listens_on: str = ""
-    """Of another process the host of its settings, where that is not `host`."""
+    """The configured host of a process other than a broker, if it differs from `host`."""
 
     @property
     def address(self) -> str:
-        """host:port, an address of IPv6 in brackets."""
+        """host:port, with an IPv6 address in brackets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """A whole cluster: what to run, where its files are, where the registry answers."""
+    """A whole cluster: its processes, its files, and the address of its registry."""
 
     data_dir: Path
     registry: ChildSpec | None
-    """None where the brokers use an external registry or ZooKeeper."""
+    """None if the brokers use an external registry or ZooKeeper."""
     registry_address: str
     """host:port[,host:port...][/chroot]."""
     brokers: tuple[ChildSpec, ...]
     dashboard: ChildSpec | None = None
-    """None where there is to be none. The cluster runs on when it fails."""
+    """None if there is no dashboard. A failed dashboard does not stop the cluster."""
     registry_access: RegistryAccess = NOBODY
-    """Who the brokers are to the registry: so the supervisor may end their sessions."""
+    """The brokers' credentials at the registry, with which the supervisor can end their
+    sessions.
+    """
     security: "SecurityFiles | None" = None
     """Keys, certificates and passwords of a secure cluster (`start --secure`)."""
 
     @property
     def children(self) -> tuple[ChildSpec, ...]:
-        """Everything to run, in the order of starting."""
+        """All processes, in starting order."""
         others = [each for each in (self.registry, self.dashboard) if each is not None]
         return (*others, *self.brokers)
 
     @property
     def dashboard_url(self) -> str | None:
-        """Where a browser finds the dashboard."""
+        """The URL of the dashboard for a browser."""
         if self.dashboard is None:
             return None
         return f"http://{self.dashboard.address}/"
 
     @property
     def dashboard_login(self) -> dict[str, str] | None:
-        """How to log in to the dashboard: `user`, and `password_file`, which has the password."""
+        """The login of the dashboard: `user`, and `password_file`, the file with the password."""
         path = None if self.dashboard is None else self.dashboard.password_file
         return None if path is None else {"user": USER, "password_file": str(path)}
 
     @property
     def bootstrap(self) -> str:
-        """The value for clients' `bootstrap.servers`: every broker's host:port."""
+        """The value of `bootstrap.servers` for clients: host:port of every broker."""
         return ",".join(broker.address for broker in self.brokers)

@@ -33,7 +33,7 @@ _RESET_SIGNALS: Final = (
 )
 _FAILURE_MAX_CHARACTERS: Final = 1_000
 _REPORTS_MAX_BYTES: Final = 65_536
-"""More than a child ever writes: the capacity of a pipe on Linux, and reasons are cut."""
+"""More than a child ever writes: the capacity of a pipe on Linux. Reasons are truncated to fit."""
 
 
 class Forked(NamedTuple):
@@ -44,8 +44,8 @@ class Forked(NamedTuple):
 
 
 class ChildReport(NamedTuple):
-    """One report from that pipe: facts about a ready child, the reason of a failed one, how far a
-    starting one is, or how a broker sees the cluster.
+    """One report from that pipe: facts about a ready child, the reason of a failed one, the
+    progress of a starting one, or a broker's view of the cluster.
     """
 
     facts: dict[str, Any] | None
@@ -62,7 +62,7 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
     descriptors.
     """
     parent_pid = os.getpid()
-    with suppress(OSError):  # nobody may be reading
+    with suppress(OSError):  # the reader may be gone
         sys.stdout.flush()
         sys.stderr.flush()
     reader, writer = os.pipe()
@@ -96,7 +96,7 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
 
 
 def wait_for(pid: int) -> str | None:
-    """How the process ended, in words; None while it runs. Reaps it."""
+    """How the process ended, as a verb phrase; None while it runs. Reaps it."""
     try:
         reaped, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -114,11 +114,11 @@ def send_signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        log.debug("pid %d is gone before signal %d", pid, number)
+        log.debug("process %d ended before signal %d was sent", pid, number)
 
 
 def read_reports(report_fd: int) -> list[ChildReport] | None:
-    """What the child has written since the last call; None for a pipe that it has closed."""
+    """The bytes that the child has written since the last call; None if it has closed the pipe."""
     try:
         text = os.read(report_fd, _REPORTS_MAX_BYTES)
     except BlockingIOError:
@@ -127,7 +127,9 @@ def read_reports(report_fd: int) -> list[ChildReport] | None:
 
 
 def parse_reports(text: bytes) -> list[ChildReport]:
-    """Parse one report per line. Malformed lines, as a broken child may write, are only logged."""
+    """Parse one report per line. Malformed lines, which a broken child may write, are
+    only logged.
+    """
     reports = []
     for line in text.splitlines():
         try:
@@ -138,12 +140,12 @@ def parse_reports(text: bytes) -> list[ChildReport]:
             view = None if seen is None else ClusterView.from_json(seen)
             reports.append(ChildReport(message.get("ready"), message.get("failed"), progress, view))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            log.warning("a child's report is none: %r", line[:100])
+            log.warning("ignored a malformed report from a child process: %r", line[:100])
     return reports
 
 
 def _signal_name(number: int) -> str:
-    """A name such as `SIGKILL`; most real-time signals have none and become `signal 40`."""
+    """A name such as `SIGKILL`; most real-time signals have no name and become `signal 40`."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -171,10 +173,10 @@ def _become_child(log_file: Path, parent_pid: int) -> None:
 
 
 def _die_with_parent(parent_pid: int) -> None:
-    """Linux: have the kernel kill this process when its parent dies, even by SIGKILL."""
+    """Linux: have the kernel kill this process when its parent dies, even of SIGKILL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent_pid:  # it died between fork and prctl
+        if os.getppid() != parent_pid:  # the parent died between fork and prctl
             os._exit(1)
 
 
@@ -184,7 +186,7 @@ def _report(report_fd: int, message: dict[str, Any]) -> None:
 
 def _run(spec: ChildSpec, report_fd: int) -> int:
     """Run the child. Returns its exit status."""
-    log.info("%s starts, pid %d", spec.label, os.getpid())
+    log.info("%s is starting, pid %d", spec.label, os.getpid())
     try:
         spec.run(
             Reports(
@@ -194,7 +196,7 @@ def _run(spec: ChildSpec, report_fd: int) -> int:
             )
         )
     except (UserError, StorageFailed) as problem:
-        log.error("%s", problem)  # noqa: TRY400 - a user's mistake needs no traceback
+        log.error("%s", problem)  # noqa: TRY400 - a user error needs no traceback
         _report(report_fd, {"failed": str(problem)[:_FAILURE_MAX_CHARACTERS]})
         return 1
     except (Exception, InvariantViolated) as problem:

@@ -1,4 +1,4 @@
-"""Whether the brokers agree on the cluster, from what each reports. Pure."""
+"""Decides whether the brokers agree on the cluster, from the views that they report. Pure."""
 
 from collections.abc import Iterable
 

@@ -27,7 +27,7 @@ class SignalPipe:
         loop.watch(self._reader, READABLE, self._on_readable)
 
     def close(self) -> None:
-        """Restore the default action of each of the signals."""
+        """Restore the default action of each signal."""
         signal.set_wakeup_fd(-1)
         for number in self._calls:
             signal.signal(number, signal.SIG_DFL)

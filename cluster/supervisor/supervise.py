@@ -25,7 +25,7 @@ from cluster.supervisor.signal_pipe import SignalPipe
 from cluster.supervisor.supervisor import Outside, Supervisor
 
 _LOOK_MS: Final = 1_000
-"""How often the supervisor looks whether its data directory is still there."""
+"""The interval of the checks that the data directory still exists."""
 
 
 def supervise(
@@ -50,7 +50,7 @@ def supervise(
 
     def now_up() -> None:
         if plan.security is not None:
-            with suppress(OSError):  # it would be given once more, to no effect
+            with suppress(OSError):  # a file that remains is stored again, to no effect
                 plan.security.confirm()
         if on_up is not None:
             console.mute()
@@ -86,7 +86,9 @@ def supervise(
     def look() -> None:
         lost = watch.lost()
         if lost is not None:
-            supervisor.abandon(f"{shown(lost)} was removed while the cluster ran: it ends")
+            supervisor.abandon(
+                f"{shown(lost)} was removed while the cluster was running: stopping it"
+            )
         elif not files.state_file.exists():
             supervisor.write_state()
 

@@ -1,6 +1,6 @@
-"""Runs a cluster: has its processes started, restarted and stopped, in the right order.
+"""Runs a cluster: starts, restarts and stops its processes in the right order.
 
-When one child is restarted or given up is decided in `child`.
+`child` decides when a child is restarted or given up.
 """
 
 import gc
@@ -34,17 +34,17 @@ log = logging.getLogger(__name__)
 
 _VIEW_PATIENCE_MS: Final = 30_000
 _GONE: Final = (life.ChildState.HELD, life.ChildState.STOPPED, life.ChildState.FAILED)
-"""Nobody comes back by itself to serve whoever connects."""
+"""The states from which no process returns by itself to serve clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Callbacks for everything that the supervisor does beyond its own children."""
+    """Callbacks for everything outside the supervisor's own children."""
 
     close_session: Callable[[ChildSpec], object]
-    """Close the registry session that a dead broker left, if it left one."""
+    """Close the registry session that a dead broker left, if there is one."""
     on_up: Callable[[], None]
-    """Called when the cluster is ready and the message that says so has been written."""
+    """Called when the cluster is ready and the message about it has been written."""
     close_inherited: Callable[[ChildSpec], None]
     """In a forked child: close what belongs to the supervisor."""
 
@@ -100,7 +100,7 @@ class Supervisor:
         self._foreground = foreground
         self._console.say(f"Starting {self._size()} in {shown(self._plan.data_dir)}")
         self._mark_directory()
-        gc.freeze()  # the collector would write to pages that children share (copy on write)
+        gc.freeze()  # collections would write to pages shared with children (copy on write)
         if self._registry is None:
             self._start_brokers()
         else:
@@ -115,16 +115,16 @@ class Supervisor:
         return self._phase
 
     def stop(self) -> None:
-        """Stop all processes in order; called again meanwhile, kill them all."""
+        """Stop all processes in order; a second call kills them all."""
         if self._phase == "stopping":
-            self._console.say("Killing what is still there.")
+            self._console.say("Killing the remaining processes.")
             for member in self._alive():
                 self._processes.signal(member, signal.SIGKILL)
             return
         self.stop_in_order()
 
     def stop_in_order(self) -> None:
-        """Stop all processes in order; called again meanwhile, do nothing."""
+        """Stop all processes in order; a second call has no effect."""
         if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
@@ -136,7 +136,9 @@ class Supervisor:
         self._stop_next()
 
     def abandon(self, why: str) -> None:
-        """Stop all processes in order since the cluster cannot go on; `why` is for the user."""
+        """Stop all processes in order because the cluster cannot continue; `why` is for
+        the user.
+        """
         if self._phase in ("stopping", "stopped"):
             return
         log.error("%s", why)
@@ -164,7 +166,9 @@ class Supervisor:
         }
 
     def perform(self, member: Member, effects: list[life.Effect]) -> None:
-        """Carry out the effects of a child's state machine, then what follows for the cluster."""
+        """Carry out the effects of a child's state machine and their consequences for the
+        cluster.
+        """
         for effect in effects:
             match effect:
                 case life.Fork():
@@ -201,9 +205,9 @@ class Supervisor:
         self.perform(member, member.child.on_start_ordered(self._clock.monotonic_ms()))
 
     def _on_started(self, member: Member) -> None:
-        """Go on with the start now that one more child is ready for the first time."""
+        """Continue the start after a child has become ready for the first time."""
         if member is self._dashboard:
-            return  # nothing waits for it
+            return  # no other process depends on it
         if member is self._registry:
             self._end_phase("registry", f"ready on {member.spec.address}")
             self._start_brokers()
@@ -214,7 +218,9 @@ class Supervisor:
             self._come_up_if_agreed()
 
     def _come_up_if_agreed(self) -> None:
-        """Once every broker is ready and sees the same cluster, with all of them in it."""
+        """Finish the start if every broker is ready and all of them see the same complete
+        cluster.
+        """
         if any(each.child.state is not life.ChildState.RUNNING for each in self._brokers):
             return
         expected = frozenset(int(member.spec.broker_id or 0) for member in self._brokers)
@@ -226,7 +232,7 @@ class Supervisor:
         if self._phase != "starting":
             return
         self._give_up(
-            "the brokers run, but do not agree on each other and one controller: "
+            "the brokers are running, but do not agree on the members and the controller: "
             + "; ".join(f"{each.spec.label} {_seen(each.view)}" for each in self._brokers)
         )
 
@@ -265,7 +271,8 @@ class Supervisor:
     # ------------------------------------------------------------------ stopping
 
     def _stop_next(self) -> None:
-        """One broker at a time, so that its followers still get what they lack; the registry last.
+        """Stop one broker at a time, so that its followers can still fetch the records they lack;
+        stop the registry last.
 
         The dashboard stops meanwhile.
         """
@@ -292,11 +299,13 @@ class Supervisor:
     # ------------------------------------------------------------------ processes
 
     def reap(self) -> None:
-        """Find out which children have ended; called at SIGCHLD."""
+        """Reap the children that have ended; called at SIGCHLD."""
         self._processes.reap(self.members)
 
     def _fork(self, member: Member) -> None:
-        self._outside.close_session(member.spec)  # one that could not be closed at the death
+        self._outside.close_session(
+            member.spec
+        )  # a session that could not be closed when its broker died
         self._processes.fork(member, self._files.log(member.spec.name))
 
     def _on_wake(self, member: Member) -> None:
@@ -327,13 +336,13 @@ class Supervisor:
             self.write_state()
 
     def _dashboard_url(self) -> str | None:
-        """Where it is, or will be again; None where there is none or it cannot start."""
+        """Its current or future URL; None if there is no dashboard or it cannot start."""
         dashboard = self._dashboard
         is_lost = dashboard is None or dashboard.child.state is life.ChildState.FAILED
         return None if is_lost else self._plan.dashboard_url
 
     def _controller(self) -> int | None:
-        """The controller as brokers see it, the newest view first; None if they know none."""
+        """The controller according to the newest view of a broker; None if no broker knows it."""
         views = [member.view for member in self._brokers]
         view = self._newest_view if self._newest_view in views else next(filter(None, views), None)
         return None if view is None or view.controller < 0 else view.controller
@@ -401,16 +410,15 @@ class Supervisor:
             raise UserError(f"cannot write to {path}: {problem.strerror}") from None
 
     def write_state(self) -> None:
-        """Replace cluster.json."""
         try:
             write_state(self._files.state_file, self.describe())
         except OSError as problem:
-            # A full disk must not end the cluster, and what the next start reads does not change.
+            # A full disk must not stop the cluster; what the next start reads does not change.
             log.warning("cannot write %s: %s", self._files.state_file, problem.strerror)
 
 
 def _seen(view: ClusterView | None) -> str:
     if view is None:
-        return "has not said what it sees"
+        return "has not reported its view"
     brokers = ", ".join(map(str, sorted(view.brokers))) or "none"
     return f"sees brokers {brokers} and controller {view.controller}"

@@ -671,7 +671,7 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
                 ["broker 1", "is running again"],
                 ["broker 1", "is restarted by a command"],
                 ["broker 1", "was killed by SIGKILL"],
-                ["broker 1", "is sent SIGKILL by a command, and is to stay down"],
+                ["broker 1", "is sent SIGKILL by a command, and stays down"],
             ]
         ),
         "the newest events, on top",

@@ -144,7 +144,9 @@ def test_a_closing_terminal_or_a_second_stop_does_not_kill(cluster):
     cluster.send(signal.SIGHUP)
     for _ in range(3):
         assert cluster.ask("stop")["brokers"][0]["state"] == "stopping"
-    with pytest.raises(UserError, match="the cluster is stopping: nothing is restarted now"):
+    with pytest.raises(
+        UserError, match="the cluster is stopping: processes cannot be restarted now"
+    ):
         cluster.ask("restart", id=1)
     cluster.send(signal.SIGINT)
     assert cluster.output().count("Killing") == 1
@@ -296,7 +298,7 @@ def test_status_reports_what_happened_to_each_process(cluster):
         "is running again",
         "was killed by SIGKILL; starting it again in 0.1 s",
         "is running again",
-        "is sent SIGKILL by a command, and is to stay down",
+        "is sent SIGKILL by a command, and stays down",
         "was killed by SIGKILL",
     ]
     controllers = [e for e in cluster.state()["events"] if e["text"] == "is the controller"]
@@ -318,7 +320,7 @@ def test_supervisor_ends_when_its_directory_is_removed(cluster: DummyCluster, re
     assert cluster.process is not None
     assert cluster.process.returncode == 1
     (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
-    assert line.endswith("was removed while the cluster ran: it ends")
+    assert line.endswith("was removed while the cluster was running: stopping it")
     assert str(path) in line
     assert "Traceback" not in output
     until(lambda: not any(map(psutil.pid_exists, pids)))
@@ -329,7 +331,7 @@ def test_supervisor_ends_when_its_directory_is_replaced(cluster: DummyCluster) -
     cluster.files.path.rename(cluster.files.path.with_name("moved"))
     cluster.files.run.mkdir(parents=True)
     cluster.files.control_socket.touch()  # another supervisor's
-    assert "was removed while the cluster ran" in cluster.output()
+    assert "was removed while the cluster was running" in cluster.output()
     assert cluster.files.control_socket.exists()
 
 

@@ -30,7 +30,7 @@ def describe_loggers() -> list[Entry]:
             read_only=False,
             sensitive=False,
             type=TypeCode.STRING,
-            documentation="Level from which on lines are logged.",
+            documentation="The lowest level of the lines that are logged.",
             synonyms=(),
         )
         for name, level in levels_in_force().items()

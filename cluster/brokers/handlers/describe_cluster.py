@@ -40,7 +40,7 @@ def handle(
                 if request.endpoint_type == _CONTROLLERS
                 else ErrorCode.unsupported_endpoint_type
             ),
-            error_message="The request was sent to a broker, which describes brokers only.",
+            error_message="The request was sent to a broker, which only describes brokers.",
             endpoint_type=request.endpoint_type,
             cluster_id="",
             brokers=(),

@@ -65,7 +65,7 @@ def _coordinator(
         if key_type == _GROUP:
             check(services, context, DESCRIBE_GROUP, key)
         if key_type != _GROUP:
-            raise Refused(ErrorCode.invalid_request, "There are coordinators of groups only.")
+            raise Refused(ErrorCode.invalid_request, "Only consumer groups have coordinators.")
         broker, endpoint = _leader(key, context, services)
     except Refused as refused:
         return Coordinator(

@@ -164,7 +164,7 @@ def _list(
     try:
         check(services, context, DESCRIBE_TOPIC, topic)
         if is_repeated:
-            raise Refused(ErrorCode.invalid_request, "the partition is in the request twice")
+            raise Refused(ErrorCode.invalid_request, "the partition is listed twice in the request")
         # An unsupported timestamp is an error of this partition alone, as in Kafka.
         if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, version + 1):
             raise Refused(ErrorCode.unsupported_version, f"timestamp {asked.timestamp}")

@@ -412,7 +412,7 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
     if not -1 <= request.acks <= 1:
         raise Refused(ErrorCode.invalid_required_acks, f"acks={request.acks}")
     if records is None or len(records) == 0:
-        raise Refused(ErrorCode.invalid_record, "there is no record batch")
+        raise Refused(ErrorCode.invalid_record, "the partition has no record batch in the request")
     attributes = records[_ATTRIBUTES_LOW_BYTE] if len(records) > _ATTRIBUTES_LOW_BYTE else 0
     if request.transactional_id is not None or attributes & _TRANSACTIONAL_BIT:
         raise Refused(ErrorCode.invalid_txn_state, "transactions are not supported")

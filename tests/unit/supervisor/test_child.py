@@ -1,4 +1,4 @@
-"""Dialogues with the child state machine: what happened, what it orders."""
+"""Dialogues with the child state machine: its effects after each event."""
 
 import signal
 
@@ -34,7 +34,7 @@ def a_running_child(now_ms: MonotonicMs = MonotonicMs(0)) -> Child:
     return child
 
 
-def test_a_child_is_forked_once_and_runs_when_it_says_so():
+def test_child_is_forked_once_and_runs_when_it_reports_ready():
     child = Child(POLICY)
     assert child.on_start_ordered(MonotonicMs(5)) == [Fork(), WakeAt(30_005)]
     assert child.on_start_ordered(MonotonicMs(6)) == []
@@ -43,7 +43,7 @@ def test_a_child_is_forked_once_and_runs_when_it_says_so():
     assert child.state is ChildState.RUNNING
 
 
-def test_progress_of_a_start_gives_it_time_anew():
+def test_progress_report_restarts_the_start_timeout():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))
     assert child.on_progress(MonotonicMs(20_000)) == [WakeAt(50_000)]
@@ -60,7 +60,7 @@ def test_progress_of_a_start_gives_it_time_anew():
     assert child.state is ChildState.RUNNING
 
 
-def test_a_child_is_stopped_while_it_recovers():
+def test_child_is_stopped_while_it_recovers():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))
     child.on_progress(MonotonicMs(10))
@@ -70,7 +70,7 @@ def test_a_child_is_stopped_while_it_recovers():
     assert child.state is ChildState.STOPPED
 
 
-def test_a_child_that_was_never_ready_is_not_tried_again():
+def test_child_is_not_restarted_when_it_was_never_ready():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))
     assert child.on_exited("ended with exit status 1", MonotonicMs(10)) == [
@@ -80,7 +80,7 @@ def test_a_child_that_was_never_ready_is_not_tried_again():
     assert child.state is ChildState.FAILED
 
 
-def test_a_dead_child_is_started_again_after_a_pause():
+def test_dead_child_is_restarted_after_a_back_off():
     child = a_running_child()
     assert child.on_exited("was killed by SIGKILL", MonotonicMs(100)) == [
         CloseSession(),
@@ -94,7 +94,7 @@ def test_a_dead_child_is_started_again_after_a_pause():
     assert child.on_ready(MonotonicMs(1_200)) == [Report("is running again")]
 
 
-def test_the_pause_doubles_up_to_its_limit_and_then_the_child_is_given_up():
+def test_back_off_doubles_up_to_its_limit_until_the_child_is_given_up():
     child = a_running_child()
     now_ms = 0
     pauses_ms = []
@@ -114,7 +114,7 @@ def test_the_pause_doubles_up_to_its_limit_and_then_the_child_is_given_up():
     assert child.on_restart_ordered(MonotonicMs(now_ms))[0] == Fork()
 
 
-def test_a_child_that_ran_long_enough_starts_with_the_first_pause_again():
+def test_back_off_is_reset_when_the_child_ran_long_enough():
     child = a_running_child()
     child.on_exited("died", MonotonicMs(0))
     child.on_wake(MonotonicMs(1_000))
@@ -122,7 +122,7 @@ def test_a_child_that_ran_long_enough_starts_with_the_first_pause_again():
     assert child.on_exited("died", MonotonicMs(61_000))[-1] == WakeAt(62_000)
 
 
-def test_a_child_killed_by_order_does_not_use_up_its_lives():
+def test_kill_by_command_does_not_count_as_an_early_death():
     child = a_running_child()
     for now_ms in map(MonotonicMs, range(0, 200_000, 2_000)):
         assert child.on_kill_ordered(signal.SIGKILL, stay_down=False, now_ms=now_ms) == [
@@ -133,7 +133,7 @@ def test_a_child_killed_by_order_does_not_use_up_its_lives():
         child.on_ready(MonotonicMs(now_ms + 1_000))
 
 
-def test_a_child_that_is_not_ready_in_time_is_killed():
+def test_child_is_killed_when_it_is_not_ready_in_time():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))
     assert child.on_wake(MonotonicMs(30_000)) == [
@@ -142,7 +142,7 @@ def test_a_child_that_is_not_ready_in_time_is_killed():
     ]
 
 
-def test_stopping_is_a_term_signal_then_patience_then_a_kill():
+def test_stop_sends_sigterm_and_kills_after_a_timeout():
     child = a_running_child()
     assert child.on_stop_ordered(MonotonicMs(100)) == [Signal(signal.SIGTERM), WakeAt(10_100)]
     assert child.on_wake(MonotonicMs(10_099)) == []
@@ -154,7 +154,7 @@ def test_stopping_is_a_term_signal_then_patience_then_a_kill():
     assert child.state is ChildState.STOPPED
 
 
-def test_a_stopped_child_ignores_the_deadlines_of_its_past():
+def test_stopped_child_ignores_earlier_deadlines():
     child = a_running_child()
     child.on_exited("died", MonotonicMs(0))
     assert child.on_stop_ordered(MonotonicMs(10)) == []
@@ -162,7 +162,7 @@ def test_a_stopped_child_ignores_the_deadlines_of_its_past():
     assert child.state is ChildState.STOPPED
 
 
-def test_a_child_told_to_stay_down_waits_for_a_restart():
+def test_child_told_to_stay_down_waits_for_a_restart():
     child = a_running_child()
     assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=MonotonicMs(0)) == [
         Signal(signal.SIGKILL),
@@ -174,7 +174,7 @@ def test_a_child_told_to_stay_down_waits_for_a_restart():
     assert child.on_restart_ordered(MonotonicMs(20_000)) == [Fork(), WakeAt(50_000)]
 
 
-def test_a_child_between_two_lives_can_be_held_down_but_not_signalled():
+def test_child_that_backs_off_can_be_held_down_but_not_signaled():
     child = a_running_child()
     child.on_exited("died", MonotonicMs(0))
     with pytest.raises(UserError, match="is backing off"):
@@ -184,7 +184,7 @@ def test_a_child_between_two_lives_can_be_held_down_but_not_signalled():
     assert child.state is ChildState.HELD
 
 
-def test_a_restart_is_a_stop_and_a_start_without_a_pause():
+def test_restart_stops_and_starts_without_a_back_off():
     child = a_running_child()
     assert child.on_restart_ordered(MonotonicMs(0)) == [Signal(signal.SIGTERM), WakeAt(10_000)]
     assert child.on_exited("ended with exit status 0", MonotonicMs(50)) == [
@@ -195,7 +195,7 @@ def test_a_restart_is_a_stop_and_a_start_without_a_pause():
     assert child.state is ChildState.STARTING
 
 
-def test_a_paused_child_is_woken_before_it_is_told_to_stop():
+def test_paused_child_is_resumed_before_it_is_stopped():
     child = a_running_child()
     child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=MonotonicMs(0))
     assert child.state is ChildState.PAUSED
@@ -205,7 +205,7 @@ def test_a_paused_child_is_woken_before_it_is_told_to_stop():
     ]
 
 
-def test_a_paused_child_runs_on_after_a_continue():
+def test_paused_child_runs_after_sigcont():
     child = a_running_child()
     child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=MonotonicMs(0))
     assert child.on_kill_ordered(signal.SIGCONT, stay_down=False, now_ms=MonotonicMs(1)) == [

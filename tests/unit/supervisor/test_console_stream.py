@@ -1,4 +1,4 @@
-"""Output for a reader that pauses is buffered and written later, without blocking."""
+"""Output to a paused reader is buffered and written later, without blocking."""
 
 import os
 import pty
@@ -23,7 +23,7 @@ def loop() -> Iterator[EventLoop]:
     loop.close()
 
 
-def test_a_full_pipe_is_not_waited_for_and_loses_nothing(loop):
+def test_full_pipe_does_not_block_and_loses_no_output(loop):
     reader, writer = os.pipe()
     stream = ConsoleStream(writer, loop)
     drained = []
@@ -44,7 +44,7 @@ def test_a_full_pipe_is_not_waited_for_and_loses_nothing(loop):
     os.close(writer)
 
 
-def test_a_paused_terminal_is_not_waited_for(loop):
+def test_paused_terminal_does_not_block(loop):
     terminal, ours = pty.openpty()
     termios.tcflow(ours, termios.TCOOFF)  # Ctrl-S
     stream = ConsoleStream(ours, loop)
@@ -68,7 +68,7 @@ def test_a_paused_terminal_is_not_waited_for(loop):
     os.close(ours)
 
 
-def test_output_kept_for_a_stalled_reader_is_bounded(loop):
+def test_output_buffered_for_a_stalled_reader_is_bounded(loop):
     reader, writer = os.pipe()
     stream = ConsoleStream(writer, loop)
     for _ in range(100):
@@ -79,7 +79,7 @@ def test_output_kept_for_a_stalled_reader_is_bounded(loop):
     os.close(writer)
 
 
-def test_a_reader_that_is_gone_is_no_error(loop):
+def test_output_to_a_closed_reader_is_dropped(loop):
     reader, writer = os.pipe()
     os.close(reader)
     stream = ConsoleStream(writer, loop)
@@ -91,7 +91,7 @@ def test_a_reader_that_is_gone_is_no_error(loop):
     os.close(writer)
 
 
-def test_the_end_waits_for_what_is_still_to_be_read(loop):
+def test_finish_waits_until_the_reader_takes_the_output(loop):
     reader, writer = os.pipe()
     stream = ConsoleStream(writer, loop)
     text = "x" * MORE_THAN_A_PIPE_HOLDS

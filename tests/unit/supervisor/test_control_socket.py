@@ -20,7 +20,9 @@ def answer(request: dict[str, object]) -> dict[str, object]:
 
 @pytest.fixture(params=["short", "long" * 30])
 def socket_path(request, tmp_path) -> Iterator[Path]:
-    """A supervisor that answers in another thread, at paths that fit a socket address or do not."""
+    """A supervisor that answers in another thread, at a path that fits a socket address or is too
+    long.
+    """
     path = tmp_path / request.param / "supervisor.sock"
     path.parent.mkdir()
     loop = EventLoop(SystemClock())
@@ -35,28 +37,28 @@ def socket_path(request, tmp_path) -> Iterator[Path]:
     assert not path.exists()
 
 
-def test_a_request_is_answered(socket_path):
+def test_request_is_answered(socket_path):
     assert ask_supervisor(socket_path, {"command": "status"}) == {"echo": "status"}
     assert socket_path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_refusal_arrives_as_the_supervisor_wrote_it(socket_path):
+def test_refusal_is_passed_on_unchanged(socket_path):
     with pytest.raises(UserError, match="not today"):
         ask_supervisor(socket_path, {"command": "refuse"})
 
 
-def test_nonsense_is_answered_and_does_not_disturb_the_next_one(socket_path):
+def test_malformed_request_is_answered_without_affecting_the_next_one(socket_path):
     with pytest.raises(UserError, match="cannot understand"):
         ask_supervisor(socket_path, {"nothing": 1})
     assert ask_supervisor(socket_path, {"command": "a"}) == {"echo": "a"}
 
 
-def test_without_a_supervisor_there_is_no_cluster(tmp_path):
+def test_request_fails_without_a_supervisor(tmp_path):
     with pytest.raises(NotRunning, match="no cluster is running"):
         ask_supervisor(tmp_path / "supervisor.sock", {"command": "status"})
 
 
-def test_the_socket_file_of_a_dead_supervisor_is_no_cluster(tmp_path):
+def test_request_fails_with_the_socket_file_of_a_dead_supervisor(tmp_path):
     path = tmp_path / "supervisor.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))

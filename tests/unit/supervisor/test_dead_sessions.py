@@ -15,7 +15,7 @@ def session_file(tmp_path):
     return path
 
 
-def test_the_first_registry_that_answers_closes_the_session(monkeypatch, session_file):
+def test_first_registry_that_answers_closes_the_session(monkeypatch, session_file):
     asked = []
 
     access = RegistryAccess("sasl", "a", "b")
@@ -32,7 +32,7 @@ def test_the_first_registry_that_answers_closes_the_session(monkeypatch, session
     assert not session_file.exists()
 
 
-def test_the_file_stays_while_no_registry_answers(monkeypatch, session_file):
+def test_file_is_kept_while_no_registry_answers(monkeypatch, session_file):
     def close(*_):
         raise TimeoutError
 
@@ -42,20 +42,20 @@ def test_the_file_stays_while_no_registry_answers(monkeypatch, session_file):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"session_id": 1, "password": "x"}'])
-def test_an_unreadable_file_is_no_session(tmp_path, text):
+def test_unreadable_file_closes_no_session(tmp_path, text):
     path = tmp_path / "broker-0.session"
     path.write_text(text)
     assert not close_dead_session(path, "gone:1")
     assert not close_dead_session(tmp_path / "none", "gone:1")
 
 
-def test_a_session_that_no_registry_can_have_is_left(session_file):
+def test_invalid_session_is_not_closed(session_file):
     session_file.write_text(json.dumps({"session_id": 1 << 70, "password": "00ff"}))
     with socket.create_server(("127.0.0.1", 0)) as registry:
         port = registry.getsockname()[1]
         assert not close_dead_session(session_file, f"127.0.0.1:nonsense,127.0.0.1:{port}")
 
 
-def test_registry_addresses():
+def test_registry_hosts_parses_addresses():
     assert registry_hosts("a:1,b:2/x/y") == [("a", 1), ("b", 2)]
     assert registry_hosts("a") == [("a", 2181)]

@@ -1,4 +1,4 @@
-"""Forking a child: its signals do not reach its parent, its reports, and how it ended."""
+"""Forking a child: isolation of its signals, its reports, and how it ended."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ from cluster.supervisor.signal_pipe import SignalPipe
 from tests.support.waiting import wait_until
 
 
-def test_a_signal_to_a_child_that_has_just_been_forked_does_not_reach_its_parent(
+def test_signal_to_a_newly_forked_child_does_not_reach_its_parent(
     tmp_path: Path,
 ) -> None:
     loop = EventLoop(SystemClock())
@@ -48,7 +48,7 @@ def test_a_signal_to_a_child_that_has_just_been_forked_does_not_reach_its_parent
         loop.close()
 
 
-def test_a_child_that_was_ready_and_then_failed_tells_both_at_once() -> None:
+def test_reports_of_readiness_and_failure_are_read_together() -> None:
     text = b'{"ready": {"port": 1}}\n{"failed": "the disk is full"}\n'
     assert parse_reports(text) == [
         ChildReport({"port": 1}, None),
@@ -56,7 +56,7 @@ def test_a_child_that_was_ready_and_then_failed_tells_both_at_once() -> None:
     ]
 
 
-def test_a_starting_child_tells_how_far_it_is() -> None:
+def test_starting_child_reports_its_progress() -> None:
     progress = RecoveryProgress(1, 2, 3, 4)
     text = json.dumps({"progress": progress.to_json()}).encode() + b"\n"
     assert parse_reports(text) == [ChildReport(None, None, progress)]
@@ -64,11 +64,11 @@ def test_a_starting_child_tells_how_far_it_is() -> None:
 
 
 @pytest.mark.parametrize("text", [b"\xff\x00", b"[1]\n", b"3\n", b'{"ready"', b"[" * 60_000])
-def test_a_report_that_is_none_is_left_out(text: bytes) -> None:
+def test_malformed_report_is_ignored(text: bytes) -> None:
     assert parse_reports(text + b'\n{"ready": {}}\n') == [ChildReport({}, None)]
 
 
-def test_a_pipe_that_is_open_and_empty_is_not_waited_for() -> None:
+def test_empty_open_pipe_does_not_block() -> None:
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     assert read_reports(reader) == []
@@ -77,7 +77,7 @@ def test_a_pipe_that_is_open_and_empty_is_not_waited_for() -> None:
     os.close(reader)
 
 
-def test_a_death_by_a_signal_without_a_name_is_told() -> None:
+def test_death_by_an_unnamed_signal_is_described_by_its_number() -> None:
     pid = os.fork()
     if pid == 0:
         os.kill(os.getpid(), signal.SIGRTMIN + 6)
@@ -86,7 +86,7 @@ def test_a_death_by_a_signal_without_a_name_is_told() -> None:
     assert how == f"was killed by signal {signal.SIGRTMIN + 6}"
 
 
-def test_a_fork_that_fails_leaves_nothing_behind(
+def test_failed_fork_leaves_no_open_descriptors_or_blocked_signals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> int:

@@ -4,7 +4,7 @@ from cluster.supervisor.readiness import agreed_view
 ALL = frozenset({0, 1, 2})
 
 
-def test_a_cluster_is_ready_when_all_agree_on_all_and_on_a_living_controller():
+def test_view_is_agreed_when_all_brokers_see_all_brokers_and_a_live_controller():
     ready = ClusterView("c", 1, ALL)
     assert agreed_view([ready, ready, ready], ALL) == ready
     assert agreed_view([ready, None, ready], ALL) is None
@@ -14,6 +14,6 @@ def test_a_cluster_is_ready_when_all_agree_on_all_and_on_a_living_controller():
     assert agreed_view([], frozenset()) is None
 
 
-def test_a_view_survives_its_way_to_the_supervisor():
+def test_view_survives_serialization():
     view = ClusterView("c", 1, ALL)
     assert ClusterView.from_json(view.to_json()) == view

@@ -4,7 +4,7 @@ from cluster.model.clocks import WallMs
 from cluster.supervisor.timeline import Timeline
 
 
-def test_the_oldest_event_makes_room_for_the_newest():
+def test_newest_event_evicts_the_oldest():
     timeline = Timeline(at_most=2)
     for number in range(3):
         timeline.add(WallMs(number), "broker 0", f"event {number}")
