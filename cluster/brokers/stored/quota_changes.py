@@ -43,6 +43,7 @@ class QuotaChanges:
         """
         self._slices = slices
         self._on_changed = on_changed
+        self._store = store
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle
@@ -77,7 +78,7 @@ class QuotaChanges:
         self, on_done: Callable[[Quotas], None], on_failed: Callable[[Exception], None]
     ) -> None:
         """The quotas as they are stored now, including what another broker has just written."""
-        self.follower.read(lambda loaded: on_done(loaded.quotas), on_failed)
+        self._store.submit(lambda stores: stores.quotas.load(), on_done, on_failed)
 
     def alter(
         self,

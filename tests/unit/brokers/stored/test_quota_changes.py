@@ -154,3 +154,24 @@ def test_quota_of_a_host_name_limits_its_address(
     limits = {QuotaKind.CONNECTION: 7.0}
     assert stage.known == {QuotaEntity(None, None, "here.example"): limits}
     assert stage.told[-1] == {QuotaEntity(None, None, "192.0.2.1"): limits}
+
+
+def test_reading_the_quotas_looks_up_no_host(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+
+    def address_of(host: str) -> str:
+        looked_up.append(host)
+        return "192.0.2.1"
+
+    monkeypatch.setattr("cluster.brokers.stored.quota_changes.address_of", address_of)
+    entity = QuotaEntity(None, None, "here.example")
+    stage.changes.alter({entity: {"connection_creation_rate": "7"}}, lambda _outcomes: None)
+    stage.settle()
+    looked_up.clear()
+    found: list[Any] = []
+
+    stage.changes.read(found.append, found.append)
+    stage.settle()
+
+    assert found == [{entity: {QuotaKind.CONNECTION: 7.0}}]
+    assert looked_up == [], "a look-up may take seconds, in which nothing else is read"
