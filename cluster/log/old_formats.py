@@ -51,7 +51,7 @@ def convert_old_segments(directory: Path, base_offsets: Sequence[int]) -> None:
         except Refused as problem:
             raise StorageFailed(
                 f"{path} has messages of an old format and is damaged: {problem.detail};"
-                " move the partition's directory away and take in what is before the damage"
+                " move the partition's directory away and import the records before the damage"
                 " with import-log"
             ) from problem
 

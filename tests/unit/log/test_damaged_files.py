@@ -265,7 +265,7 @@ def test_an_empty_segment_file_loses_at_most_the_later_records(
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-def test_one_line_says_what_is_damaged(
+def test_recovery_logs_damage_in_one_line(
     tmp_path: Path, opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory, _ = make(tmp_path)

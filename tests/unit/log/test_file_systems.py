@@ -32,7 +32,7 @@ def test_type_of_a_file_system(
     assert file_system_of(os.makedev(major, minor), mounts) == expected
 
 
-def test_a_system_that_does_not_tell(tmp_path: Path) -> None:
+def test_file_system_is_unknown_without_mountinfo(tmp_path: Path) -> None:
     assert file_system_of(1, tmp_path / "none") is None
 
 

@@ -1,4 +1,4 @@
-"""The seam for files: which object reaches a path, and what it sees of a log."""
+"""The file interface of logs: which object serves a path, and the calls that it receives."""
 
 import errno
 import gc
@@ -19,7 +19,7 @@ from tests.unit.log.log_builder import a_batch, append, open_log, read_all
 
 
 class CountingFiles(LogFiles):
-    """Counts what is called."""
+    """Counts its calls."""
 
     sees_each_access = True
 

@@ -1,4 +1,4 @@
-"""Index files: Kafka's bytes, and lookups that agree between memory and file."""
+"""Index files: Kafka's bytes, and equal lookups in memory and in the file."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_lookups_agree(
     assert len(loaded) == sum(1 for _, at in entries[1:] if at < cut)
 
 
-def test_lookups_in_what_is_empty_or_gone(tmp_path: Path) -> None:
+def test_lookups_in_empty_or_missing_indexes(tmp_path: Path) -> None:
     path = tmp_path / "i.index"
     assert not is_sound(path, 8)
     assert ClosedOffsetIndex(path).position_of(5) == 0

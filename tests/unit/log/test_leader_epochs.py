@@ -1,4 +1,4 @@
-"""Leader epochs: assignment, truncation, and end offsets as KIP-101 and KIP-320 want them."""
+"""Leader epochs: assignment, truncation, and end offsets as KIP-101 and KIP-320 require."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ def epochs_of(directory: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     ("asked", "answer"),
     [
         (-1, (-1, -1)),
-        (1, (1, 10)),  # older than all: where the first known one starts
+        (1, (1, 10)),  # older than all known epochs: the start of the first one
         (2, (2, 30)),
-        (3, (2, 30)),  # unknown between two: the one before, ends where the next begins
+        (3, (2, 30)),  # unknown between two: the earlier one, which ends where the next begins
         (4, (4, 60)),
         (7, (7, 100)),  # the latest ends at the log end
         (8, (-1, -1)),  # newer than all: unknown
@@ -38,7 +38,7 @@ def test_no_epochs_no_answer(tmp_path: Path) -> None:
     assert epochs_of(tmp_path).end_offset(LeaderEpoch(0), END) == (-1, -1)
 
 
-def test_an_epoch_without_records_gives_way(tmp_path: Path) -> None:
+def test_begin_replaces_an_epoch_without_records(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path, (0, 0), (1, 10), (2, 10))
     assert epochs.entries == [(0, 0), (2, 10)]
     assert epochs.end_offset(LeaderEpoch(1), END) == (0, 10)
@@ -48,7 +48,7 @@ def test_the_same_epoch_begins_once(tmp_path: Path) -> None:
     assert epochs_of(tmp_path, (3, 5), (3, 9)).entries == [(3, 5)]
 
 
-def test_contradicted_entries_go(tmp_path: Path) -> None:
+def test_begin_removes_contradicted_epochs(tmp_path: Path) -> None:
     assert epochs_of(tmp_path, (1, 10), (5, 50), (3, 40)).entries == [(1, 10), (3, 40)]
     assert epochs_of(tmp_path, (1, 10), (5, 50), (6, 5)).entries == [(6, 5)]
 

@@ -1,4 +1,4 @@
-"""A log directory: whose it is, its lock, its marker and its checkpoints."""
+"""A log directory: its owner, lock, clean-shutdown marker and checkpoints."""
 
 import subprocess
 import sys
@@ -57,7 +57,9 @@ def test_claims_a_new_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cluster_id", "broker_id"), [("xyz", 1), ("abc", 2), ("xyz", 2)])
-def test_refuses_a_strangers_directory(tmp_path: Path, cluster_id: str, broker_id: int) -> None:
+def test_open_refuses_a_directory_of_another_owner(
+    tmp_path: Path, cluster_id: str, broker_id: int
+) -> None:
     opened(tmp_path).close()
     with pytest.raises(StorageFailed) as raised:
         opened(tmp_path, cluster_id, broker_id)
@@ -92,7 +94,7 @@ else:
 
 @contextmanager
 def a_kafka_on(directory: Path) -> Iterator[str]:
-    """A process that asks for the lock as Kafka does, and keeps it; `taken` or `refused`."""
+    """A process that takes and holds the lock as Kafka does; yields `taken` or `refused`."""
     command = [sys.executable, "-c", TAKE_KAFKAS_LOCK, str(directory / ".lock")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -102,7 +104,7 @@ def a_kafka_on(directory: Path) -> Iterator[str]:
         process.communicate()
 
 
-def test_kafka_and_we_keep_each_other_out(tmp_path: Path) -> None:
+def test_directory_lock_excludes_kafka_and_is_excluded_by_it(tmp_path: Path) -> None:
     opened(tmp_path).close()
     with a_kafka_on(tmp_path / "broker-1") as answer:
         assert answer == "taken"
@@ -245,7 +247,7 @@ def test_a_directory_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> 
     bad.close()
 
 
-def test_none_that_can_be_opened_is_an_error_in_one_line(tmp_path: Path) -> None:
+def test_open_all_raises_a_one_line_error_when_every_directory_fails(tmp_path: Path) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
     for path in paths:
         path.write_bytes(b"in the way")
@@ -254,7 +256,7 @@ def test_none_that_can_be_opened_is_an_error_in_one_line(tmp_path: Path) -> None
     assert "\n" not in str(all_.value)
 
 
-def test_a_directory_of_somebody_else_is_an_error_whatever_the_others_are(tmp_path: Path) -> None:
+def test_open_all_refuses_a_directory_of_another_broker(tmp_path: Path) -> None:
     open_all([tmp_path / "two"], "xyz", 1)[0].close()
     paths = [tmp_path / "one", tmp_path / "two"]
     for _ in range(2):  # the first one is unlocked again
@@ -262,7 +264,7 @@ def test_a_directory_of_somebody_else_is_an_error_whatever_the_others_are(tmp_pa
             open_all(paths, "abc", 1)
 
 
-def test_copies_of_partitions_are_told_by_their_names(tmp_path: Path) -> None:
+def test_future_copies_are_recognized_by_name(tmp_path: Path) -> None:
     name = future_name(DASHED)
     assert parse_future_name(name) == DASHED
     assert parse_directory_name(name) is None

@@ -1,6 +1,5 @@
-"""A log of keyed records against a dictionary, through all that happens to logs, in any order:
-appends, retention, deleted records, compaction, moves, restarts and crashes.
-"""
+"""A log of keyed records against a dictionary, through random sequences of operations: appends,
+retention, deleted records, compaction, moves, restarts and crashes."""
 
 import shutil
 import tempfile
@@ -142,7 +141,7 @@ class LogAgainstDictionary(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        """Deleted records come back where no checkpoint knows of them and their files remain."""
+        """Deleted records return if no checkpoint records their deletion and their files remain."""
         home = self._new_home()
         shutil.copytree(self.home, home)
         self.home = home

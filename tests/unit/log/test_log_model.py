@@ -1,4 +1,4 @@
-"""A log against a list: whatever is done to both, also by a crash, they hold the same records."""
+"""A log against a list: after every operation and crash, both hold the same records."""
 
 import shutil
 import tempfile
@@ -243,9 +243,8 @@ class LogAgainstList(RuleBasedStateMachine):
         return home / str(PARTITION) / name
 
     def _recover(self) -> None:
-        """The log begins where the checkpoint says, or where the first segment that is left does:
-        a segment whose files were not renamed yet is there again.
-        """
+        """The log begins at the checkpointed start, or at its first remaining segment: a segment
+        whose files were not renamed yet reappears."""
         names = (self.home / str(PARTITION)).glob("*.log")
         self.start = max(self.checkpointed_start, min(int(path.stem) for path in names))
         is_emptied = self.end < self.start

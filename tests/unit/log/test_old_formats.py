@@ -36,7 +36,7 @@ def single(records: Sequence[Record], magic: int = 1) -> bytes:
 
 
 def a_partition(home: Path, segments: dict[int, bytes]) -> Path:
-    """A directory as Kafka leaves it: segments by base offset, with indexes of old positions."""
+    """A directory as Kafka leaves it: segments by base offset, with outdated index positions."""
     directory = home / "orders-0"
     directory.mkdir(parents=True)
     for base, content in segments.items():
@@ -48,7 +48,7 @@ def a_partition(home: Path, segments: dict[int, bytes]) -> Path:
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "killed"])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_log_of_an_old_format_is_converted_and_goes_on(
+def test_a_log_of_an_old_format_is_converted_and_accepts_appends(
     tmp_path: Path, magic: int, is_clean: bool
 ) -> None:
     records = records_from(0, 60, magic)
@@ -78,7 +78,7 @@ def test_gaps_of_a_compacted_log_stay(tmp_path: Path) -> None:
     assert read_all(open_log(tmp_path)) == records
 
 
-def test_messages_and_batches_may_take_turns(tmp_path: Path) -> None:
+def test_conversion_handles_alternating_messages_and_batches(tmp_path: Path) -> None:
     old = records_from(0, 4)
     log = open_log(tmp_path / "new")
     for _ in range(4):
@@ -99,7 +99,7 @@ def test_a_torn_end_is_cut_with_one_line(tmp_path: Path, caplog: pytest.LogCaptu
     assert f"cut at byte {len(content) * 4 // 5} of {len(content) - 3}" in line
 
 
-def test_space_that_was_allocated_ahead_goes_without_a_warning(
+def test_conversion_drops_preallocated_space_without_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = records_from(0, 5)

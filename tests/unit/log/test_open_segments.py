@@ -1,4 +1,4 @@
-"""However many segments a log has, few are open; who reads one keeps it."""
+"""Few segments of a log are open at a time; a reader keeps its segment open."""
 
 import os
 import weakref
@@ -57,7 +57,7 @@ def many_segments(home: Path, *, clean: bool = True) -> PartitionLog:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="says which files are open")
-def test_segments_that_are_deleted_let_go_of_their_files(tmp_path: Path) -> None:
+def test_deleted_segments_release_their_files(tmp_path: Path) -> None:
     log = many_segments(tmp_path)
     assert read_all(log)
     log.drop_segments(len(log.segments) - 1)
@@ -103,7 +103,7 @@ def test_slices_outlive_the_release_and_the_end_of_their_segment(tmp_path: Path,
     assert descriptors(log.directory) <= 3 * 5
 
 
-def test_a_sync_goes_on_when_its_segments_are_released(tmp_path: Path, few: None) -> None:
+def test_a_sync_continues_when_its_segments_are_released(tmp_path: Path, few: None) -> None:
     log = many_segments(tmp_path)
     target = log.flush_target()
     read_all(log)

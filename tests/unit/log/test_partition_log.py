@@ -265,7 +265,7 @@ def test_timestamps_find_their_first_record(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     stamps = []
     for step in range(60):
-        base = NOW_MS + step * 10 - (35 if step % 7 == 0 else 0)  # some come late
+        base = NOW_MS + step * 10 - (35 if step % 7 == 0 else 0)  # some records arrive late
         append(log, a_batch(2, timestamp_ms=base))
         stamps += [base, base + 1]
     end = log.log_end_offset
@@ -287,7 +287,7 @@ def test_timestamps_find_their_first_record(tmp_path: Path) -> None:
 
 
 def test_for_the_newest_committed_record_older_segments_are_not_read(tmp_path: Path) -> None:
-    """The newest record of a busy log is hardly ever committed."""
+    """The newest record of a busy log is rarely committed."""
     log = open_log(tmp_path)
     for step in range(60):
         append(log, a_batch(timestamp_ms=NOW_MS + step))
@@ -429,7 +429,7 @@ def test_positions_of_truncated_batches_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_truncation_to_the_end_forgets_an_epoch_without_records(tmp_path: Path) -> None:
-    # A deposed leader that appended nothing: its epoch is unknown to the next one.
+    # A deposed leader that appended nothing: the next leader does not know its epoch.
     log = open_log(tmp_path)
     log.epochs.announce(LeaderEpoch(0), Offset(0))
     append(log, a_batch(2), epoch=0)
@@ -446,7 +446,7 @@ def test_truncation_above_the_end_does_nothing(tmp_path: Path) -> None:
     assert log.log_end_offset == 2
 
 
-def test_starting_anew_elsewhere(tmp_path: Path) -> None:
+def test_truncate_fully_restarts_at_another_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for _ in range(50):
         append(log, a_batch(2, producer=None), epoch=3)
@@ -647,7 +647,7 @@ def test_a_large_batch_may_be_written_in_pieces(
 
 
 def test_failed_write_leaves_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a smaller batch in its place would be followed by pieces that may look like batches."""
+    """Otherwise the remaining bytes after a smaller batch might look like batches."""
     log = open_log(tmp_path, LogOptions())
     append(log, a_batch(2))
     file = log.segments[0].file
@@ -684,7 +684,7 @@ def test_a_segment_may_take_all_of_its_space_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="what the test makes fail")
-def test_a_segment_whose_space_is_not_there_takes_what_it_needs(
+def test_a_segment_allocates_only_what_it_needs_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(tmp_path, LogOptions(preallocate=True))
@@ -715,7 +715,7 @@ def test_epochs_begin_with_leadership_or_the_first_batch(tmp_path: Path) -> None
 
 
 def test_an_announced_epoch_is_on_disk_before_its_first_replicated_record(tmp_path: Path) -> None:
-    """Else a crash after a flush makes it begin at the recovery point."""
+    """Otherwise a crash after a flush makes the epoch begin at the recovery point."""
     leader = open_log(tmp_path / "leader")
     append(leader, a_batch(3), epoch=1)
     log = open_log(tmp_path / "follower")

@@ -91,7 +91,7 @@ def test_retention_below_the_log_start(log_start: int, expected: int) -> None:
     assert count(state, Reason.LOG_START) == expected
 
 
-def test_a_topic_that_is_compacted_only_keeps_what_is_old_or_much() -> None:
+def test_retention_by_age_and_size_skips_compacted_topics() -> None:
     options = LogOptions(is_deleted=False, retention_ms=0, retention_bytes=0)
     state = a_log(AGED, options)
     assert [count(state, reason) for reason in Reason] == [0, 0, 0]
@@ -168,7 +168,7 @@ def test_retention_deletes_no_more_than_the_limits_demand(
     assert all(age > retention_ms >= 0 for age in ages_gone)
 
 
-def test_a_timestamp_in_the_future_is_told_with_the_day_until_which_it_keeps_the_log() -> None:
+def test_a_future_timestamp_is_reported_with_the_day_until_which_it_pins_the_log() -> None:
     future = [a_segment(0, 100, -2 * DAY_MS, 0), *AGED[1:]]
     assert pinned_until(a_log(future, LogOptions(retention_ms=DAY_MS)), NOW_MS) == (
         "2023-11-17 22:13 UTC"

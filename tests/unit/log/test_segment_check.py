@@ -70,7 +70,7 @@ def test_the_active_segment_of_a_running_broker_ends_in_zeros(tmp_path: Path) ->
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_flipped_bit_is_found_and_what_follows_is_good(
+def test_a_flipped_bit_is_found_and_later_batches_are_good(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     log = a_log(tmp_path_factory.mktemp("log"), batches=14)

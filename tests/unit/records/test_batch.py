@@ -47,7 +47,7 @@ def test_a_sound_batch_passes_with_its_header() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_are_told_apart(magic: int) -> None:
+def test_old_formats_are_recognized(magic: int) -> None:
     batch = a_batch()
     batch[16] = magic
     assert refusal(memoryview(batch)) is ErrorCode.invalid_record

@@ -112,7 +112,7 @@ def test_a_higher_level_packs_tighter(codec: Compression, levels: tuple[int, ...
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_without_a_level_it_is_the_default_one(codec: Compression) -> None:
+def test_compress_uses_the_default_level_when_none_is_given(codec: Compression) -> None:
     assert compress(codec, WORDS) == compress(codec, WORDS, DEFAULT_LEVELS[codec])
 
 

@@ -139,7 +139,7 @@ def test_a_part_of_a_message_at_the_end_is_left_out() -> None:
         assert [m.offset for m in messages_of(content + content[:size])] == [0]
 
 
-def test_a_wrong_checksum_ends_the_conversion_after_what_is_before_it() -> None:
+def test_conversion_stops_at_a_wrong_checksum_after_the_batches_before_it() -> None:
     good = [Record(0, 1, None, b"a"), Record(1, 2, None, b"b")]
     damaged = bytearray(old_message(Record(2, 3, None, b"c"), 1))
     damaged[-1] ^= 1
@@ -224,7 +224,7 @@ def test_a_wrong_header_checksum_is_made_right() -> None:
     assert with_valid_header_checksum(frame) == frame
 
 
-def test_a_cut_header_stays_as_it_is() -> None:
+def test_a_truncated_lz4_header_is_unchanged() -> None:
     frame = compress(Compression.LZ4, b"text")
     for size in range(7):
         assert with_valid_header_checksum(frame[:size]) == frame[:size]

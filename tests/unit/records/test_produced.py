@@ -58,7 +58,7 @@ def test_records_need_no_key_without_compaction() -> None:
     validate_produced(batch_of(None, None), BatchLimits(1 << 20), NOW)
 
 
-def test_three_errors_are_shown_and_their_number_told() -> None:
+def test_refusal_shows_three_errors_and_their_number() -> None:
     refused = refusal(batch_of(*[None] * 5), KEYED)
     assert "due to 5 record errors in total" in refused.detail
     assert refused.detail.count("RecordError(") == 3

@@ -42,7 +42,7 @@ def test_calls_that_have_not_begun_can_be_dropped() -> None:
     assert ran == [1]
 
 
-def test_a_thread_of_a_small_share_does_all_that_is_left_at_once_when_it_is_closed() -> None:
+def test_close_runs_remaining_calls_at_once_despite_a_small_share() -> None:
     thread = BackgroundThread("test", share=1e-6)
     ran: list[int] = []
 

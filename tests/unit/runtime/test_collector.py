@@ -43,7 +43,7 @@ def test_growth_freezes_many_objects_at_once_and_none_for_zero() -> None:
     assert len(calls) == 1
 
 
-def test_a_full_collection_does_not_look_at_what_was_left_out() -> None:
+def test_a_full_collection_skips_frozen_objects() -> None:
     made = [[number] for number in range(20_000)]
     Growth().add(PARTITIONS_PER_FREEZE)
     looked_at = {id(each) for each in gc.get_objects()}

@@ -31,7 +31,7 @@ def test_another_peer_and_another_kind_are_not_held_back():
     assert limits.admits(REFUSED, "10.0.0.1", 0.0)
 
 
-def test_many_peers_together_get_what_their_kind_gets():
+def test_peers_share_the_allowance_of_a_kind():
     limits = limiter()
     peers = [f"10.0.{number}.1" for number in range(200)]
     assert sum(limits.admits(CLOSED, peer, 0.0) for peer in peers) == 10
@@ -137,7 +137,7 @@ def test_every_line_is_written_or_counted_once(steps):
     assert written <= 2 * (10 + 2.0 * now_s)
 
 
-def test_hundreds_of_thousands_of_peers_are_told_in_a_few_lines():
+def test_hundreds_of_thousands_of_peers_are_reported_in_a_few_lines():
     limits = LineLimiter(per_peer=Allowance(1, 0.001), per_kind=Allowance(1_000_000, 1.0))
     peers = [f"10.{number}" for number in range(10_000)]
     written = sum(limits.admits(CLOSED, peer, 0.0) for peer in peers for _ in range(3))

@@ -42,7 +42,7 @@ def lines_of(log_file):
     return log_file.read_text().splitlines()
 
 
-def test_a_log_is_rotated_while_it_is_written_and_so_many_are_kept(tmp_path):
+def test_a_log_is_rotated_while_written_and_a_limited_number_is_kept(tmp_path):
     log_file = tmp_path / "broker-0.log"
     program = """
 logs.configure(log_file)
@@ -135,7 +135,7 @@ for number in range(100):
     assert len(lines_of(log_file)) == 100
 
 
-def test_a_log_that_nobody_has_open_is_set_aside_when_it_is_large(tmp_path):
+def test_a_large_unopened_log_is_rotated(tmp_path):
     log_file = tmp_path / "broker-0.log"
     rotate_if_large(log_file, max_bytes=10)
     log_file.write_text("x" * 9)

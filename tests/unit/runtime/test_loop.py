@@ -292,7 +292,7 @@ def open_descriptors() -> set[Path]:
     return set(Path("/proc/self/fd").iterdir())
 
 
-def test_a_closed_loop_lets_its_descriptors_go():
+def test_a_closed_loop_releases_its_descriptors():
     before = open_descriptors()
     loop = EventLoop(SystemClock())
     during = open_descriptors()

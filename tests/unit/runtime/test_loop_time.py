@@ -61,7 +61,7 @@ def test_time_is_divided_as_the_work_was():
     assert (one.owed_ns, other.owed_ns, clocks.time.exempt.owed_ns) == (15_000, 75_000, 30_000)
 
 
-def test_time_off_the_processor_is_nobodys():
+def test_time_off_the_cpu_is_charged_to_nobody():
     clocks, payer = Clocks(), Payer()
     clocks.work(payer, 10_000, waited_ns=90_000_000)
     clocks.time.settle()

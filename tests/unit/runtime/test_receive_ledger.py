@@ -102,7 +102,7 @@ def test_a_receiver_that_makes_progress_has_more_time_than_a_silent_one() -> Non
     assert ledger.overdue(MonotonicMs(PATIENCE_MS + 1), lambda _: PATIENCE_MS) == [1, 2]
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_ledger_grants_every_claim_without_a_limit() -> None:
     ledger = ReceiveLedger[int](None)
     assert all(ledger.claim(receiver, 1 << 40, MonotonicMs(0)) for receiver in range(10))
 

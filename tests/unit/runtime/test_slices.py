@@ -68,7 +68,7 @@ def test_the_first_steps_are_done_at_once() -> None:
     assert turns.did == ["b0"]
 
 
-def test_a_job_that_is_started_by_a_step_goes_on_in_its_turn() -> None:
+def test_a_job_started_by_a_step_runs_in_its_turn() -> None:
     turns = Turns(budget_us=1_000)
 
     def outer() -> Iterator[None]:

@@ -254,7 +254,7 @@ def test_the_end_of_the_connection_is_the_end_of_the_stream(server):
         assert sent_all(pair, [b"an answer"]) == b"an answer"
 
 
-def test_closing_says_that_nothing_follows(server):
+def test_close_sends_a_close_notify(server):
     with pair_of(server) as pair:
         pair.transport.close()
         assert is_readable(pair.client.socket, 10)

@@ -3,7 +3,7 @@
 from cluster.runtime.unsent_ledger import UnsentLedger
 
 
-def test_the_longest_silent_goes_first() -> None:
+def test_the_longest_silent_connection_is_closed_first() -> None:
     ledger = UnsentLedger[str](100)
     ledger.note("a", 50, has_taken=True)
     ledger.note("b", 40, has_taken=True)
@@ -27,7 +27,7 @@ def test_a_single_connection_is_never_cut_off() -> None:
     assert ledger.held_bytes == 0
 
 
-def test_without_a_limit_nobody_is_cut_off() -> None:
+def test_ledger_cuts_off_nobody_without_a_limit() -> None:
     ledger = UnsentLedger[str](None)
     for number in range(10):
         ledger.note(str(number), 1 << 40, has_taken=True)

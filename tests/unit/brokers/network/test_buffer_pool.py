@@ -15,7 +15,7 @@ MIB = 1024 * KIB
 @pytest.mark.parametrize(
     "arrived", [0, 10, 16 * KIB, 100_000, 256 * KIB, 3 * MIB, 4 * MIB, 70 * MIB]
 )
-def test_a_buffer_has_room_and_is_no_more_than_four_times_what_has_arrived(size, arrived):
+def test_a_buffer_is_at_most_four_times_the_received_bytes(size, arrived):
     if arrived >= size:
         return
     capacity = capacity_for(size, arrived)

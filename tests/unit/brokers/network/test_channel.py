@@ -346,7 +346,7 @@ def test_a_large_frame_keeps_its_received_bytes_while_it_waits_for_memory(server
     assert server.buffers_out == 0
 
 
-def test_a_buffer_grows_with_what_arrives_and_not_with_what_is_announced(server):
+def test_a_buffer_grows_with_received_not_announced_bytes(server):
     payload = b"y" * 900_000
     frame = framed(payload)
     server.client.sendall(frame[:100_000])

@@ -58,7 +58,7 @@ def test_a_check_of_any_key_completes_the_operation_once(stage):
     assert operation.expired == 0
 
 
-def test_the_deadline_expires_it_once_and_nobody_asks_it_again(stage):
+def test_the_deadline_expires_an_operation_once(stage):
     operation = Waiting()
     stage.purgatory.park(operation, ["a"], stage.clock.now_ms + 100)
     stage.pass_time(99)
@@ -84,7 +84,7 @@ def test_a_dropped_operation_is_neither_asked_nor_expired(stage):
     assert len(stage.purgatory) == 0
 
 
-def test_a_key_nobody_waits_for_is_not_watched(stage):
+def test_a_key_without_operations_is_not_watched(stage):
     stage.purgatory.check("a")
     stage.purgatory.park(Waiting(), ["b"], stage.clock.now_ms + 100)
     assert stage.purgatory.is_watched("b")

@@ -223,7 +223,7 @@ def test_a_raised_limit_admits_waiting_connections_and_a_lowered_one_closes_idle
     stage.until(lambda: stage.is_closed(third), "the refusal")
 
 
-def test_a_listener_may_have_a_limit_of_its_own_which_holds_up_no_other(start, caplog):
+def test_a_full_listener_does_not_block_others(start, caplog):
     stage = start(accepting=False, max_connections_of_listeners={"PLAINTEXT": 1})
     other_port = stage.server.bind(Listener("OTHER", "127.0.0.1", 0))
     stage.server.serve(stage.take_frame)
@@ -626,7 +626,7 @@ class ListeningOutOfDescriptors:
         return getattr(self._listening, name)
 
 
-def test_out_of_descriptors_the_server_tries_again_even_if_nobody_leaves(start):
+def test_accept_is_retried_when_out_of_descriptors(start):
     made: list[ListeningOutOfDescriptors] = []
 
     def listen_without_descriptors(*arguments: Any) -> Any:

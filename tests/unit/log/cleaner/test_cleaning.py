@@ -196,7 +196,7 @@ def test_cleaning_removes_files_of_an_interrupted_one(log):
     assert not stray.exists()
 
 
-def test_a_batch_with_more_keys_than_the_map_holds_says_which_setting_is_too_small(log):
+def test_a_batch_with_too_many_keys_names_the_setting_to_raise(log):
     put(log, [(b"key-%d" % n, b"v") for n in range(10)])
     put(log, [(b"x", bytes(800))])
     put(log, [(b"active", bytes(800))])

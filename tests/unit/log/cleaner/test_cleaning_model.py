@@ -246,7 +246,7 @@ ONE_RECORD = st.lists(st.tuples(st.integers(0, len(KEYS) - 1), VALUES), min_size
 
 
 @given(st.lists(st.builds(Put, ONE_RECORD, st.just(0), st.just(-1)), min_size=5, max_size=40))
-def test_a_map_too_small_for_all_keys_cleans_up_to_what_it_holds(steps):
+def test_cleaning_covers_only_the_keys_that_fit_into_the_map(steps):
     with tempfile.TemporaryDirectory() as folder:
         history = History(open_log(Path(folder), COMPACTED))
         for step in steps:

@@ -77,7 +77,7 @@ def test_selection_skips_young_segments_and_all_later_ones():
     assert find(dirty=100, largest=(limit + 1, limit, limit, 0), policy=policy).upper_offset == 300
 
 
-def test_a_log_whose_oldest_dirty_record_is_too_old_is_cleaned_whatever_the_ratio():
+def test_a_log_with_an_old_dirty_record_is_cleaned_at_any_ratio():
     policy = CleaningPolicy(min_dirty_ratio=1.0, max_lag_ms=1_000)
     limit = NOW_MS - 1_000
     young = find(dirty=200, first=(0, 0, limit, 0), policy=policy)
