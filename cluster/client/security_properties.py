@@ -248,7 +248,7 @@ def _of_pkcs12(content: bytes, password: str | None, location: str) -> _KeyPair:
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except ValueError:
         raise UserError(
-            f"cannot read {location}: its password is wrong, or it is no PKCS12 file"
+            f"cannot read {location}: its password is wrong, or it is not a PKCS12 file"
         ) from None
     entries = [entry for entry in (store.cert, *store.additional_certs) if entry is not None]
     if not entries:

@@ -66,7 +66,7 @@ def alter_user(
     """Set and remove passwords of one user, at the controller; a new user is made.
 
     Takes milliseconds for each password. Raises Refused, and UserError where it is not reached or a
-    password is no text.
+    password is not text.
     """
     upsertions = []
     for each in passwords:

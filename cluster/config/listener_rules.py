@@ -93,7 +93,7 @@ def _advertised_problems(settings: Settings) -> Iterator[SettingError]:
         if listener.name not in _names(listeners):
             yield _problem(
                 broker.ADVERTISED_LISTENERS,
-                f"advertised.listeners: {listener} is none of the listeners, which are"
+                f"advertised.listeners: {listener} is not one of the listeners, which are"
                 f" {', '.join(_names(listeners))}",
             )
     if not advertised and any(listener.host in ANY_ADDRESS for listener in listeners):
@@ -130,7 +130,7 @@ def _inter_broker_problems(settings: Settings) -> Iterator[SettingError]:
     elif name not in advertised:
         yield _problem(
             setting,
-            f"{setting.name}={name} is none of the advertised listeners, which are"
+            f"{setting.name}={name} is not one of the advertised listeners, which are"
             f" {', '.join(advertised)}",
         )
     elif protocols[name].has_sasl:

@@ -40,7 +40,7 @@ class SecurityFiles:
     directory: Path
     ca_pem: bytes
     trust_store: bytes = field(repr=False, compare=False)
-    """The same authority as a PKCS12 store, for Java; encrypted anew each time."""
+    """The same authority as a PKCS12 store, for Java; encrypted again each time."""
     admin_password: str = field(repr=False)
     trust_store_password: str = field(repr=False)
 

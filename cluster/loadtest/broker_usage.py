@@ -31,7 +31,7 @@ class MeasuredUsage:
 
 
 def parse_usage(value: bytes, quota: str, client_id: str) -> MeasuredUsage | None:
-    """The usage in a metric record; None for another client's, or if it is no metric record."""
+    """The usage in a metric record; None for another client's, or if it is not a metric record."""
     try:
         record: Mapping[str, Any] = json.loads(value)
     except (ValueError, RecursionError):

@@ -74,7 +74,7 @@ def verdict(judged: Judged) -> list[Check]:
     )
     checks.append(
         Check(
-            "noisy is told to wait",
+            "noisy is throttled",
             "more than 0 ms",
             f"{judged.noisy_throttle_ms} ms in all",
             judged.noisy_throttle_ms > 0,

@@ -65,7 +65,7 @@ def _entries_of(
     except FileNotFoundError:
         return [], "it is missing"
     if len(content) % entry_bytes:
-        return [], f"{len(content)} bytes are no whole entries"
+        return [], f"{len(content)} bytes are not whole entries"
     entries: list[tuple[int, int]] = []
     for slot, (first, second) in enumerate(iter_unpack(layout, content)):
         if slot and not first and not second:

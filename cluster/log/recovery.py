@@ -401,7 +401,7 @@ def _scan(
     with memoryview(segment.file.mapping()) as content:
         while position < size:
             if size - position < HEADER_BYTES:
-                defect: str | None = f"{size - position} bytes are no batch"
+                defect: str | None = f"{size - position} bytes are not a batch"
                 break
             header = read_header(content, position)
             defect = _defect(header, content, position, next_offset, size, offset_limit)

@@ -166,7 +166,7 @@ class SegmentCheck:
         if left < HEADER_BYTES:
             return self._old_message(position, next_offset, left) or (
                 None,
-                f"{left} bytes are no batch",
+                f"{left} bytes are not a batch",
             )
         header = read_header(self._read(position, HEADER_BYTES))
         if header.magic != MAGIC_V2:

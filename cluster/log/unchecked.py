@@ -179,7 +179,7 @@ def _check_batches(
     with memoryview(file.mapping()) as content:
         while position < end:
             if end - position < HEADER_BYTES:
-                defect = f"{end - position} bytes are no batch"
+                defect = f"{end - position} bytes are not a batch"
                 break
             header = read_header(content, position)
             after = position + header.size_bytes

@@ -16,7 +16,7 @@ class DelegationToken(NamedTuple):
 
     token_id: str
     owner: str
-    """The user whom its bearer acts as."""
+    """The user that its bearer acts as."""
     requester: str
     """The user who requested it (KIP-373)."""
     renewers: tuple[str, ...]

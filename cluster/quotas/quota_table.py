@@ -18,7 +18,7 @@ from cluster.model.quotas import RULES, Limits, Name, QuotaEntity, QuotaKind, en
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The rule and limit of one client under one kind of quota; a `limit` of None is no limit.
+    """The rule and limit of one client under one kind of quota; a `limit` of None means none.
 
     The tags name who shares the budget; None means everyone.
     """

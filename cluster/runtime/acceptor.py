@@ -63,7 +63,7 @@ class Accepted(NamedTuple):
     port: int
     listener_name: str
     principal: str | None = None
-    """Whom a certificate of the client names."""
+    """The principal of a client certificate."""
 
 
 class SecuredConnection(NamedTuple):
@@ -71,7 +71,7 @@ class SecuredConnection(NamedTuple):
 
     transport: Transport
     principal: str | None
-    """Whom the client's certificate names; None where it showed none."""
+    """The principal of the client's certificate; None without a certificate."""
 
 
 class Securing(Protocol):

@@ -61,7 +61,7 @@ class EventLoop:
         self._clock = clock
         self.monotonic_ns = clock.monotonic_ns
         self.time = LoopTime(clock.monotonic_ns, clock.thread_cpu_ns)
-        """For whom the thread works, and for how long."""
+        """The payer that the thread works for, and for how long."""
         self.now_ms = clock.monotonic_ms()
         """Monotonic time at which this turn's readiness was reported."""
         self.turn = 0

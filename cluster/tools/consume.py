@@ -154,7 +154,7 @@ def _check(args: argparse.Namespace) -> None:
             re.compile(args.include)
         except re.error as problem:
             raise UsageError(
-                f"--include {args.include} is no regular expression: {problem}"
+                f"--include {args.include} is not a regular expression: {problem}"
             ) from None
 
 

@@ -94,7 +94,7 @@ def read_offsets(path: Path) -> dict[Place, int]:
     except OSError as problem:
         raise UserError(f"cannot read {path}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise UserError(f"{path} is no JSON: {problem}") from None
+        raise UserError(f"{path} is not JSON: {problem}") from None
     if not isinstance(content, Mapping) or not isinstance(content.get("partitions"), Sequence):
         raise UserError(f"{path}: a list `partitions` is missing")
     version = content.get("version", _VERSION)
@@ -104,7 +104,7 @@ def read_offsets(path: Path) -> dict[Place, int]:
     for at, row in enumerate(content["partitions"]):
         where = f"{path}: partitions[{at}]"
         if not isinstance(row, Mapping):
-            raise UserError(f"{where} is no object")
+            raise UserError(f"{where} is not an object")
         topic: Any = row.get("topic")
         number: Any = row.get("partition")
         offset: Any = row.get("offset")

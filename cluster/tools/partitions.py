@@ -141,14 +141,14 @@ def read_partitions(path: Path) -> list[Place]:
     except OSError as problem:
         raise UserError(f"cannot read {path}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise UserError(f"{path} is no JSON: {problem}") from None
+        raise UserError(f"{path} is not JSON: {problem}") from None
     if not isinstance(content, Mapping) or not isinstance(content.get("partitions"), list):
         raise UserError(f"{path}: a list `partitions` is missing")
     partitions: list[Place] = []
     for at, row in enumerate(content["partitions"]):
         where = f"{path}: partitions[{at}]"
         if not isinstance(row, Mapping):
-            raise UserError(f"{where} is no object")
+            raise UserError(f"{where} is not an object")
         topic: Any = row.get("topic")
         number: Any = row.get("partition")
         _check(topic, number, where)

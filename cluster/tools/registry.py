@@ -182,7 +182,7 @@ class _LastFailure(logging.Handler):
 
     @contextlib.contextmanager
     def remembered(self) -> Iterator[None]:
-        """Nothing is printed meanwhile."""
+        """Print nothing until the end."""
         root = logging.getLogger()
         root.addHandler(self)
         try:

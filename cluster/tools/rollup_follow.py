@@ -76,7 +76,7 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--follow is a stream of Spark: leave out --engine local")
     if args.checkpoint is None and scheme_of(args.output or "") not in ("", "file"):
         raise UsageError(
-            "--output is no directory: say with --checkpoint DIR where batches are noted"
+            "--output is not a directory: say with --checkpoint DIR where batches are noted"
         )
 
 

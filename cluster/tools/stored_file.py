@@ -41,7 +41,7 @@ class StoredFile:
         return memoryview(self._window)[start : start + size]
 
     def forget(self) -> None:
-        """Read anew what is asked for next."""
+        """Forget what was read."""
         self._window = b""
 
     def all(self) -> bytes:

@@ -1,6 +1,6 @@
 """The dashboard's page in a real browser, beside a cluster under load.
 
-With MILENA_TEST_DASHBOARD_IMAGE=1, docs/images/dashboard.png is made anew.
+With MILENA_TEST_DASHBOARD_IMAGE=1, docs/images/dashboard.png is rendered again.
 """
 
 import contextlib

@@ -50,7 +50,7 @@ def assert_same(shell: ToolShell, options: Sequence[str], files: Iterable[Path])
     """Check that the two tools print the same, and return it.
 
     Where Kafka's tool ends with an exception, ours prints a line: a note, and exit status 0, if the
-    cause is preallocated space, which is no damage.
+    cause is preallocated space, which is not damage.
     """
     arguments = [*options, "--files", ",".join(map(str, files))]
     theirs = dump_by_kafka(shell, *arguments)

@@ -43,7 +43,7 @@ def partitions_in(path: Path) -> set[int]:
 
 
 def break_directory(path: Path) -> None:
-    """Root may do anything to a file, but finds none below something that is no directory."""
+    """Root may do anything to a file, but finds none below something that is not a directory."""
     path.rename(path.with_name("aside"))
     path.write_bytes(b"in the way")
 

@@ -168,7 +168,7 @@ def test_session_that_is_not_resumed_after_a_restart_expires(registry: RegistryP
     go_silent(owner)
     registry.start()
     other = registry.client()
-    assert other.exists("/e"), "its time begins anew"
+    assert other.exists("/e"), "its time restarts"
     gone = threading.Event()
     if other.exists("/e", watch=lambda _: gone.set()):
         assert gone.wait(DEADLINE_SECONDS)

@@ -50,7 +50,7 @@ class ClassicClient:
     waits_for_join: int | None = None
     waits_for_sync: int | None = None
     losses: int = 0
-    """How often it was told that it is no member any more."""
+    """How often it was told that it is not a member any more."""
     heard: list[ErrorCode] = field(default_factory=list)
 
     @property

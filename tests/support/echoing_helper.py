@@ -12,7 +12,7 @@ def work(message: Mapping[str, Any], send: Callable[[Mapping[str, Any]], None]) 
         case "echo":
             send({**message, "niceness": os.nice(0)})
         case "print":
-            print("this is no message")
+            print("this is not a message")
             send(message)
         case "hang":
             send({"do": "hang", "pid": os.getpid()})

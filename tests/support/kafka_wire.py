@@ -338,4 +338,4 @@ def _item_type(hint: Any) -> Any:
     for choice in (hint, *typing.get_args(hint)):
         if typing.get_origin(choice) is tuple:
             return typing.get_args(choice)[0]
-    raise TypeError(f"{hint} is no array")
+    raise TypeError(f"{hint} is not an array")

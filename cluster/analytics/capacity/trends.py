@@ -126,8 +126,8 @@ def trend_of_rates(hours: Sequence[tuple[int, float, float]]) -> Trend:
     hours_of_day = Counter(round(24 * day) % 24 for day, _ in points)
     if len(points) - len(hours_of_day) < HOURS_MIN:
         return unknown(
-            f"{_hours(len(points))} of traffic: growth is told from {HOURS_MIN} hours on that have"
-            " an equal hour on another day",
+            f"{_hours(len(points))} of traffic: growth is estimated from {HOURS_MIN} hours on that"
+            " have an equal hour on another day",
             len(points),
         )
     which = f"totals of {len(points)} hours, comparing equal hours of the day"

@@ -79,7 +79,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The usage under one quota of those whom a rule would limit. Rates are those of a broker."""
+    """The usage under one quota of clients that a rule would limit. Rates are those of a broker."""
 
     level: str
     """The rule, one of LEVELS."""
@@ -104,13 +104,13 @@ class Demand:
     names: int = 1
     """The number of users, client ids or pairs."""
     names_over: tuple[str, ...] = ()
-    """Those whom the supposed limit would have throttled, the fastest first."""
+    """The clients that the supposed limit would have throttled, the fastest first."""
     is_held: bool = False
     """Whether the highest rate is what a limit admitted, so that the real demand may be higher."""
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the usage of everyone to whom the limit of a default would apply."""
+        """Whether it covers all clients that the limit of a default would apply to."""
         return self.level.startswith(_DEFAULT)
 
     @property
@@ -154,7 +154,7 @@ class Findings:
     last: datetime
     """The start of the last window."""
     demands: tuple[Demand, ...]
-    """In the order of their levels; within one level those whom a supposed limit throttles come
+    """In the order of their levels; within one level clients that a supposed limit throttles come
     first."""
     own_clients: int
     """The number of Milena's own client ids that are left out."""
@@ -273,7 +273,7 @@ def _answers(found: Sequence[Demand]) -> Iterator[Demand]:
 
 
 def _of_all(parts: Sequence[Demand]) -> Demand:
-    """The usage of those whom a default applies to, the fastest first."""
+    """The usage of the clients that a default applies to, the fastest first."""
     return replace(
         parts[0],
         user=None,

@@ -90,7 +90,7 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     scheme = scheme_of(text)
     if scheme not in _ATOMIC:
         raise UnknownStore(
-            f"cannot keep windows at {without_secrets(text)}: {scheme} is no store in which a"
+            f"cannot keep windows at {without_secrets(text)}: {scheme} is not a store in which a"
             " file is replaced in one step; use a local path, s3://, gs:// or abfs://"
         )
     uri = f"{'s3' if scheme == 's3a' else scheme}://{text.partition('://')[2]}"

@@ -61,4 +61,4 @@ def take_levels(levels: Mapping[str, str | None]) -> None:
     """Apply checked levels."""
     for name, level in levels.items():
         set_level(name, level)
-        log.warning("level of logger %s: %s", name, level or "inherited from its parent")
+        log.warning("set the log level of %s: %s", name, level or "inherited from its parent")

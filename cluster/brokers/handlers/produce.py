@@ -66,7 +66,7 @@ _WRITTEN_BY_BROKERS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 _UNDECIDED: Final = ProducedPartition(-1, int(ErrorCode.unknown_server_error))
-"""Stands in for an outcome that is not known yet."""
+"""A placeholder for an outcome that is not known yet."""
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]

@@ -18,7 +18,7 @@ GAUGES: Final = tuple(m.key for m in TOPIC_METRICS if m.kind is MetricKind.GAUGE
 """Keys of the sampled gauges, in the order in which `set_gauges` takes them."""
 _NOTHING: Final = (0,) * len(GAUGES)
 OWN_TOPICS: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
-"""Topics that brokers write themselves, which is no client traffic."""
+"""Topics that brokers write themselves, which is not client traffic."""
 
 
 class TopicCounters:

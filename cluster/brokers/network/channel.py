@@ -54,7 +54,7 @@ class ChannelOwner(Protocol):
     on_frame: Callable[["Channel", memoryview], None]
     """Processes one frame; answers now or later through `Channel.respond`."""
     backlog_bytes: int
-    """Sum over all channels of what was received and is no part of a frame's own buffer."""
+    """Sum over all channels of what was received and is not part of a frame's own buffer."""
 
     def scratch(self) -> memoryview:
         """The shared receive buffer, larger than `BACKLOG_MAX_BYTES`; its contents are lost when

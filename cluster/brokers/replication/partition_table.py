@@ -556,5 +556,5 @@ def _topic_id_of(directory: Path) -> uuid.UUID:
     try:
         return decode_uuid(text)
     except ValueError:
-        log.warning("%s: %r is no topic id", directory, text)
+        log.warning("%s: %r is not a topic id", directory, text)
         return NO_TOPIC_ID

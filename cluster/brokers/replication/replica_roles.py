@@ -142,7 +142,7 @@ class ReplicaRoles:
         if self._table.take_replica_offline(partition_id) is not None:
             log.error(
                 "%s is offline: its directory was removed; another replica leads, and the next"
-                " start of this broker copies it anew",
+                " start of this broker copies it again",
                 partition_id,
             )
             self._unfollow(partition_id)
@@ -155,7 +155,7 @@ class ReplicaRoles:
     ) -> bool:
         """Whether the replica is in a log directory that has failed, or may be.
 
-        As in Kafka, a replica that is not found is not made anew while a directory cannot be read,
+        As in Kafka, a missing replica is not created again while a directory cannot be read,
         unless the partition is new: the directory may hold its acknowledged records.
         """
         offline = self._table.offline

@@ -168,7 +168,7 @@ class ReplicationLink:
             log.warning("ignored a replication message: %s", error)
             return
         if type(fetch) is not FollowerFetch:
-            log.warning("ignored a replication message: %s is no fetch", type(fetch).__name__)
+            log.warning("ignored a replication message: %s is not a fetch", type(fetch).__name__)
             return
         self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
 
@@ -184,7 +184,7 @@ class ReplicationLink:
         try:
             answer = decode(frames)
             if type(answer) is not FetchAnswer:
-                raise PeerError(f"{type(answer).__name__} is no answer to a fetch")
+                raise PeerError(f"{type(answer).__name__} is not an answer to a fetch")
         except PeerError as error:
             log.warning("refused an answer of leader %d: %s", leader, error)
             fetcher.on_malformed_answer(self._loop.now_ms)

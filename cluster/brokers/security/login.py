@@ -116,7 +116,7 @@ class Login:
             return self._on_token(header, token, now_ms)
         raise PeerError(
             f"API key {key} version {version} before the login: the client uses another"
-            " security protocol or is no Kafka client"
+            " security protocol or is not a Kafka client"
         )
 
     # -- handshake ---------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ class LogRepairs:
             log_starts = directory.read_log_start_offsets()
             partitions = directory.partition_directories()
         except OSError as error:  # opening the logs fails as well, and is logged there
-            log.warning("cannot look into %s: %s", directory.path, error.strerror)
+            log.warning("cannot list %s: %s", directory.path, error.strerror)
             return deque()
         logs = []
         for partition, path in partitions.items():
@@ -167,7 +167,7 @@ class LogRepairs:
             try:
                 size = unchecked_bytes(path, recovery_point)
             except OSError as error:
-                log.warning("cannot look into %s: %s", path, error.strerror)
+                log.warning("cannot list %s: %s", path, error.strerror)
                 continue
             if size >= self._extent.log_from_bytes:
                 log_start = log_starts.get(partition, Offset(0))
@@ -227,7 +227,7 @@ class LogRepairs:
     def _on_ended(self, worker: _Worker, how: str) -> None:
         """The process ended by itself: it was killed, or met a bug that its own lines show."""
         where = "" if worker.log is None else f" at {worker.log.partition}"
-        log.warning("a helper of the recovery %s%s: the broker goes on by itself", how, where)
+        log.warning("a helper of the recovery %s%s: the broker continues without it", how, where)
         self._workers.remove(worker)
 
     def _report(self) -> None:

@@ -254,6 +254,6 @@ def take_findings(own: PartitionLog, segment: Segment, check: SegmentCheck) -> N
         unchecked.note_good(check.stamp, check.first_offset, check.next_offset)
     if check.index_defects and not segment.is_active:
         for defect in check.index_defects:
-            log.error("%s; the indexes are made anew", defect)
+            log.error("%s; the indexes are rebuilt", defect)
         rebuild_indexes(segment)
         segment.release()

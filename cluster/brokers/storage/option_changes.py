@@ -9,7 +9,7 @@ from cluster.config.snapshot import Settings
 from cluster.runtime.slices import Slices
 
 _LOGS_PER_STEP: Final = 4
-"""So many take some 300 us, if each is of another topic with configs of its own."""
+"""So many take some 300 us, if each is of another topic with its own configs."""
 
 
 class OptionChanges:

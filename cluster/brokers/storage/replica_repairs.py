@@ -422,8 +422,8 @@ class ReplicaRepairs:
             return
         self._counts.repaired += 1
         log.warning(
-            "%s: its closed segments, up to offset %d, are those of broker %d now: what was"
-            " damaged in %s could not be repaired by itself, as the log is compacted",
+            "%s: replaced its closed segments, up to offset %d, by those of broker %d: the log is"
+            " compacted, so %s could not be repaired in part",
             partition.id,
             rebuild.end_offset - 1,
             source,
@@ -481,7 +481,7 @@ class ReplicaRepairs:
 
 
 def _accepted(answer: Answer) -> Batches:
-    """Check that an answer is no error. Raises Refused."""
+    """Check that an answer is not an error. Raises Refused."""
     if not isinstance(answer, Batches):
         raise Refused(ErrorCode.request_timed_out)
     if answer.code is not ErrorCode.none:

@@ -1,7 +1,7 @@
 """Passwords among the stored settings: encrypted in the store, plain in this broker's memory.
 
 Only a broker's own values may be passwords, and only with `password.encoder.secret`. Passwords
-encrypted with `password.encoder.old.secret` can still be read; they are encrypted anew when the
+encrypted with `password.encoder.old.secret` can still be read; they are encrypted again when the
 broker starts (Kafka: `DynamicBrokerConfig.maybeReEncodePasswords`). Pure but for the salts.
 """
 

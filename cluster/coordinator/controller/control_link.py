@@ -122,7 +122,7 @@ class ControlLink:
         try:
             request = decode(frames[1:])
             if not isinstance(request, Request):
-                raise PeerError(f"{type(request).__name__} is no request")
+                raise PeerError(f"{type(request).__name__} is not a request")
         except PeerError as error:
             log.warning("refused a control request: %s", error)
             reply(Refusal(ErrorCode.invalid_request, str(error)))
@@ -144,7 +144,7 @@ class ControlLink:
         try:
             answer = decode(frames[1:])
             if type(answer) not in (asked.answer, Refusal):
-                raise PeerError(f"{type(answer).__name__} is no answer to that request")
+                raise PeerError(f"{type(answer).__name__} is not an answer to that request")
         except PeerError as error:
             # The outcome of the request is unknown, as without an answer.
             log.warning("ignored an answer of %r: %s", asked.endpoint, error)

@@ -79,7 +79,7 @@ class WireField:
 
     @property
     def wire_type(self) -> WireType:
-        """The type of a field, or of an array's elements, that is no struct."""
+        """The type of a field, or of an array's elements, that is not a struct."""
         return WIRE_TYPES[self.kafka_type]
 
     @property

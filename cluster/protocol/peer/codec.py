@@ -142,7 +142,7 @@ def decode(frames: Sequence[bytes]) -> Any:
     name, fields = content
     kind = _BY_NAME.get(name) if type(name) is str else None
     if kind is None:
-        raise PeerError(f"{described(name)} is no kind of message")
+        raise PeerError(f"{described(name)} is not a kind of message")
     try:
         return kind.read(fields, frames[1:])
     except Malformed as error:

@@ -197,7 +197,7 @@ def _add(args: argparse.Namespace) -> int:
     for host in (*args.allow_host, *args.deny_host):
         if host.strip() != WILDCARD and not is_address(host.strip()):
             print(
-                f"Warning: {one_line(host)} is no address of IPv4 or IPv6, by which clients are"
+                f"Warning: {one_line(host)} is not an address of IPv4 or IPv6, by which clients are"
                 " known: this rule is for nobody.",
                 file=sys.stderr,
             )

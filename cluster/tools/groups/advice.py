@@ -63,7 +63,7 @@ def advice(known: KnownGroup) -> list[str]:
             return ["Nothing yet: a coordinator that is killed forgets what it knew."]
         return ["The group has never rebalanced: there is nothing to explain."]
     said = [sentence for rule in _RULES for sentence in rule(known, rebalances)]
-    return said or ["Nothing to mend: members came or went, and nobody had to wait for long."]
+    return said or ["Nothing to fix: members came or went, and nobody had to wait for long."]
 
 
 # -- rules -----------------------------------------------------------------------------------------

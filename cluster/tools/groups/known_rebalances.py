@@ -1,4 +1,4 @@
-"""What all brokers together know of a group, and what each rebalance cost whom. Pure."""
+"""What all brokers together know of a group, and what each rebalance cost which members. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -182,7 +182,7 @@ def _check_segment(file: StoredFile, source: Source, *, is_last: bool) -> tuple[
         return position, str(problem)
     left = file.size_bytes - position
     if left and not (is_last and file.is_zero_from(position)):
-        return position, f"the last {left} bytes are no whole batch"
+        return position, f"the last {left} bytes are not a whole batch"
     return position, None
 
 

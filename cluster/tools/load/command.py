@@ -136,7 +136,7 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         type=at_least_one,
         default=5_000,
         metavar="MS",
-        help="between progress lines where output is no terminal (default: 5000)",
+        help="between progress lines where output is not a terminal (default: 5000)",
     )
 
 

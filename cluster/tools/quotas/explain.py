@@ -73,7 +73,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the client's rules, use and delays. Raises UserError if no broker knows it."""
     if args.client_id is None and args.user is None:
-        raise UsageError("name whom: --client-id, --user or both")
+        raise UsageError("name a client: --client-id, --user or both")
     brokers = read_running(data_dir(args))
     client_ids = _rows_of(args.client_id, CLIENT_ID_MAX_BYTES)
     users = _rows_of(args.user, USER_MAX_BYTES)

@@ -41,7 +41,7 @@ def chosen_entity(args: argparse.Namespace) -> QuotaEntity:
     entity = entity_or_none(args)
     if entity is None:
         raise UsageError(
-            "name whom: --client-id, --user or --ip, or the default of these: --client-default,"
+            "name a client: --client-id, --user or --ip, or the default of these: --client-default,"
             " --user-default, --ip-default"
         )
     return entity

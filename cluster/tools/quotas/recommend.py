@@ -71,7 +71,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         action="append",
         default=[],
         metavar="KEY=AMOUNT",
-        help="whom this limit would have throttled, and how often; may be repeated",
+        help="show which clients this limit would have throttled, and how often; may be repeated",
     )
     parser.add_argument(
         "--level",
@@ -229,7 +229,7 @@ def _text(
         verb = "is" if found.own_clients == 1 else "are"
         yield f"{found.own_clients} of Milena's own clients {verb} left out: --all-clients"
     if not demands:
-        yield "\nNobody whom the options name was active then."
+        yield "\nNone of the named clients was active then."
         return
     for what in args.suppositions:
         yield from _supposition(what, [each for each in demands if each.quota == what.kind], args)

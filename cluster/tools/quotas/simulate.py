@@ -242,7 +242,7 @@ def _text(file: str) -> list[str]:
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UserError(f"{file} is no text: it must be CSV or lines of JSON") from None
+        raise UserError(f"{file} is not text: it must be CSV or lines of JSON") from None
 
 
 # -- telling ---------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ QUOTA_COMMANDS: Final = {
         Command(
             "recommend",
             "quotas.recommend",
-            "say which limits fit what clients did, and whom a limit would have throttled",
+            "say which limits fit what clients did, and which clients a limit would have throttled",
         ),
     )
 }

@@ -164,7 +164,7 @@ def _advice(found: Findings) -> Iterator[str]:
                 None,
             )
     if any(damage.index_defects for _, _, logs in found for log in logs for damage in log.damages):
-        yield "Damaged indexes cost no record: the scrub makes them anew from the batches."
+        yield "Damaged indexes cost no record: the scrub rebuilds them from the batches."
     if any(log.problems for _, _, logs in found for log in logs):
         yield "What cannot be read was not checked: run the command as the user who owns the files."
 

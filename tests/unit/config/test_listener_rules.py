@@ -62,7 +62,7 @@ def test_consistent_listener_settings_are_accepted(texts):
         ({"advertised.listeners": "PLAINTEXT://[::]:1"}, "an address a client can connect to"),
         ({"advertised.listeners": "PLAINTEXT://a:0"}, "an address a client can connect to"),
         ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "names PLAINTEXT twice"),
-        ({"advertised.listeners": "SSL://a:1"}, "none of the listeners, which are PLAINTEXT"),
+        ({"advertised.listeners": "SSL://a:1"}, "not one of the listeners, which are PLAINTEXT"),
         ({"inter.broker.listener.name": "E"}, "needs an entry for E"),
         ({"inter.broker.listener.name": "SSL"}, "advertised listeners, which are PLAINTEXT"),
         ({"security.inter.broker.protocol": "SSL"}, "advertised listeners, which are PLAINTEXT"),

@@ -52,7 +52,7 @@ def test_the_expected_total_grows_with_the_brokers_that_lead():
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"noisy_throttle_ms": 0}, "noisy is told to wait"),
+        ({"noisy_throttle_ms": 0}, "noisy is throttled"),
         ({"polite_rate": 284.9}, "polite gets its rate"),
         ({"polite_failed": 1}, "polite gets its rate"),
         ({"polite_throttle_ms": 1}, "polite is not throttled"),

@@ -186,7 +186,7 @@ def test_a_pattern_takes_whole_names_and_nothing_internal():
         (["--group", "g", "--topic", "t", "--offset", "1"], "--group does not go with"),
         (["--group", "", "--topic", "t"], "--group needs a name"),
         (["--include", "t", "--partition", "1"], "--include does not go with"),
-        (["--include", "("], "no regular expression"),
+        (["--include", "("], "not a regular expression"),
     ],
 )
 def test_options_that_do_not_go_together(words, reason, capsys):

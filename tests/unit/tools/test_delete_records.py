@@ -30,13 +30,13 @@ def test_a_file_as_kafkas_tool_takes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ([], "a list `partitions` is missing"),
         ({"version": 1}, "a list `partitions` is missing"),
         ({"partitions": {}}, "a list `partitions` is missing"),
         ({"partitions": [], "version": 2}, "version 2 is not supported"),
-        ({"partitions": [5]}, r"partitions\[0\] is no object"),
+        ({"partitions": [5]}, r"partitions\[0\] is not an object"),
         ({"partitions": [row(), row(topic=7)]}, r"partitions\[1\]: topic must be a name"),
         ({"partitions": [row(partition="0")]}, "partition must be a whole number from 0"),
         ({"partitions": [row(partition=-1)]}, "partition must be a whole number from 0"),

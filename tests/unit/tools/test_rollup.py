@@ -33,7 +33,10 @@ from cluster.tools.rollup_follow import Report
         (["--follow", "--source", "kafka"], "--follow reads with our data source only"),
         (["--follow", "--packages", "a:b:1"], "--follow reads with our data source only"),
         (["--follow", "--engine", "local"], "--follow is a stream of Spark: leave out --engine"),
-        (["--follow", "--output", "s3://b/w"], "--output is no directory: say with --checkpoint"),
+        (
+            ["--follow", "--output", "s3://b/w"],
+            "--output is not a directory: say with --checkpoint",
+        ),
         (["--repair", "--full"], "--repair reads nothing: leave out --follow, --full and"),
         (["--engine", "local", "--master", "yarn"], "--engine local needs no Spark: leave out"),
         (["--engine", "local", "--source", "kafka"], "--engine local needs no Spark: leave out"),

@@ -98,19 +98,19 @@ def _partitions_by_topic(topics: Mapping[str, list[list[int]]]) -> frozenset[Top
 def _number(number: float | str) -> int:
     whole = int(number)
     if not 0 <= whole <= _NUMBER_MAX:
-        raise ValueError(f"{whole} is no partition")
+        raise ValueError(f"{whole} is not a partition")
     return whole
 
 
 def _epoch(number: float | str) -> LeaderEpoch:
     whole = int(number)
     if not -1 <= whole < 2**31:
-        raise ValueError(f"{whole} is no leader epoch")
+        raise ValueError(f"{whole} is not a leader epoch")
     return LeaderEpoch(whole)
 
 
 def _offset(number: float | str) -> Offset:
     whole = int(number)
     if not 0 <= whole < 2**63:
-        raise ValueError(f"{whole} is no offset")
+        raise ValueError(f"{whole} is not an offset")
     return Offset(whole)

@@ -107,7 +107,7 @@ def decode_broker_id(name: str) -> BrokerId:
     """The broker id of a child of `/brokers/ids`."""
     broker_id = BrokerId(_int32(name))
     if broker_id < 0:
-        raise ValueError(f"{broker_id} is no broker's id")
+        raise ValueError(f"{broker_id} is not a broker's id")
     return broker_id
 
 
@@ -435,7 +435,7 @@ def _int32(number: float | str | bytes) -> int:
     """Raises ValueError for a number that does not fit into a message to a broker or client."""
     whole = int(number)
     if not -(2**31) <= whole < 2**31:
-        raise ValueError(f"{whole} is no 32-bit number")
+        raise ValueError(f"{whole} is not a 32-bit number")
     return whole
 
 
@@ -449,7 +449,7 @@ def _not_negative(number: float | str | bytes) -> int:
 def _offset(number: float | str | bytes) -> Offset:
     whole = int(number)
     if not 0 <= whole < 2**63:
-        raise ValueError(f"{whole} is no offset")
+        raise ValueError(f"{whole} is not an offset")
     return Offset(whole)
 
 

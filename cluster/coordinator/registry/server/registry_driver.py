@@ -175,7 +175,7 @@ class RegistryDriver:
             case Room.LITTLE:
                 _logger.error(
                     "%s free for %s, less than %s: refusing writes that need much, such as new"
-                    " znodes, until there is more room",
+                    " znodes, until space is free",
                     free,
                     directory,
                     size_text(self._options.min_free_bytes),

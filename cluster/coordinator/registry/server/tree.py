@@ -126,7 +126,7 @@ class ZnodeTree:
                 return self._set_acl(self._nodes[path], acl)
 
     def restore(self, path: str, node: Node) -> None:
-        """Restore a znode of a snapshot. Parents come first; children are found anew."""
+        """Restore a znode of a snapshot. Parents come first; children are derived from them."""
         node.children = None
         previous = self._nodes.get(path)
         if previous is not None:

@@ -173,7 +173,7 @@ def test_failed_disk_does_not_affect_other_partitions(stage: HandlerStage) -> No
 
     assert codes(client.call(both)) == [ErrorCode.kafka_storage_error, 0]
     assert client.closed_because is None
-    assert stage.table.offline.partitions() == [("t", 0)]  # until the next start copies it anew
+    assert stage.table.offline.partitions() == [("t", 0)]  # until the next start copies it again
 
 
 def test_records_are_synced_after_flush_messages(stage: HandlerStage) -> None:

@@ -105,7 +105,7 @@ def test_a_removed_partition_is_missing(life: Life) -> None:
 
 
 def test_log_deleted_just_before_a_crash_is_not_missing(life: Life) -> None:
-    """Its row is still in the checkpoints. The topic may have been made anew since."""
+    """Its row is still in the checkpoints. The topic may have been created again since."""
     life.table.write_checkpoints()
     rename_to_deleted(life.paths[0] / "t-1")
     for directory in life.table.directories:

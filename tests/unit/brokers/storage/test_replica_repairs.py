@@ -360,7 +360,7 @@ def test_closed_segments_of_a_compacted_log_are_replaced_where_replicas_differ(
     assert values_of(client.receive())[0] == b"value %d" % (offset + 1)
     assert values_of(fetch(replicas.leader, end - 1)[1]) == [b"value %d" % (end - 1)]
     assert len(replicas.led.log.damage) == 0
-    assert "are those of broker 2 now" in caplog.text
+    assert "by those of broker 2: the log is compacted" in caplog.text
 
 
 def test_a_compacted_log_that_is_cut_meanwhile_is_not_replaced(replicas: Replicas) -> None:

@@ -377,7 +377,7 @@ def test_a_stopping_broker_gets_no_leadership_and_joins_no_isr():
         (1, "orders", (1,), 2, 4, ErrorCode.invalid_update_version),
         (1, "orders", (1,), 2, 6, ErrorCode.invalid_update_version),
         (1, "orders", (1, 3), 2, 5, ErrorCode.ineligible_replica),  # is not alive
-        (1, "orders", (1, 4), 2, 5, ErrorCode.ineligible_replica),  # is no replica
+        (1, "orders", (1, 4), 2, 5, ErrorCode.ineligible_replica),  # is not a replica
         (1, "orders", (2,), 2, 5, ErrorCode.ineligible_replica),  # does not include the leader
         (1, "orders", (1, 1), 2, 5, ErrorCode.ineligible_replica),
         (1, "orders", (), 2, 5, ErrorCode.ineligible_replica),

@@ -120,7 +120,7 @@ GOOD = plain(0, "a")
 @pytest.mark.parametrize(
     ("segments", "taken", "reason"),
     [
-        ([(0, GOOD + plain(1, "b")[:-2])], ["a"], "the last 67 bytes are no whole batch"),
+        ([(0, GOOD + plain(1, "b")[:-2])], ["a"], "the last 67 bytes are not a whole batch"),
         ([(0, GOOD + bytes(8) + b"\0\0\0\x05" + bytes(9))], ["a"], "Found record size 5 smaller"),
         (
             [(0, GOOD + bytes(plain(1, "b")[:-1]) + b"?"), (2, plain(2, "c"))],

@@ -170,7 +170,7 @@ def test_explain_applies_a_limit_of_topic_changes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "status", "line"),
     [
-        ([], 2, "name whom: --client-id, --user or both"),
+        ([], 2, "name a client: --client-id, --user or both"),
         (["--client-id", "x"], 1, "no broker has heard of client x within the last hour"),
         (["--user", "u"], 1, "no broker has heard of user u within the last hour"),
         (["--user", "u", "--client-id", "x"], 1, "no broker has heard of client x of user u"),

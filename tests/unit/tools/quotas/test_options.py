@@ -62,7 +62,7 @@ def test_entities():
         (["--client-id", "c", "--connection-creation-rate", "3"], "name one by --ip"),
         (["--ip", "10.0.0.1", "--producer-byte-rate", "1MB"], "by --client-id or --user, not by"),
         (["--client-id", "c"], "say how much: --producer-byte-rate"),
-        (["--producer-byte-rate", "1MB"], "name whom: --client-id"),
+        (["--producer-byte-rate", "1MB"], "name a client: --client-id"),
     ],
 )
 def test_a_limit_that_cannot_be_set_is_one_line_before_anything_is_asked(capsys, words, told):

@@ -118,7 +118,7 @@ def test_a_name_from_a_client_is_quoted_for_the_shell_and_for_the_terminal(recom
     assert "\x1b" not in out
     assert r"a\x1b[31m" in out
     assert """--client-id=a b'"'"'$(rm)' --producer""" in out
-    assert out.count("quotas set") == 1, "what cannot be typed is no command"
+    assert out.count("quotas set") == 1, "what cannot be typed is not a command"
     out, _ = recommend([strange], "--json")
     assert json.loads(out)["recommendations"][0]["command"] is None
     out, _ = recommend([strange])
