@@ -1,4 +1,4 @@
-"""One reading for everybody who asks within a while, so that many pages cost as much as one."""
+"""Shares one reading among all requests within a while, so many pages cost as much as one."""
 
 import asyncio
 from collections.abc import Callable

@@ -39,7 +39,7 @@ class ListenerPlan(NamedTuple):
     listened: tuple[Listener, ...]
     """Of broker 0; a port of 0 is any free one."""
     told: Mapping[str, Listener]
-    """What clients of each listener are told, by its name; a port of 0 is the one listened on."""
+    """The advertised listeners by name; a port of 0 is the one listened on."""
     step: int
 
     @property

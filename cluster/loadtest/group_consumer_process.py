@@ -1,6 +1,6 @@
 """The consumer of a load test that is a member of a consumer group.
 
-The parent is told of every record before its offset is committed. So it knows exactly which records
+The parent learns of every record before its offset is committed. So it knows exactly which records
 came twice and which never came, even if this process dies. Imported by the worker process alone.
 """
 

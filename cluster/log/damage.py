@@ -45,7 +45,7 @@ class DamageLog:
         self._found: dict[tuple[int, int], Damage] = {}
         self._on_new = on_new
         self.is_being_repaired = False
-        """Whoever asks for the damaged offsets should wait: they may be there soon."""
+        """Whether fetches of the damaged offsets should wait, because a repair is under way."""
 
     def __iter__(self) -> Iterator[Damage]:
         """Iterate over the current damage."""

@@ -70,7 +70,7 @@ class ProducerEntry:
         self.batches: deque[AppendedBatch] = deque(maxlen=BATCHES_KEPT)
 
     def enter_epoch(self, epoch: int) -> None:
-        """Start a new epoch, whose sequence starts anew."""
+        """Start a new epoch, which has its own sequence."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()

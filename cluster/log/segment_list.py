@@ -108,7 +108,7 @@ class SegmentList:
         return end
 
     def restart(self, offset: Offset, wall_ms: WallMs) -> None:
-        """Delete all segments and start anew at an offset. Raises StorageFailed."""
+        """Delete all segments and continue at an offset. Raises StorageFailed."""
         self.changes += 1
         options = self.active.options
         self._deleted_files.settle(self.directory)  # an old segment may have had the new one's name

@@ -19,7 +19,7 @@ _VERSION: Final = b"1.0"
 _MECHANISM: Final = b"CURVE"
 _FIELDS: Final = 9
 _ASKED_MAX: Final = 1_000
-"""Handshakes that wait for a look-up; more are told to come again."""
+"""The most handshakes that wait for a look-up; more are refused and retried."""
 _PAUSE_MS: Final = 100
 """Between two look-ups: strangers may knock as often as they like."""
 _LOOK_UPS: Final = 5

@@ -138,7 +138,7 @@ def _prompted(source: BinaryIO) -> Iterator[bytes]:
 class ConsoleProducer:
     """Sends lines, and prints one line on stderr for each that was not delivered.
 
-    Once a record has timed out no other line is read, and after a few only their number is told.
+    Once a record has timed out no other line is read, and after a few only their number is printed.
     """
 
     def __init__(

@@ -177,7 +177,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _engine(args: argparse.Namespace) -> str:
-    """Who asks for a Spark cluster, or its connector, asks for Spark."""
+    """The chosen engine; options for a Spark cluster or its connector imply Spark."""
     is_spark = args.master is not None or args.source != PYTHON
     return "spark" if is_spark and args.engine == "auto" else str(args.engine)
 
@@ -378,7 +378,7 @@ def commands_for(kinds: Iterable[str], program: str, output: str | None) -> list
 
 
 def shown_place(output: str) -> str:
-    """The place of the windows as people are told it."""
+    """The place of the windows for output, without credentials."""
     from cluster.analytics.windows.store import without_secrets
 
     return without_secrets(output) if "://" in output else shown(Path(output))

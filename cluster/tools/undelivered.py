@@ -14,8 +14,8 @@ from cluster.views.running_cluster import read_health
 _ASK_TIMEOUT_S = 3.0
 _LITTLE_BYTES = 16 << 20
 _LITTLE_SHARE = 10
-"""A directory with less than that, and less than a tenth of its disk, is told of: brokers that have
-no other reserve take no records then (decision 048)."""
+"""A directory with less than that, and less than a tenth of its disk, is reported: brokers
+that have no other reserve take no records then (decision 048)."""
 
 
 def reason_for_silence(args: argparse.Namespace) -> str:

@@ -1,7 +1,7 @@
 """The demand of users and client ids for each quota, second by second, as Spark DataFrames.
 
-For a supposed rule they tell whom it would apply to, how fast each of them was on each broker, and
-what a limit would have done. Computed from the rollup's narrowest windows.
+For a supposed rule they give the clients it would apply to, how fast each of them was on each
+broker, and what a limit would have done. Computed from the rollup's narrowest windows.
 """
 
 from collections.abc import Iterable, Mapping

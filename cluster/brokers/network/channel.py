@@ -173,7 +173,7 @@ class Channel:
         self.holds_request = False
         """The request in progress is counted (`hold`)."""
         self.is_worked_on = False
-        """And it is not the peer whom it waits for."""
+        """The counted request waits for something other than the peer."""
         self.arrived_ns = owner.loop.turn_ns
         """Monotonic time at which bytes last came, or were taken up again after it was muted."""
         self.answered: list[Callable[[int, int], object]] = []

@@ -138,7 +138,7 @@ class ReplicaMoves:
     # -- the start -------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Begin anew the moves that the last stop or crash has interrupted."""
+        """Restart the moves that the last stop or crash interrupted."""
         for directory in self._table.places.working:
             try:
                 for partition_id, path in directory.future_directories():

@@ -24,7 +24,7 @@ class Shard(Protocol):
     after which the shard is dropped.
 
     Invariant: each token returns in exactly one `Answer`, from the call that passed it, from a
-    later call, or from `unload`. The token stands for whoever waits for the reply.
+    later call, or from `unload`. The token identifies the request that waits for the reply.
     """
 
     @property

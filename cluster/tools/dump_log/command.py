@@ -1,7 +1,7 @@
 """`dump-log`: prints the files of a log as Kafka's kafka-dump-log does, line for line.
 
-Differs where that tool ends with a stack trace: the damage is told in one line, and the other files
-are still read; the exit status is 1.
+Differs where that tool ends with a stack trace: the damage is reported in one line, and the
+other files are still read; the exit status is 1.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Checks the logs below a log directory by reading their files; brokers may go on meanwhile.
 
 Segments may be closed, compacted or deleted while they are read: whatever looks damaged is looked
-at again before it is told.
+at again before it is reported.
 """
 
 import time

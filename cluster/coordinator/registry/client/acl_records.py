@@ -7,7 +7,7 @@
     /kafka-acl-extended-changes/acl_changes_0000000000
         {"version":1,"resourceType":"Group","name":"billing-","patternType":"PREFIXED"}
 
-Whoever changes rules announces it by a change node in the same transaction.
+A change of rules is announced by a change node in the same transaction.
 """
 
 import logging

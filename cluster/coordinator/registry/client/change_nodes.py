@@ -1,4 +1,4 @@
-"""Change nodes: whoever changes something in the registry announces it by one. Blocking calls."""
+"""Change nodes, by which each change in the registry is announced. Blocking calls."""
 
 from contextlib import suppress
 from typing import Final

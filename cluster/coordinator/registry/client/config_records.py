@@ -5,7 +5,7 @@
     /config/groups/billing                   {"version":1,"config":{...}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"brokers/2"}
 
-Whoever changes a config announces it by a change node in the same transaction.
+A change of a config is announced by a change node in the same transaction.
 """
 
 import logging

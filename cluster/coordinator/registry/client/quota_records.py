@@ -6,7 +6,7 @@
     /config/ips/192.0.2.7                    {"version":1,"config":{"connection_creation_rate":"5"}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"users/alice"}
 
-Whoever changes a config announces it by a change node in the same transaction.
+A change of a config is announced by a change node in the same transaction.
 """
 
 import logging

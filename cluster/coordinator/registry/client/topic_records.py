@@ -301,7 +301,7 @@ def _create_topic(
     client: KazooClient, topic: TopicState, epoch: ControllerEpoch
 ) -> Iterator[_Write]:
     assignment = _assignment(topic.topic_id, topic.partitions)
-    # Kafka writes the configs first too: whoever sees the topic sees its configs.
+    # Kafka writes the configs first too: a reader of the topic then finds its configs.
     yield _put_configs(client, topic.name, topic.configs)
     yield _creation(paths.topic(topic.name), znodes.encode_topic(assignment))
     yield _creation(paths.partitions(topic.name), b"")
