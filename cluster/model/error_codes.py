@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What went wrong with a request, or one item of it, as the protocol numbers it."""
+    """The error of a request or of one of its items, with the protocol's number."""
 
     unknown_server_error = -1
     none = 0
