@@ -19,7 +19,7 @@ Texts = Mapping[str, str]
 OWN: Final = Source.DYNAMIC_BROKER
 CLUSTER_WIDE: Final = Source.DYNAMIC_DEFAULT_BROKER
 _LEVELS: Final = (OWN, CLUSTER_WIDE)
-"""In order of precedence."""
+"""The first that has a value takes precedence."""
 _NONE: Final[Texts] = MappingProxyType({})
 
 

@@ -29,7 +29,6 @@ _ROOT: Final = Path(__file__).parents[2]
 _COMMAND_TIMEOUT_S: Final = 60.0
 _STOP_PATIENCE_S: Final = 60.0
 _CLOSE_PATIENCE_S: Final = 30.0
-_POLL_S: Final = 0.02
 _TAIL_LINES: Final = 40
 
 
@@ -101,7 +100,7 @@ class LocalCluster:
             if time.monotonic() > deadline:
                 self.kill_everything()
                 break
-            time.sleep(_POLL_S)
+            time.sleep(orders.POLL_S)
         if not self._keeps_logs:
             shutil.rmtree(self._files.path, ignore_errors=True)
             return
@@ -115,7 +114,7 @@ class LocalCluster:
         for process in processes:
             process.kill()
         while any(map(_is_alive, processes)):
-            time.sleep(_POLL_S)
+            time.sleep(orders.POLL_S)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -12,7 +12,7 @@ from cluster.runtime.installation import shown
 
 NAMED: Final = ("registry", "dashboard")
 """Processes that have no number."""
-_POLL_S: Final = 0.02
+POLL_S: Final = 0.02
 _RESTART_PATIENCE_S: Final = 90.0
 """Long enough for a controlled shutdown and a start; a recovery in progress may take longer."""
 
@@ -49,7 +49,7 @@ def wait_until_stopped(files: DataDir, patience_s: float) -> None:
                 f"the cluster in {shown(files.path)} has not stopped within {patience_s:g} s:"
                 f" see {shown(files.log('supervisor'))}"
             )
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
 
 
 def restart(files: DataDir, process: int | str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def restart(files: DataDir, process: int | str) -> dict[str, Any]:
             raise UserError(
                 f"{label(process)} did not come back: see {shown(files.log(str(name)))}"
             )
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
 
 
 def label(process: int | str) -> str:

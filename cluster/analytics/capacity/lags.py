@@ -24,7 +24,7 @@ class GroupPace:
     group: str
     partitions: int
     lag: int
-    """In records, as last reported."""
+    """The last reported number of records."""
     produced_per_s: float | None
     consumed_per_s: float | None
     """None with a single window."""

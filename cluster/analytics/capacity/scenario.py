@@ -30,7 +30,7 @@ class Scenario:
     """A limit for each client id on each broker, by kind of quota."""
 
     def retention_of(self, topic: str) -> float | None:
-        """In seconds; None without a supposition."""
+        """The supposed retention in seconds; None without a supposition."""
         return self.topic_retention_s.get(topic, self.retention_s)
 
     def count(self, now: int) -> int:

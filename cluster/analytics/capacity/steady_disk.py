@@ -32,7 +32,7 @@ class SteadyDisk:
     broker: int
     is_new: bool
     size_now: float
-    """As last reported, spread over the supposed number of brokers."""
+    """The last reported size, spread over the supposed number of brokers."""
     steady: float | None
     """The final size; None if some topic continues to grow, or is unknown."""
     room: float | None

@@ -154,8 +154,7 @@ class Findings:
     last: datetime
     """The start of the last window."""
     demands: tuple[Demand, ...]
-    """In the order of their levels; within one level clients that a supposed limit throttles come
-    first."""
+    """Sorted by level; within one level clients that a supposed limit throttles come first."""
     own_clients: int
     """The number of Milena's own client ids that are left out."""
 

@@ -16,7 +16,7 @@ UNCHANGED_MS: Final = 50_000
 """An unchanged topic gets a record at the first look after this time, so that a record begins in
 every minute."""
 OWN_MS: Final = 9_500
-"""As UNCHANGED_MS, if only the size of one of the brokers' own topics has changed: the metrics
+"""The same interval for a topic of the brokers' own of which only the size has changed: the metrics
 topic grows in every interval, which needs no record each time."""
 _GAUGES: Final = tuple(GAUGES.index(key) for key in ("Size", "PartitionCount", "LeaderCount"))
 _NO_REPLICAS: Final = (0,) * len(_GAUGES)
