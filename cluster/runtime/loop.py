@@ -9,7 +9,6 @@ import contextlib
 import heapq
 import logging
 import os
-import selectors
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -17,11 +16,19 @@ from typing import Final, Protocol
 from cluster.model.clocks import MonotonicMs
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop_time import LoopTime
+from cluster.runtime.readiness import (
+    READABLE,
+    READABLE_AND_WRITABLE,
+    WRITABLE,
+    OnReady,
+    Poller,
+    Watches,
+    make_poller,
+)
+
+__all__ = ["READABLE", "WRITABLE", "EventLoop", "HasFileno", "Timer"]
 
 log = logging.getLogger(__name__)
-
-READABLE: Final = selectors.EVENT_READ
-WRITABLE: Final = selectors.EVENT_WRITE
 
 COMPACT_TIMERS_ABOVE: Final = 4096
 """Cancelled timers stay in the heap until there are more than this, and they are most of it."""
@@ -57,7 +64,7 @@ class EventLoop:
     it; the loop swallows no exceptions.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, poller: Callable[[], Poller] = make_poller) -> None:
         self._clock = clock
         self.monotonic_ns = clock.monotonic_ns
         self.time = LoopTime(clock.monotonic_ns, clock.thread_cpu_ns)
@@ -68,7 +75,8 @@ class EventLoop:
         """Counts the turns."""
         self.turn_ns = clock.monotonic_ns()
         """`now_ms` in nanoseconds."""
-        self._selector = selectors.DefaultSelector()
+        self._poller = poller()
+        self._watches = Watches(self._poller)
         self._timers: list[tuple[int, int, Timer]] = []
         self._timer_sequence = 0
         self._cancelled_count = 0
@@ -87,25 +95,32 @@ class EventLoop:
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
-        self._selector.register(self._wake_reader, READABLE, self._on_wake)
+        self._watches.add(self._wake_reader, READABLE, self._on_wake)
 
-    def watch(self, source: HasFileno | int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`."""
-        fd = self._selector.register(source, events, callback).fd
+    def watch(self, source: HasFileno | int, events: int, callback: OnReady) -> None:
+        """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`.
+
+        A lost connection is ready for all of them.
+        """
+        fd = _number(source)
+        self._watches.add(fd, events, callback)
         if fd in self._holding and events & READABLE:
             self._holding_readable.add(fd)
 
-    def rewatch(
-        self, source: HasFileno | int, events: int, callback: Callable[[int], None]
-    ) -> None:
-        """Change the events of a watched descriptor."""
-        fd = self._selector.modify(source, events, callback).fd
+    def rewatch(self, source: HasFileno | int, events: int, callback: OnReady) -> None:
+        """Change the events of a watched descriptor; with 0, not even its loss is reported.
+
+        For a descriptor that is watched again soon, this takes fewer system calls than `unwatch`.
+        """
+        fd = _number(source)
+        self._watches.change(fd, events, callback)
         if fd in self._holding:
             self._follow_interest(fd, events)
 
     def unwatch(self, source: HasFileno | int) -> None:
         """Forget a descriptor, including its events of this turn; call this before closing it."""
-        fd = self._selector.unregister(source).fd
+        fd = _number(source)
+        self._watches.remove(fd)
         self._unwatched.add(fd)
         if self._holding_readable:
             self._holding_readable.discard(fd)
@@ -118,8 +133,8 @@ class EventLoop:
         """
         if is_holding:
             self._holding.add(fd)
-            key = self._selector.get_map().get(fd)
-            self._follow_interest(fd, 0 if key is None else key.events)
+            watch = self._watches.wanted.get(fd)
+            self._follow_interest(fd, 0 if watch is None else watch[0])
         else:
             self._holding.discard(fd)
             self._holding_readable.discard(fd)
@@ -133,7 +148,7 @@ class EventLoop:
     @property
     def watched_count(self) -> int:
         """The number of descriptors watched by callers."""
-        return len(self._selector.get_map()) - 1
+        return len(self._watches.wanted) - 1
 
     @property
     def timer_count(self) -> int:
@@ -199,7 +214,7 @@ class EventLoop:
 
     def run_once(self, max_wait_ms: int | None = None) -> None:
         """Run one turn; waits for readiness until the next timer or for `max_wait_ms`."""
-        ready = self._selector.select(self._wait_seconds(max_wait_ms))
+        ready = self._poller.poll(self._wait_seconds(max_wait_ms))
         now_ns = self.monotonic_ns()
         self.turn_ns = now_ns
         self.now_ms = MonotonicMs(now_ns // 1_000_000)
@@ -211,17 +226,26 @@ class EventLoop:
         unwatched.clear()
         if self._holding_readable:
             ready = self._with_holding(ready)
-        for key, events in ready:
-            if unwatched and key.fd in unwatched:
+        wanted = self._watches.wanted
+        for fd, events in ready:
+            watch = wanted.get(fd)
+            if watch is None or (unwatched and fd in unwatched):
                 continue
-            key.data(events)
+            wanted_events, callback = watch
+            if events != wanted_events:
+                events = self._wanted_part(fd, events, wanted_events)
+                if not events:
+                    continue
+            callback(events)
             switch(exempt)
         if self._timers:
             self._run_timers()
         # Calls that these post run in the next turn, so that they cannot block the loop.
-        for _ in range(len(self._posted)):
-            self._posted.popleft()()
-            switch(exempt)
+        posted = self._posted
+        if posted:
+            for _ in range(len(posted)):
+                posted.popleft()()
+                switch(exempt)
         # Calls deferred by deferred calls run in this turn too, because they continue its work.
         deferred = self._deferred
         if deferred:
@@ -232,7 +256,7 @@ class EventLoop:
         time.end_turn(self.now_ms)
 
     def close(self) -> None:
-        self._selector.close()
+        self._poller.close()
         os.close(self._wake_reader)
         os.close(self._wake_writer)
 
@@ -247,23 +271,30 @@ class EventLoop:
             self._cancelled_count = 0
 
     def _wait_seconds(self, max_wait_ms: int | None) -> float | None:
-        if self.has_calls or self._holding_readable:
+        if self._posted or self._deferred or self._holding_readable:
             return 0.0
         wait_ms = max_wait_ms
         if self._timers:
-            until_timer_ms = max(0, self._timers[0][0] - self._clock.monotonic_ms())
+            now_ms = self.monotonic_ns() // 1_000_000
+            until_timer_ms = max(0, self._timers[0][0] - now_ms)
             wait_ms = until_timer_ms if wait_ms is None else min(wait_ms, until_timer_ms)
         return None if wait_ms is None else wait_ms / 1000.0
 
-    def _with_holding(
-        self, ready: list[tuple[selectors.SelectorKey, int]]
-    ) -> list[tuple[selectors.SelectorKey, int]]:
+    def _with_holding(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The ready descriptors, plus READABLE for those whose transports hold bytes."""
-        events_of = {key.fd: events for key, events in ready}
-        keys = self._selector.get_map()
+        events_of = dict(ready)
         for fd in self._holding_readable:
             events_of[fd] = events_of.get(fd, 0) | READABLE
-        return [(keys[fd], events) for fd, events in events_of.items()]
+        return list(events_of.items())
+
+    def _wanted_part(self, fd: int, events: int, wanted: int) -> int:
+        """Those of the reported events that are wanted now; all of them for a lost connection."""
+        if events & ~READABLE_AND_WRITABLE:
+            events = READABLE_AND_WRITABLE
+        events &= wanted
+        if not events:
+            self._watches.ignore(fd)
+        return events
 
     def _run_timers(self) -> None:
         while self._timers and self._timers[0][0] <= self.now_ms:
@@ -284,3 +315,7 @@ class EventLoop:
 
 def _nothing() -> None:
     return
+
+
+def _number(source: HasFileno | int) -> int:
+    return source if isinstance(source, int) else source.fileno()

@@ -471,22 +471,14 @@ class Channel:
         if not self.mute_reasons and not self._out:
             interest |= READABLE
         if interest != self._interest:
-            loop = self._owner.loop
-            if interest == 0:
-                loop.unwatch(self._transport)
-            elif self._interest == 0:
-                loop.watch(self._transport, interest, self._on_ready)
-            else:
-                loop.rewatch(self._transport, interest, self._on_ready)
+            self._owner.loop.rewatch(self._transport, interest, self._on_ready)
             self._interest = interest
 
     def close(self, reason: str | None) -> None:
         """Close the socket; the server logs `reason` in one line, unless it is None."""
         if not self.is_open:
             return
-        if self._interest > 0:
-            self._owner.loop.unwatch(self._transport)
-        self._interest = 0
+        self._owner.loop.unwatch(self._transport)
         self.is_open = False
         if self.deadline is not None:
             self.deadline.cancel()

@@ -1,9 +1,10 @@
-"""Turns of the event loop: order, timers, calls from other threads."""
+"""Turns of the event loop: order, timers, calls from other threads; with each kind of poller."""
 
 import os
+import select
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cluster.runtime import loop as loop_module
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
+from cluster.runtime.readiness import Poller, SelectorPoller
 from tests.support.fake_clock import FakeClock
 
 
@@ -19,9 +21,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
+@pytest.fixture(params=[select.epoll, SelectorPoller], ids=["epoll", "selectors"])
+def poller(request: pytest.FixtureRequest) -> Callable[[], Poller]:
+    return request.param
+
+
 @pytest.fixture
-def loop(clock: FakeClock) -> Iterator[EventLoop]:
-    loop = EventLoop(clock)
+def loop(clock: FakeClock, poller: Callable[[], Poller]) -> Iterator[EventLoop]:
+    loop = EventLoop(clock, poller)
     yield loop
     loop.close()
 
@@ -214,8 +221,8 @@ def test_a_call_posted_by_a_posted_call_runs_in_the_next_turn(loop):
     assert ran == [0, 1]
 
 
-def test_a_turn_does_not_wait_while_calls_are_posted_or_deferred(clock):
-    loop = EventLoop(SystemClock())
+def test_a_turn_does_not_wait_while_calls_are_posted_or_deferred(poller):
+    loop = EventLoop(SystemClock(), poller)
     ran: list[str] = []
     loop.defer(lambda: ran.append("deferred"))
     loop.run_once()
@@ -225,8 +232,8 @@ def test_a_turn_does_not_wait_while_calls_are_posted_or_deferred(clock):
     loop.close()
 
 
-def test_calls_from_another_thread_wake_the_loop_and_stop_ends_it():
-    loop = EventLoop(SystemClock())
+def test_calls_from_another_thread_wake_the_loop_and_stop_ends_it(poller):
+    loop = EventLoop(SystemClock(), poller)
     ran: list[int] = []
 
     def work() -> None:
@@ -243,8 +250,8 @@ def test_calls_from_another_thread_wake_the_loop_and_stop_ends_it():
     loop.close()
 
 
-def test_calls_of_several_threads_each_wake_a_sleeping_loop():
-    loop = EventLoop(SystemClock())
+def test_calls_of_several_threads_each_wake_a_sleeping_loop(poller):
+    loop = EventLoop(SystemClock(), poller)
     served: list[bool] = []
 
     def work() -> None:
@@ -292,9 +299,9 @@ def open_descriptors() -> set[Path]:
     return set(Path("/proc/self/fd").iterdir())
 
 
-def test_a_closed_loop_releases_its_descriptors():
+def test_a_closed_loop_releases_its_descriptors(poller):
     before = open_descriptors()
-    loop = EventLoop(SystemClock())
+    loop = EventLoop(SystemClock(), poller)
     during = open_descriptors()
     loop.close()
     assert during > before
