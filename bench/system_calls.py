@@ -4,11 +4,15 @@ Three brokers serve a client that waits for each answer, while strace(1) counts 
 their threads. What brokers call without requests is counted first, and subtracted. A replicated
 round is a produce request with acks=all and two followers: the calls of its leader, and those of
 all three brokers.
+
+Where strace is missing, and for the test that keeps the counts below `CEILINGS`, a broker's parts
+run in this process, and the interpreter counts the calls that Python makes for them.
 """
 
 import argparse
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -18,30 +22,56 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from types import FrameType, ModuleType
+from typing import Any, Final
 
 from bench.broker import produce_frame
+from bench.calls import asking
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
 
 IDLE_S: Final = 3.0
+FETCHED_BYTES: Final = 10_000
+"""More than about 64 KB would be sent by sendfile, in several calls."""
 PARKED_MS: Final = 30_000
 UNTIL_PARKED_S: Final = 0.002
 """A fetch in the same turn as the produce that answers it would not be parked."""
 SHOWN_FROM: Final = 0.05
 """Fewer calls per request are not printed."""
 
+PRODUCE: Final = "produce, acks=1"
+FETCH: Final = "fetch"
+PARKED: Final = "parked fetch, two produces"
+CEILINGS: Final = {PRODUCE: 3, FETCH: 3, PARKED: 9}
+"""The highest accepted numbers of Python's system calls on one broker, besides `TIMED`: a wait, a
+receive and a send for each request, whether it is parked or not."""
+TIMED: Final = "thread_time_ns"
+"""The CPU clock is read once a millisecond, whatever there is to do."""
+_NOT_CALLED: Final = frozenset({"fileno", "fspath", "gettimeout"})
+"""Functions of `posix` and of sockets that ask nothing of the system."""
+
 
 def main() -> None:
-    """Print a Markdown table, or in one line why there is none."""
+    """Print a Markdown table."""
     parser = argparse.ArgumentParser(description="System calls per request, by name.")
     parser.add_argument("--requests", type=int, default=1_000)
     requests = parser.parse_args().requests
     if shutil.which("strace") is None:
-        sys.exit("system calls are counted by strace, which is not installed")
-    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
-        columns = measure(cluster, requests)
+        print("strace is not installed: these are Python's own calls, on one broker\n")
+        columns = {}
+        for kind in CEILINGS:
+            with tempfile.TemporaryDirectory() as folder:
+                calls = count_in_process(Path(folder), kind, requests)
+            columns[kind] = Counter({name: count / requests for name, count in calls.items()})
+    else:
+        with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+            columns = measure(cluster, requests)
+    show(columns)
+
+
+def show(columns: dict[str, Counter[str]]) -> None:
+    """Print the calls per request, most frequent first."""
     names = Counter[str]()
     for column in columns.values():
         names.update(column)
@@ -56,13 +86,64 @@ def main() -> None:
             print(f"| {name} | {' | '.join(texts)} |")
 
 
+def count_in_process(directory: Path, kind: str, requests: int) -> Counter[str]:
+    """System calls that Python functions make for so many requests of one kind, by name."""
+    calls = Counter[str]()
+
+    def on_event(_frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and is_system_call(function):
+            calls[function.__name__] += 1
+
+    fetch = frame_of(fetch_request("t", 0, max_bytes=FETCHED_BYTES), 1)
+    with (
+        asking(directory, "produce") as (stage, client, produce),
+        socket.create_connection(client.getpeername()) as consumer,
+    ):
+        stage.loop.run_once(0)
+
+        def ask_here(connection: socket.socket, frame: bytes, *, is_parked: bool = False) -> bytes:
+            connection.sendall(frame)
+            sys.setprofile(on_event)
+            stage.loop.run_once(1_000)
+            sys.setprofile(None)
+            return b"" if is_parked else connection.recv(1 << 20)[4:]
+
+        def end_a_parked_fetch() -> None:
+            wanted = base_offset(ask_here(client, produce), "t") + 1
+            parked = frame_of(fetch_request("t", wanted, max_wait_ms=PARKED_MS), 1)
+            ask_here(consumer, parked, is_parked=True)
+            ask_here(client, produce)
+            assert consumer.recv(1 << 20)
+
+        act = {
+            PRODUCE: lambda: ask_here(client, produce),
+            FETCH: lambda: ask_here(client, fetch),
+            PARKED: end_a_parked_fetch,
+        }[kind]
+        act()
+        calls.clear()
+        for _ in range(requests):
+            act()
+    return calls
+
+
+def is_system_call(function: Any) -> bool:
+    """Whether calling a function that is written in C enters the kernel."""
+    if function.__name__ in _NOT_CALLED:
+        return False
+    owner = function.__self__
+    if isinstance(owner, ModuleType):
+        return owner.__name__ in ("posix", "fcntl") or function is time.thread_time_ns
+    return type(owner).__module__ in ("select", "socket", "_socket")
+
+
 def measure(cluster: Cluster, requests: int) -> dict[str, Counter[str]]:
     """Calls per request by name, for each kind of request."""
     single = create_topic(cluster, replication_factor=1)
     replicated = create_topic(cluster)
     columns: dict[str, Counter[str]] = {}
     produce = produce_frame(single, 1)
-    fetch = frame_of(fetch_request(single, 0, max_bytes=10_000), 1)
+    fetch = frame_of(fetch_request(single, 0, max_bytes=FETCHED_BYTES), 1)
     alone, lead = leader(cluster, single), leader(cluster, replicated)
     address = cluster.addresses[alone]
     with WireClient(address) as client, WireClient(address) as consumer:
@@ -75,9 +156,9 @@ def measure(cluster: Cluster, requests: int) -> dict[str, Counter[str]]:
             consumer.receive_frame()
 
         for title, act in (
-            ("produce, acks=1", lambda: ask(client, produce)),
-            ("fetch", lambda: ask(client, fetch)),
-            ("parked fetch, two produces", end_a_parked_fetch),
+            (PRODUCE, lambda: ask(client, produce)),
+            (FETCH, lambda: ask(client, fetch)),
+            (PARKED, end_a_parked_fetch),
         ):
             columns[title] = per_request(cluster, [alone], act, requests)[alone]
     with WireClient(cluster.addresses[lead]) as client:
