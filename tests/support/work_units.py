@@ -1,9 +1,11 @@
 """What pytest's processes take as one piece of work, and which pieces come first.
 
 A pytest plugin that bin/test loads. Tests that share a fixture of their module are one piece, so
-that the fixture (mostly a cluster or a JVM) is made once and not in every process; any other test
-is a piece by itself. Pieces that take longest come first, so that none of them runs alone at the
-end; the others keep their order, which `-p randomly` shuffles.
+that the fixture (mostly a cluster or a JVM) is made once and not in every process. A module in
+`tests/unit`, `tests/wire` and `tests/tidy` is one piece too: most of its tests take a millisecond,
+less than handing them out one by one. Any other test is a piece by itself. Pieces that take
+longest come first, so that none of them runs alone at the end, then those of many tests;
+`-p randomly` shuffles the others.
 """
 
 import functools
@@ -51,10 +53,13 @@ LONGEST: Final = (
     "tests/integration/test_metrics.py",
     "tests/integration/test_broker_configs.py",
     "tests/integration/test_rollup_follow.py::test_following_rollup_adds_new_records_until_ctrl_c",
+    "tests/unit/analytics/windows/test_directory.py",
     "tests/unit/analytics/reports/test_demand.py",
     "tests/tidy/test_layers.py::test_each_module_can_be_imported_by_itself",
 )
 """Pieces of work that take 15 seconds or longer, the longest first."""
+
+_SHORT: Final = ("tests/unit/", "tests/wire/", "tests/tidy/")
 
 _SHARES: Final = re.compile(r"""fixture\([^)]*scope=["'](?:module|session)["']""")
 
@@ -67,15 +72,27 @@ def is_one_piece(module: Path) -> bool:
 
 def piece_of(nodeid: str) -> str:
     """The piece of work to which a test belongs: its module or itself."""
+    if nodeid in LONGEST:
+        return nodeid
     module = nodeid.partition("::")[0]
-    return module if is_one_piece(ROOT / module) else nodeid
+    return module if module.startswith(_SHORT) or is_one_piece(ROOT / module) else nodeid
 
 
 class PiecesOfWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Hands each process a piece when it has at most two tests left."""
 
     workqueue: "OrderedDict[str, dict[str, bool]]"
+    assigned_work: dict[WorkerController, dict[str, dict[str, bool]]]
     _is_ordered = False
+
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """Forget a piece that is done: after each test, all tests of pieces kept are counted."""
+        super().mark_test_complete(node, item_index, duration)
+        piece = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][piece].values()):
+            del self.assigned_work[node][piece]
 
     def _split_scope(self, nodeid: str) -> str:
         return piece_of(nodeid)

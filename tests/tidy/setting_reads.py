@@ -37,15 +37,19 @@ Fields = Mapping[str, Sequence[str]]
 
 def handles_read(sources: Iterable[str]) -> set[Handle]:
     """The handles that the modules with these sources read."""
-    trees = [ast.parse(source) for source in sources]
+    trees: list[ast.Module] = []  # of the few modules that import a table; all take much memory
     records: dict[str, list[str]] = {}
     attributes: set[str] = set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.Attribute):
-            if isinstance(node.ctx, ast.Load):
-                attributes.add(node.attr)
-        elif isinstance(node, ast.ClassDef) and _is_record(node):
-            records[node.name] = _fields(node)
+    for source in sources:
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Load):
+                    attributes.add(node.attr)
+            elif isinstance(node, ast.ClassDef) and _is_record(node):
+                records[node.name] = _fields(node)
+        if CONFIG in source:
+            trees.append(tree)
     reads = {read for tree in trees for read in _reads(tree, records)}
     return {read.handle for read in reads if read.field is None or read.field in attributes}
 

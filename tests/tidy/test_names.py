@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.support.sources import definitions
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "cluster").rglob("*.py"))
 SAY_NOTHING = frozenset(
@@ -26,7 +28,7 @@ def named_in(path: Path) -> list[str]:
     """The module and its classes; a package's own module is named by its folder."""
     classes = [
         node.name
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in definitions(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
     ]
     return [path.parent.name if path.stem.startswith("__") else path.stem, *classes]

@@ -1,6 +1,9 @@
+import pytest
+
 from cluster.protocol.codegen.modules import ERROR_CODES, MESSAGES, ROOT, generate
 
 
+@pytest.mark.slow
 def test_generated_modules_are_current() -> None:
     """Else run `python -m cluster.protocol.codegen`."""
     files = [ROOT / ERROR_CODES, *(ROOT / MESSAGES).glob("*.py")]

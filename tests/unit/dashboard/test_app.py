@@ -401,6 +401,7 @@ def test_every_local_host_name_is_accepted(page: Page, host: str) -> None:
     assert page.get("/api/now", headers={"host": host}).status_code == 200
 
 
+@pytest.mark.slow
 def test_dashboard_for_other_machines_requires_its_password(sources: Recorded) -> None:
     client = page_of(sources, hosts=None, password="secret", may_change=True)
     for path in ("/", "/api/now", "/metrics", "/static/app.js"):
@@ -472,6 +473,7 @@ def streamed(sources: Recorded, reading: Callable[[int], Reading]) -> httpx.Resp
     return asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_stream_sends_readings_until_the_server_stops(sources: Recorded) -> None:
     row = (True, 1.0, *[None] * (len(COLUMNS) - 2))
     answer = streamed(
@@ -483,6 +485,7 @@ def test_stream_sends_readings_until_the_server_stops(sources: Recorded) -> None
     assert told == {"n": 1, "columns": list(COLUMNS), "new": [[0, NASTY, NASTY, "fetch", *row]]}
 
 
+@pytest.mark.slow
 def test_failed_reading_is_reported_in_the_stream(sources: Recorded) -> None:
     def failing(_number: int) -> Reading:
         raise ZeroDivisionError

@@ -48,6 +48,7 @@ def test_windows_of_long_ago_are_left_out(tmp_path: Path) -> None:
     assert "empty" in view(tmp_path, TRUTH.end_s + 30 * 86_400)
 
 
+@pytest.mark.slow
 def test_broken_directory_is_reported_in_one_line(tmp_path: Path) -> None:
     written(tmp_path, TRUTH.rows())
     for path in tmp_path.rglob("*.parquet"):

@@ -77,6 +77,7 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("enough_files")
 def test_idle_connections_make_room_for_others() -> None:
     def use(address: tuple[str, int]) -> tuple[int, int]:
@@ -120,6 +121,7 @@ def test_connection_without_a_request_is_closed(
     assert served(app_of(echo=echo), use)
 
 
+@pytest.mark.slow
 def test_a_stream_outlives_the_time_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "REQUEST_S", 1.0)
 
@@ -137,6 +139,7 @@ def test_a_stream_outlives_the_time_for_requests(monkeypatch: pytest.MonkeyPatch
     assert served(app_of(stream=stream), use) == "first\nlast\n"
 
 
+@pytest.mark.slow
 def test_connection_is_closed_when_the_response_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,6 +6,8 @@ from array import array
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from cluster.dashboard.exposition_text import Type
 from cluster.dashboard.prometheus_names import Spelled, spelled
 from cluster.dashboard.request_times import RecentTimes
@@ -27,6 +29,7 @@ def names() -> list[Spelled]:
     ]
 
 
+@pytest.mark.slow
 def test_hours_of_readings_take_no_more_memory_than_some_minutes() -> None:
     recent, dice = RecentTimes(), random.Random(1)
     present = {name: [0] * BUCKETS for name in names()}

@@ -37,6 +37,7 @@ def view(place: Path, scenario: Scenario) -> dict[str, Any]:
     return what_if_view(place, scenario, (TRUTH.end_s + 3600) * 1000, "bin/cluster")
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_command(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_the_figures_are_those_of_the_command(
             assert all(cell in text for cell in row)
 
 
+@pytest.mark.slow
 def test_view_covers_cpu_network_disks_and_clients(place: Path) -> None:
     told = view(place, EVERYTHING)
     tables = {table["title"]: table for table in told["tables"]}

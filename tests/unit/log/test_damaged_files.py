@@ -123,6 +123,7 @@ def batch_at(path: Path, position: int) -> tuple[int, int]:
         start += header.size_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", OPENINGS)
 @given(data=st.data())
 @EXAMPLES
@@ -144,6 +145,7 @@ def test_a_flipped_bit_anywhere(
     shutil.rmtree(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", OPENINGS)
 @given(data=st.data())
 @EXAMPLES

@@ -154,6 +154,7 @@ def test_reader_raises_value_error_for_other_files(tmp_path, content):
         read_stats(tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_readers_never_see_partial_rows_even_after_kill_9(tmp_path):
     path = tmp_path / "s"
     with subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) as writer:

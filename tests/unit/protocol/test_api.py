@@ -1,3 +1,4 @@
+import pytest
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
@@ -12,6 +13,7 @@ def test_names_and_numbers_are_those_of_kafkas_own_schemas() -> None:
     assert ours == dict(api_key_map)
 
 
+@pytest.mark.slow
 def test_flexible_versions_are_those_of_kafkas_own_schemas() -> None:
     from kio.index import load_request_schema
 

@@ -226,6 +226,7 @@ def test_accounts_are_bounded_by_recent_clients():
     assert known < 1.5 * 12 * 50
 
 
+@pytest.mark.slow
 def test_account_uses_bounded_memory():
     """A hundred megabytes suffice for the maximum number of accounts."""
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
@@ -249,6 +250,7 @@ def test_the_memory_of_client_ids_is_bounded_whatever_their_number():
     assert is_known(quotas, kept_name("1999-" + "x" * 30_000), MonotonicMs(2_000))
 
 
+@pytest.mark.slow
 def test_expire_share_checks_a_share_of_many_accounts():
     quotas = ClientQuotas()
     for number in range(40_000):

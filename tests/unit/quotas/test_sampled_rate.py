@@ -319,6 +319,7 @@ def test_no_pattern_of_obedient_requests_gets_more_than_the_limit(
     assert sent <= limit * (now_ms / 1_000 + at_once) * 1.03
 
 
+@pytest.mark.slow
 def test_sampled_rate_uses_bounded_memory() -> None:
     count, window_count = 500, 11
     tracemalloc.start()

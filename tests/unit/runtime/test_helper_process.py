@@ -50,6 +50,7 @@ def test_messages_are_answered_in_order_by_a_process_of_low_priority(stage):
     assert stage.heard[0]["niceness"] >= min(19, os.nice(0) + NICENESS)
 
 
+@pytest.mark.slow
 def test_a_message_larger_than_the_pipe_goes_both_ways_without_blocking_the_loop(stage):
     text = "x" * 3_000_000
     stage.helper.send({"do": "echo", "text": text})

@@ -273,6 +273,7 @@ def test_calls_of_several_threads_each_wake_a_sleeping_loop(poller):
     assert served == [True] * 1_500
 
 
+@pytest.mark.slow
 def test_more_wake_ups_than_the_pipe_holds_are_not_lost(loop):
     ran: list[int] = []
     for number in range(70_000):

@@ -95,6 +95,7 @@ def test_no_address_at_all_is_wrong_usage():
         connect(FakeClient, arguments(","), "tool")
 
 
+@pytest.mark.slow
 def test_a_listener_that_is_no_broker_is_named(listener):
     silent = KafkaError(KafkaError._TRANSPORT, "Failed to get metadata: Local: Broker down")
     with pytest.raises(UserError, match=f"no Kafka broker answered at {listener} within 5 s"):

@@ -88,6 +88,7 @@ def test_spark_that_is_missing_can_be_done_without(monkeypatch):
         prepare_spark()
 
 
+@pytest.mark.slow
 def test_repair_removes_windows_that_cannot_be(tmp_path, capsys):
     pytest.importorskip("pyarrow", reason="needs the extra `windows`")
     from cluster.analytics.windows.directory import WindowDirectory

@@ -106,6 +106,7 @@ def a_group(name: str = "g", state: str = "Stable", **others: Any) -> GroupProgr
     return GroupProgress(group_id=name, state=state, **{**fields, **others})
 
 
+@pytest.mark.slow
 def test_passes_are_less_frequent_when_there_are_many_offsets():
     world = World()
     world.groups["g"] = a_group(committed={"orders": dict.fromkeys(range(40_000), 5)})

@@ -146,6 +146,7 @@ def test_filter_with_unknown_code_is_refused(admin: Admin, field: str) -> None:
     assert (refused.error_code, fine.error_code) == (ErrorCode.invalid_request, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
 @pytest.mark.parametrize("of_one_pattern", [False, True])
 def test_describe_of_many_rules_lets_other_requests_through(

@@ -192,6 +192,7 @@ def test_expired_token_no_longer_authenticates(stage: HandlerStage) -> None:
     assert described(stage, alice) == [other.token_id]
 
 
+@pytest.mark.slow
 def test_tokens_are_described_to_owners_and_renewers_only(stage: HandlerStage) -> None:
     alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
     one = create(stage, alice, renewers=("bob",)).token_id

@@ -493,6 +493,7 @@ def test_only_a_member_of_the_generation_may_commit(coordinator: HandlerStage) -
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (5, 0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 7, 8, 9, 10])
 def test_an_offset_that_is_requested_twice_is_returned_once(
     coordinator: HandlerStage, version: int
@@ -707,6 +708,7 @@ def test_iteration_over_groups_tolerates_loss_of_leadership(coordinator: Handler
     assert groups.all_loaded() == []
 
 
+@pytest.mark.slow
 def test_committed_offsets_are_not_tracked_by_the_garbage_collector(
     coordinator: HandlerStage,
 ) -> None:
@@ -786,6 +788,7 @@ def test_no_groups_are_listed_without_the_topic(stage: HandlerStage) -> None:
     assert (answer.error_code, answer.groups) == (0, ())
 
 
+@pytest.mark.slow
 def test_long_group_ids_are_not_cached(coordinator: HandlerStage) -> None:
     find = coordinator.core.groups.coordinator.partition_of
     tracemalloc.start()

@@ -252,6 +252,7 @@ def test_cached_answer_is_dropped_when_the_cluster_changes(stage: HandlerStage) 
     assert ask(stage, "t").topics[0].error_code == ErrorCode.unknown_topic_or_partition
 
 
+@pytest.mark.slow
 def test_cached_answers_are_bounded(stage: HandlerStage) -> None:
     stage.update(*(a_topic(f"t{n}", a_partition(ALL)) for n in range(300)))
 
@@ -261,6 +262,7 @@ def test_cached_answers_are_bounded(stage: HandlerStage) -> None:
     assert len(stage.metadata.encoded_answers) <= 256
 
 
+@pytest.mark.slow
 def test_answer_that_repeats_a_topic_very_often_is_not_cached(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
 
@@ -636,6 +638,7 @@ def test_large_topic_is_answered_in_full_while_others_are_served(
     assert other.receive() is not None
 
 
+@pytest.mark.slow
 def test_answer_is_not_cached_when_the_cluster_changed_meanwhile(
     stage: HandlerStage,
 ) -> None:

@@ -194,6 +194,7 @@ def peer(stage: Stage) -> Iterator[Peer]:
     peer.close()
 
 
+@pytest.mark.slow
 def test_killed_peer_counts_as_lost_until_the_controller_reports_it(
     stage: Stage, peer: Peer
 ) -> None:

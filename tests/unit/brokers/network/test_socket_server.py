@@ -660,6 +660,7 @@ def test_a_closed_server_watches_nothing_and_frees_its_port(start):
         pass
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_keeps_no_deleted_file_for_long(start, tmp_path, caplog):
     path = tmp_path / "segment"
     path.write_bytes(bytes(20 * MIB))

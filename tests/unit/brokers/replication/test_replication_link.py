@@ -119,6 +119,7 @@ def test_a_batch_is_copied_and_acknowledged(pair: Pair) -> None:
     assert pair.leader.link.sent_bytes == pair.follower.link.received_bytes > 0
 
 
+@pytest.mark.slow
 def test_a_follower_that_is_told_to_stop_stops(pair: Pair) -> None:
     pair.take(a_topic("t", a_partition(BOTH)))
     client = pair.leader.stage.connect()

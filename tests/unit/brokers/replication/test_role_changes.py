@@ -127,6 +127,7 @@ def test_a_topic_that_is_deleted_half_made_leaves_nothing(stage: HandlerStage) -
     assert stage.directory.partition_directories() == {}
 
 
+@pytest.mark.slow
 def test_records_for_a_new_topic_never_get_into_the_old_ones_log(stage: HandlerStage) -> None:
     turn_until_answered(stage, stage.send_update(many()))
     client = stage.connect()
@@ -177,6 +178,7 @@ def test_the_controller_is_told_after_a_while_that_a_long_update_has_come(
     assert (led(stage), replies) == (MANY, [Acknowledged(ErrorCode.none)])
 
 
+@pytest.mark.slow
 def test_thousands_of_new_partitions_have_no_file_open(tmp_path: Path) -> None:
     with HandlerStage(tmp_path / "data") as stage:
         before = len(list(Path("/proc/self/fd").iterdir()))

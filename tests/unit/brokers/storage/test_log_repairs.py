@@ -102,6 +102,7 @@ def ends(table: PartitionTable) -> dict[TopicPartition, int]:
     return {partition.id: partition.log.log_end_offset for partition in table}
 
 
+@pytest.mark.slow
 def test_helper_processes_leave_what_a_clean_stop_leaves_and_their_lines_are_the_brokers(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -311,6 +311,7 @@ def test_a_directory_that_became_read_only_is_given_up(retaining: Retaining) -> 
     assert retaining.stage.table.find(T0) is None
 
 
+@pytest.mark.slow
 def test_many_segments_take_many_turns(retaining: Retaining) -> None:
     partition = retaining.create(retention_ms="1000")
     retaining.append(1_500, age_ms=HOUR_MS)
@@ -320,6 +321,7 @@ def test_many_segments_take_many_turns(retaining: Retaining) -> None:
     assert offsets_in(partition) == [1_500]
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_deleted_meanwhile_is_left_alone(retaining: Retaining) -> None:
     retaining.create(retention_ms="1000")
     retaining.append(1_500, age_ms=HOUR_MS)

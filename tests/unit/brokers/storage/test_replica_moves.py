@@ -465,6 +465,7 @@ def test_a_copy_whose_original_is_in_a_failed_directory_is_kept(
         assert len(list((tmp_path / "two").glob("t-0.*-future"))) == 1
 
 
+@pytest.mark.slow
 def test_many_replicas_are_described_in_slices(stage: HandlerStage) -> None:
     count = 1_200
     stage.update(a_topic("t", *[a_partition([BROKER])] * count))

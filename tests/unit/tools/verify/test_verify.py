@@ -83,6 +83,7 @@ def test_damage_is_told_with_who_has_the_records(
     assert lines[-1].startswith("Other replicas have what is damaged: a running cluster repairs it")
 
 
+@pytest.mark.slow
 def test_verify_reports_data_as_lost_when_no_other_broker_has_it(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +107,7 @@ def test_topics_and_brokers_may_be_left_out(
     assert capsys.readouterr().err == "error: there is no broker 7: there are 0 to 1\n"
 
 
+@pytest.mark.slow
 def test_json_has_all_of_it(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = logs_of(data_dir, 0)[0]
     flip(path)

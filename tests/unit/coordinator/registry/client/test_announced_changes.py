@@ -110,6 +110,7 @@ def full(tmp_path: Path) -> Iterator[ClusterStore]:
         registry.close_clients()
 
 
+@pytest.mark.slow
 def test_no_change_is_made_without_its_announcement_on_a_real_full_disk(full: ClusterStore) -> None:
     before = content(full)
     for change in CHANGES.values():

@@ -183,6 +183,7 @@ def test_client_that_disconnects_before_accept_is_skipped(stage: Stage) -> None:
     assert len(stage.driver.connections) == 1
 
 
+@pytest.mark.slow
 def test_old_connection_gets_full_time_for_its_last_replies(stage: Stage) -> None:
     """Ten seconds from the end of the session, not from when it was accepted."""
     client = stage.client(receive_bytes=4_096)
@@ -216,6 +217,7 @@ def test_client_that_does_not_take_its_last_replies_is_disconnected(stage: Stage
     assert len(stage.driver.connections) == 0
 
 
+@pytest.mark.slow
 def test_a_multi_read_beyond_all_bounds_closes_its_connection(stage: Stage) -> None:
     client = stage.client()
     stage.send(client, create("/large", bytes(1_000_000)))
@@ -318,6 +320,7 @@ def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
     stage.close()
 
 
+@pytest.mark.slow
 def test_stalled_incomplete_record_is_closed_when_others_wait(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -338,6 +341,7 @@ def test_stalled_incomplete_record_is_closed_when_others_wait(
     stage.close()
 
 
+@pytest.mark.slow
 def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> None:
     client = stage.client()
     stage.send(client, create("/large", bytes(1_000_000)))
@@ -345,6 +349,7 @@ def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> Non
     assert stage.driver.connections.receiving_bytes == 0
 
 
+@pytest.mark.slow
 def test_clients_that_take_no_replies_are_disconnected_longest_silent_first(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,6 +370,7 @@ def test_clients_that_take_no_replies_are_disconnected_longest_silent_first(
     stage.close()
 
 
+@pytest.mark.slow
 def test_untaken_replies_pause_the_reading_of_requests(stage: Stage) -> None:
     client = stage.client(receive_bytes=4_096)
     stage.send(client, create("/large", bytes(1_000_000)))
