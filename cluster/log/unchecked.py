@@ -117,7 +117,8 @@ class UncheckedBytes:
             slot = bisect_right(self._ranges, position, key=_start) - 1
             known = self._ranges[slot] if slot >= 0 else None
             if known is not None and position < known.end:
-                if known.first_offset < least_offset:  # each one alone was valid
+                # Each one alone was valid; a range that began earlier was joined in order.
+                if position == known.start and known.first_offset < least_offset:
                     del self._ranges[slot]
                     defect = f"offset {known.first_offset} cannot be here"
                     return Checked(position, least_offset, defect)

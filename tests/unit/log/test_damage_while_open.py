@@ -3,6 +3,7 @@
 import logging
 import os
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,21 @@ def test_an_old_closed_segment_is_checked_again_when_read(
     log.files.age()
     with pytest.raises(DamagedBatch):
         values(log, 0)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_sound_batches_are_served_in_whatever_order_they_are_first_read(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    a_log(tmp_path).close(flush=False)
+    log = open_log(tmp_path, OPTIONS)
+    first = log.segments[0]
+    for number in order[:3]:
+        offset = Offset(batch_of(first, number)[1])
+        part = log.read(offset, 1, upper_offset=log.log_end_offset, at_least_one_batch=True)
+        assert part.next_offset == offset + 1
+    assert size_read(log) == first.file.size_bytes
+    assert not len(log.damage)
 
 
 def size_read(log: PartitionLog) -> int:
