@@ -63,6 +63,12 @@ class LeaderEpochs:
         if self._add(epoch, start_offset) or self.written != self.latest:
             self.write()
 
+    def follow(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """Begin the epoch of a replicated batch, unless the log has it. Raises StorageFailed."""
+        # An announced epoch is not in the file before its first record.
+        if epoch > self.latest or (epoch == self.latest and epoch != self.written):
+            self.begin(epoch, start_offset)
+
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """Begin an epoch in memory only: a crash may lose an epoch that has no records.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster.log.batch_walk import base_offset_at
 from cluster.log.damage import Damage, DamagedBatch
-from cluster.log.mmap_segment import MmapSegment
+from cluster.log.mmap_segment import FileIdentity, MmapSegment
 from cluster.log.segment import Segment
 from cluster.model.ids import Offset
 
@@ -33,6 +33,10 @@ class LogSlice:
     def path(self) -> Path:
         """The segment file, for a reader in another process."""
         return self._file.path
+
+    def identity(self) -> FileIdentity:
+        """The segment file, for a reader in another process that needs to know it again."""
+        return self._file.identity()
 
     def fileno(self) -> int:
         """The descriptor, for sendfile from `position`."""
@@ -74,7 +78,9 @@ def read_slice(
     segment = segments[slot]
     if segment.unchecked is not None:
         look_at_file(segment)
-    start = segment.locate(offset)
+    start = segment.tail.position_of(offset)
+    if start < 0:
+        start = segment.locate(offset)
     while start >= segment.file.size_bytes:  # compaction left no batch before the next segment
         slot += 1
         if slot == len(segments):

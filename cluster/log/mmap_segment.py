@@ -14,7 +14,7 @@ import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.log.directory_room import DirectoryRoom
 from cluster.log.file_systems import gains_from_zeros
@@ -32,6 +32,25 @@ _WRITE_ZEROED_FROM_BYTES: Final = 128 * 1024
 """The same where zeros are written ahead."""
 MAX_POSITION: Final = 2**31 - 1
 """Positions are int32 in Kafka's index."""
+
+
+class FileIdentity(NamedTuple):
+    """What another process needs to open a segment file and to know that it is this one.
+
+    The inode tells a file from its successor of the same name.
+    """
+
+    path: str
+    inode: int
+
+
+class Located(NamedTuple):
+    """Whole batches in a segment file, for a reader in another process."""
+
+    file: FileIdentity
+    """The same object for each range of one open file."""
+    position: int
+    size_bytes: int
 
 
 def allocate_blocks(files: LogFiles, descriptor: int, position: int, size_bytes: int) -> None:
@@ -61,6 +80,7 @@ class MmapSegment:
         "_capacity",
         "_descriptor",
         "_files",
+        "_identity",
         "_mapping",
         "_on_open",
         "_step_bytes",
@@ -94,6 +114,7 @@ class MmapSegment:
         self._step_bytes = step_bytes
         self._whole_bytes = whole_bytes
         self._descriptor = -1
+        self._identity: FileIdentity | None = None
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # end of the range of the mapping that can be copied into
         self._write_from = 0 if self._files.sees_each_access else _WRITE_FROM_BYTES
@@ -117,6 +138,15 @@ class MmapSegment:
             if self._on_open is not None:
                 self._on_open()
         return self._descriptor
+
+    def identity(self) -> FileIdentity:
+        """The file's name and inode. Raises StorageFailed if it cannot be opened."""
+        known = self._identity
+        if known is None:
+            # The inode stays the file's own while the descriptor is open.
+            known = FileIdentity(str(self.path), os.fstat(self.fileno()).st_ino)
+            self._identity = known
+        return known
 
     @property
     def is_open(self) -> bool:

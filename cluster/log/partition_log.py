@@ -21,6 +21,7 @@ from cluster.log.flushing import FlushTarget
 from cluster.log.leader_epochs import LeaderEpochs
 from cluster.log.log_reads import LogSlice, read_slice
 from cluster.log.log_transactions import LogTransactions
+from cluster.log.mmap_segment import Located
 from cluster.log.options import LogOptions
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from cluster.log.recovery import (
@@ -35,10 +36,13 @@ from cluster.log.replicated import check_replicated, first_replicated
 from cluster.log.segment import Segment
 from cluster.log.segment_list import SegmentList
 from cluster.log.segment_paths import segment_paths
+from cluster.log.segment_tail import SegmentTail
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
+    CONTROL_BIT,
+    LENGTH_OVERHEAD_BYTES,
     LOG_APPEND_TIME_BIT,
     MAX_INT32,
     NO_TIMESTAMP,
@@ -219,16 +223,15 @@ class PartitionLog:
         timestamp_ms = header.max_timestamp
         is_append_time = header.attributes & LOG_APPEND_TIME_BIT
         append_time_ms = timestamp_ms if is_append_time else NO_TIMESTAMP
-        active = self.files.active
-        if active.must_roll(size, last_offset, timestamp_ms, wall_ms):
-            active = self._roll(base_offset, wall_ms)
+        tail = self.files.active.tail
+        if tail.must_roll(size, last_offset, timestamp_ms, wall_ms):
+            tail = self._roll(base_offset, wall_ms).tail
         if leader_epoch != self.epochs.written:
             self.make_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so it precedes the batch
-        file = active.file
         head = pack_head(base_offset, header.batch_length, leader_epoch)
-        position = file.append(records, head + from_magic if from_magic else head)
-        active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
+        position = tail.file.append(records, head + from_magic if from_magic else head)
+        tail.note_batch(base_offset, last_offset, timestamp_ms, position, size)
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)
         self.log_end_offset = Offset(last_offset + 1)
@@ -244,53 +247,61 @@ class PartitionLog:
         and StorageFailed. Then nothing is appended, unless only the index of aborted transactions
         could not be written; in that case all batches are appended.
         """
-        first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
+        log_start_offset, log_end_offset = self.log_start_offset, self.log_end_offset
+        first_offset = log_end_offset
+        if log_start_offset == log_end_offset:
+            first_offset = first_replicated(records, log_end_offset)
         headers = check_replicated(records, first_offset)
         if not headers:
             return
-        log_start_offset = self.log_start_offset
-        if first_offset < self.log_end_offset:
+        if first_offset < log_end_offset:
             self.truncate_fully_and_start_at(first_offset)
-        self.make_files()
-        active = self.files.active
-        last = headers[-1].last_offset
-        if active.must_roll(len(records), last, active.max_timestamp_ms, self._wall_ms):
+        if self._make_files is not None:
+            self.make_files()
+        tail = self.files.active.tail
+        last = Offset(headers[-1].base_offset + headers[-1].last_offset_delta)
+        if tail.must_roll(len(records), last, tail.max_timestamp_ms, self._wall_ms):
             # After an offset gap, the first batch may be too far from the log end.
             is_near = last - self.log_end_offset <= MAX_INT32
             base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
-            active = self._roll(base_offset, wall_ms)
-        self._begin_replicated_epochs(headers)
-        position = active.file.append(records)
+            tail = self._roll(base_offset, wall_ms).tail
+        epochs = self.epochs
         for header in headers:
-            self._note_replicated(active, header, position)
-            position += header.size_bytes
+            if header.partition_leader_epoch != epochs.written:
+                epochs.follow(
+                    LeaderEpoch(header.partition_leader_epoch), Offset(header.base_offset)
+                )
+        attributes = self._note_replicated(tail, headers, tail.file.append(records))
         self.log_end_offset = Offset(last + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
-        self.advance_log_start_offset(log_start_offset)
-        if self.producers.aborted or any(one.attributes & TRANSACTIONAL_BIT for one in headers):
+        if log_start_offset > self.log_start_offset:
+            self.advance_log_start_offset(log_start_offset)
+        if self.producers.aborted or attributes & TRANSACTIONAL_BIT:
             self.transactions.on_replayed(self.producers)  # may fail, so it follows the batch
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()
 
-    def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
-        epochs = self.epochs
-        for header in headers:
-            epoch = header.partition_leader_epoch
-            # An announced epoch is not in the file before its first record.
-            if epoch > epochs.latest or (epoch == epochs.latest and epoch != epochs.written):
-                epochs.begin(LeaderEpoch(epoch), Offset(header.base_offset))
+    def _note_replicated(self, tail: SegmentTail, headers: list[BatchHeader], position: int) -> int:
+        """Note batches that are in the file from a position on.
 
-    def _note_replicated(self, active: Segment, header: BatchHeader, position: int) -> None:
-        active.note_batch(
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
-            position,
-            header.size_bytes,
-        )
-        if header.producer_id >= 0:
-            self.producers.replay(header, active.file.view(position, header.size_bytes))
+        Returns the attributes of all that have a producer id.
+        """
+        producers = self.producers
+        seen = 0
+        for header in headers:
+            base_offset, timestamp_ms = header.base_offset, header.max_timestamp
+            last_offset = base_offset + header.last_offset_delta
+            size = LENGTH_OVERHEAD_BYTES + header.batch_length
+            tail.note_batch(base_offset, last_offset, timestamp_ms, position, size)
+            if header.producer_id >= 0:
+                seen |= header.attributes
+                if header.attributes & CONTROL_BIT:
+                    producers.replay(header, tail.file.view(position, size))
+                else:
+                    producers.record(header, base_offset, timestamp_ms)
+            position += size
+        return seen
 
     def make_files(self) -> None:
         """Wait until a new log has its directory and first files. Raises StorageFailed."""
@@ -327,6 +338,30 @@ class PartitionLog:
             (upper_offset, self.log_end_offset),
             at_least_one_batch=at_least_one_batch,
         )
+
+    def locate(self, offset: Offset, max_bytes: int) -> Located | None:
+        """Where the batches from the one that holds `offset` to the log end are; None at the end.
+
+        At least one batch, otherwise at most `max_bytes`, and all of one segment: for a follower on
+        this machine. Raises what `read` raises.
+        """
+        active = self.files.active
+        if self.log_start_offset <= offset < self.log_end_offset:
+            found = active.tail.locate_rest(offset, self.log_end_offset, max_bytes)
+            if found is not None:
+                unchecked = active.unchecked
+                if unchecked is None or found.position >= unchecked.end:
+                    return found
+        part = self.read(
+            offset, max_bytes, upper_offset=self.log_end_offset, at_least_one_batch=True
+        )
+        if not part.size_bytes:
+            return None
+        identity, end = part.identity(), part.position + part.size_bytes
+        file = active.file
+        if end == file.size_bytes and identity is file.identity():
+            active.tail.note_read_to_end(self.log_end_offset)
+        return Located(identity, part.position, part.size_bytes)
 
     # Truncation and deletion
 

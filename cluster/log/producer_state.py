@@ -29,6 +29,7 @@ NO_COORDINATOR_EPOCH: Final = -1
 _MARKER: Final = Struct(">hi")
 _MARKER_KEY: Final = Struct(">hh")
 _ABORT: Final = 0
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 class Marker(NamedTuple):
@@ -152,11 +153,11 @@ class ProducerState:
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry()
-        entry.enter_epoch(header.producer_epoch)
+        if header.producer_epoch != entry.epoch:
+            entry.enter_epoch(header.producer_epoch)
         delta = header.last_offset_delta
-        entry.batches.append(
-            AppendedBatch(header.last_sequence, base_offset + delta, delta, timestamp_ms)
-        )
+        kept = (header.last_sequence, base_offset + delta, delta, timestamp_ms)
+        entry.batches.append(_new(AppendedBatch, kept))
         entry.last_timestamp_ms = timestamp_ms
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
             entry.transaction_offset = base_offset

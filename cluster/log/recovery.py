@@ -414,7 +414,7 @@ def _scan(
             base_offset = header.base_offset
             before = (position, next_offset) if base_offset > next_offset else None
             last_offset = header.last_offset
-            segment.note_batch(
+            segment.tail.note_batch(
                 base_offset, last_offset, header.max_timestamp, position, header.size_bytes
             )
             epochs.note(LeaderEpoch(header.partition_leader_epoch), Offset(base_offset))

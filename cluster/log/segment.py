@@ -5,7 +5,6 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from cluster.log.batch_walk import SHORTEST, WALK, next_offset_at, walk
 from cluster.log.damage import Damage, DamagedBatch, DamageLog
@@ -14,8 +13,8 @@ from cluster.log.open_segments import OPEN_SEGMENTS, Releasable
 from cluster.log.options import LogOptions
 from cluster.log.segment_indexes import SegmentIndexes
 from cluster.log.segment_paths import segment_path
+from cluster.log.segment_tail import SegmentTail
 from cluster.log.unchecked import NO_BATCH, UncheckedBytes
-from cluster.model.clocks import WallMs
 from cluster.model.errors import Refused, StorageFailed
 from cluster.records.batch import (
     HEADER_BYTES,
@@ -28,8 +27,6 @@ from cluster.records.batch import (
 )
 
 _log = logging.getLogger(__name__)
-
-_RECENT_BATCHES: Final = 64
 
 
 def modified_ms(segment: "Segment") -> int:
@@ -45,16 +42,11 @@ def modified_ms(segment: "Segment") -> int:
 class Segment:
     """Batches from `base_offset` on; the last segment of a log is active, the others are closed.
 
-    Invariant: index entries point to batches of this file; the maximum timestamp is a batch's.
+    Invariant: index entries point to batches of this file.
     """
 
     __slots__ = (
         "__weakref__",
-        "_bytes_since_index",
-        "_first_timestamp_ms",
-        "_jitter_ms",
-        "_newest_recent",
-        "_older_recent",
         "base_offset",
         "created_ms",
         "damage",
@@ -62,9 +54,8 @@ class Segment:
         "file",
         "indexes",
         "is_active",
-        "max_timestamp_ms",
-        "max_timestamp_offset",
         "options",
+        "tail",
         "unchecked",
     )
 
@@ -93,79 +84,46 @@ class Segment:
         segment that this process has begun."""
         self.damage = DamageLog()
         """That of the log, once the segment belongs to one."""
+        self.indexes = SegmentIndexes(directory, base_offset, options.segment_index_bytes)
+        self.tail = SegmentTail(self.file, self.indexes, base_offset, created_ms)
+        """What appends ask and note; of use for an active segment."""
+        self.is_active = True
+        """Whether batches may be added."""
         self.take_options(options)
-        self.start_indexing()
 
     def take_options(self, options: LogOptions) -> None:
         """Use these options from now on."""
         self.options = options
         self.file.room = options.room
-        self._jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
+        jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
+        self.tail.take_limits(
+            options.segment_bytes, options.segment_ms - jitter_ms, options.index_interval_bytes
+        )
 
     def start_indexing(self) -> None:
         """Start with empty indexes in memory, for a new segment or a rebuild."""
         self.indexes = SegmentIndexes(
             self.directory, self.base_offset, self.options.segment_index_bytes
         )
+        self.tail.start_indexing(self.indexes)
         self.is_active = True
-        """Whether batches may be added."""
-        self._bytes_since_index = 0
-        self._first_timestamp_ms: int | None = None
-        self.max_timestamp_ms = NO_TIMESTAMP
-        self.max_timestamp_offset = self.base_offset
-        self._newest_recent: dict[int, int] = {}
-        self._older_recent: dict[int, int] = {}
 
-    def must_roll(self, size: int, last_offset: int, timestamp_ms: int, wall_ms: WallMs) -> bool:
-        """Whether a batch of this size, last offset and timestamp requires a new segment."""
-        if last_offset - self.base_offset > MAX_INT32:
-            return True
-        held = self.file.size_bytes
-        if not held:
-            return False
-        options = self.options
-        first_ms = self._first_timestamp_ms
-        if first_ms is None:
-            first_ms = self.first_timestamp_ms
-        # The age counts by the records' timestamps, or by the broker's clock if they have none.
-        has_times = first_ms >= 0 and timestamp_ms >= 0
-        age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
-        return (
-            held + size > options.segment_bytes
-            or age_ms > options.segment_ms - self._jitter_ms
-            or self.indexes.is_full
-        )
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp of its batches; -1 if none has one."""
+        return self.tail.max_timestamp_ms
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch with the largest timestamp."""
+        return self.tail.max_timestamp_offset
 
     @property
     def first_timestamp_ms(self) -> int:
         """Largest timestamp of the first batch; -1 if there is none. Raises StorageFailed."""
-        if not self.file.size_bytes:
-            return NO_TIMESTAMP
-        if self._first_timestamp_ms is None:
-            self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
-        return self._first_timestamp_ms
+        return self.tail.first_timestamp_ms()
 
     # Writing
-
-    def note_batch(
-        self, base_offset: int, last_offset: int, max_timestamp_ms: int, position: int, size: int
-    ) -> None:
-        """Index the batch at the end of the file; only for active segments."""
-        if max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = max_timestamp_ms
-            self.max_timestamp_offset = last_offset
-        if self._bytes_since_index > self.options.index_interval_bytes:
-            self._add_index_entry(last_offset, position)
-        self._bytes_since_index += size
-        recent = self._newest_recent
-        if len(recent) >= _RECENT_BATCHES:
-            self._older_recent = recent
-            recent = self._newest_recent = {}
-        recent[base_offset] = position
-
-    def _add_index_entry(self, last_offset: int, position: int) -> None:
-        self.indexes.add(last_offset, position, self.max_timestamp_ms, self.max_timestamp_offset)
-        self._bytes_since_index = 0
 
     def close_for_writing(self) -> None:
         """Truncate the file to its size and write the indexes. Raises StorageFailed."""
@@ -173,7 +131,7 @@ class Segment:
         self.write_indexes()
         self.indexes.close()
         self.is_active = False
-        self._newest_recent, self._older_recent = {}, {}
+        self.tail.forget_positions()
         self._count_openings()
 
     def _count_openings(self) -> None:
@@ -187,7 +145,7 @@ class Segment:
 
     def release(self) -> None:
         """Close the files until the next read; existing slices stay readable."""
-        self.file = self.file.unopened()
+        self.file = self.tail.file = self.file.unopened()
         self.indexes.release()
 
     def write_indexes(self) -> None:
@@ -198,12 +156,9 @@ class Segment:
         """Use the index files unchanged. Raises StorageFailed."""
         last = self.indexes.load(self.options.segment_index_bytes, active=active)
         self.is_active = active
-        self._bytes_since_index = 0
+        self.tail.on_loaded(last)
         if not active:
             self._count_openings()
-        if last is not None:
-            self.max_timestamp_ms = last[0]
-            self.max_timestamp_offset = self.base_offset + last[1]
 
     # Reading
 
@@ -213,10 +168,8 @@ class Segment:
         Returns the file's size if every batch is before the offset. Raises DamagedBatch if the walk
         to the offset meets a damaged batch.
         """
-        position = self._newest_recent.get(offset)
-        if position is None:
-            position = self._older_recent.get(offset)
-        if position is not None:
+        position = self.tail.position_of(offset)
+        if position >= 0:
             return position
         size = self.file.size_bytes
         if not size:
@@ -314,18 +267,19 @@ class Segment:
         if self.unchecked is not None:
             self.unchecked.truncate(position)
         last = self.indexes.truncate(position, end_offset)
-        self._newest_recent, self._older_recent = {}, {}
-        self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        tail = self.tail
+        tail.forget_positions()
+        tail.max_timestamp_ms, tail.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         # Batches after the last remaining entry may have larger timestamps.
         start = 0
         if last is not None:
-            self.max_timestamp_ms = last[0]
-            self.max_timestamp_offset = self.base_offset + last[1]
-            start = self.locate(self.max_timestamp_offset)
+            tail.max_timestamp_ms = last[0]
+            tail.max_timestamp_offset = self.base_offset + last[1]
+            start = self.locate(tail.max_timestamp_offset)
         for _, header in self.headers_from(start):
-            if header.max_timestamp > self.max_timestamp_ms:
-                self.max_timestamp_ms = header.max_timestamp
-                self.max_timestamp_offset = header.last_offset
+            if header.max_timestamp > tail.max_timestamp_ms:
+                tail.max_timestamp_ms = header.max_timestamp
+                tail.max_timestamp_offset = header.last_offset
 
     def place_in(self, directory: Path) -> None:
         """Switch to the files of another directory with the same content. Raises OSError."""
@@ -337,6 +291,7 @@ class Segment:
             room=options.room,
         )
         self.indexes = self.indexes.moved_to(directory)
+        self.tail = self.tail.moved_to(self.file, self.indexes)
         if not self.is_active:
             self._count_openings()
 
@@ -356,7 +311,7 @@ def rebuild_indexes(segment: Segment) -> None:
             ):
                 break
             next_offset = header.last_offset + 1
-            segment.note_batch(
+            segment.tail.note_batch(
                 header.base_offset,
                 header.last_offset,
                 header.max_timestamp,

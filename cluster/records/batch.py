@@ -157,6 +157,11 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise Refused(ErrorCode.corrupt_message, "batch shorter than its header") from None
 
 
+def no_batch(position: int, end: int) -> Refused:
+    """The error for bytes that must be a batch and are none."""
+    return Refused(ErrorCode.corrupt_message, f"no record batch v2 at byte {position} of {end}")
+
+
 def checksum(batch: Buffer) -> int:
     """CRC-32C of a batch, from its attributes to its end, without a copy."""
     return crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
@@ -183,9 +188,7 @@ def batches_of(buffer: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
         header = read_header(buffer, position)
         size = header.size_bytes
         if size < HEADER_BYTES or header.magic != MAGIC_V2:
-            raise Refused(
-                ErrorCode.corrupt_message, f"no record batch v2 at byte {position} of {end}"
-            )
+            raise no_batch(position, end)
         if position + size > end:
             return
         yield header, buffer[position : position + size]

@@ -2,11 +2,13 @@
 
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -15,6 +17,7 @@ from cluster.log.options import LogOptions
 from cluster.log.partition_log import PartitionLog
 from cluster.log.retention import REASONS, LogState, Reason, count_deletable
 from cluster.model.clocks import WallMs
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, batches_of, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
@@ -53,6 +56,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.batches: list[Batch] = []
         """Also those before the log start."""
         self.end = self.start = self.epoch = self.counter = 0
+        self.ends: deque[int] = deque(maxlen=6)
+        """The log end after each of the last operations."""
         self.checkpointed_start = 0
         self.epochs_known_from = 0
         """The latest log start: what was deleted has no epoch, also when it comes back."""
@@ -348,6 +353,34 @@ class LogAgainstList(RuleBasedStateMachine):
         assert {e for e, start in epochs.entries if start < self.end} <= written
         states = {i: e.last_sequence for i, e in self.log.producers.entries.items()}
         assert states == self.sequences
+
+    @invariant()
+    def every_range_is_located_where_it_is_read(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        self.ends.append(self.end)
+        last = range(max(self.start, self.end - 6), self.end + 2)
+        # A follower that had everything asks from there on, whatever has happened since.
+        for offset in map(Offset, {self.start, *last, *self.ends}):
+            for max_bytes in (1, 400, 1 << 20):
+                if not self.start <= offset <= self.end:
+                    with pytest.raises(Refused) as raised:
+                        log.locate(offset, max_bytes)
+                    assert raised.value.code is ErrorCode.offset_out_of_range
+                    continue
+                read = log.read(
+                    offset, max_bytes, upper_offset=Offset(self.end), at_least_one_batch=True
+                )
+                found = log.locate(offset, max_bytes)
+                if read.size_bytes == 0:
+                    assert found is None
+                else:
+                    assert found is not None
+                    identity, position, size_bytes = found
+                    assert (position, size_bytes) == (read.position, read.size_bytes)
+                    assert identity is read.identity()
+                    assert identity == (str(read.path), read.path.stat().st_ino)
 
     @invariant()
     def files_hold_nothing_else(self) -> None:
