@@ -450,6 +450,7 @@ def test_every_block_is_checked():
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "block",
     [each for each in OF_SQL if "Spark" in each.engines and each.heading not in NEEDING_MORE],

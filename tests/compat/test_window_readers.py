@@ -33,7 +33,7 @@ from tests.support.window_directories import (  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.spark]
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -50,6 +50,7 @@ def test_pip_installs_everything_when_the_index_has_no_uv(project, wheels):
     assert tiny_of(project).read_text() == "size = 1\n"
 
 
+@pytest.mark.long
 def test_a_python_without_pip_uses_the_copy_for_new_environments(project, wheels, tmp_path):
     bare = tmp_path / "bare"
     venv.create(bare, with_pip=False)
@@ -68,6 +69,7 @@ def test_uv_looks_where_pip_is_configured_to_look(project, wheels, tmp_path):
     assert tiny_of(project).read_text() == "size = 1\n"
 
 
+@pytest.mark.long
 def test_pip_installs_everything_when_uv_does_not_run(project, wheels):
     require(project, "uv", wheels.add("uv", {"uv-1.0.data/scripts/uv": b"for another machine"}))
     ran = start(project, wheels)
@@ -101,6 +103,7 @@ def test_two_first_uses_at_once_install_once(project, wheels):
     assert sum(err.count("Installing core") for _, err in spoken) == 1
 
 
+@pytest.mark.long
 def test_an_interrupted_first_use_is_made_again(project, wheels):
     start(project, wheels)
     left_over = project / ".venv" / "left over"
@@ -112,6 +115,7 @@ def test_an_interrupted_first_use_is_made_again(project, wheels):
     assert not left_over.exists()
 
 
+@pytest.mark.long
 def test_an_interrupted_extra_set_is_installed_over_and_the_rest_stays(project, wheels):
     require(project, "more", wheels.add("more", {"more.py": b"size = 3\n"}))
     start(project, wheels)

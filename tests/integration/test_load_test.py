@@ -220,6 +220,7 @@ def test_load_test_reports_a_dead_worker_in_one_line(cluster):
         assert all(map(is_gone, workers))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_noisy_neighbor_is_held_back_and_the_polite_one_is_not(cluster):
     done = cluster.command(

@@ -15,7 +15,6 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.examples import stride
 from tests.support.metric_records import (
     START_MS,
     as_written,
@@ -84,6 +83,7 @@ def processes_of(mark: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.long
 def test_following_rollup_killed_in_each_phase_equals_plain_python(cluster, tmp_path):
     topic = metrics_topic(cluster, partitions=3)
     before = every_kind(20, seconds=40, start_ms=START_MS - DAY_MS)
@@ -93,7 +93,7 @@ def test_following_rollup_killed_in_each_phase_equals_plain_python(cluster, tmp_
     bad = [b"not json", b"{}", b"\xff\xfe"]
     produce(cluster.bootstrap, topic, [*records[:1700], *bad, *records[1700:], *late])
     output = tmp_path / "windows"
-    for place in PLACES[:: stride()]:
+    for place in PLACES:
         ran = follow_to_end(cluster, topic, output, place)
         assert ran.returncode == -signal.SIGKILL, f"{place}: {ran.stderr}"
     produce(cluster.bootstrap, topic, late)
@@ -168,6 +168,7 @@ def test_following_rollup_adds_new_records_until_ctrl_c(cluster, tmp_path):
     assert_plain(tmp_path, records)
 
 
+@pytest.mark.long
 def test_following_rollup_counts_records_removed_before_it_read_them(cluster, tmp_path):
     topic = metrics_topic(cluster)
     records = every_kind(23, seconds=30)

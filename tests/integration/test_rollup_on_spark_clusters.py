@@ -86,6 +86,7 @@ def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
     assert_plain(output, RECORDS)
 
 
+@pytest.mark.long
 def test_a_submitted_job_that_follows_merges_at_its_end(standalone, cluster, tmp_path):
     topic = filled_topic(cluster)
     output = tmp_path / "followed"
@@ -116,6 +117,7 @@ def is_merged(output: Path) -> bool:
     return not manifest["deltas"] and not drafts
 
 
+@pytest.mark.long
 def test_workers_without_packages_are_one_line(standalone, cluster, tmp_path):
     topic = filled_topic(cluster)
     bare = tmp_path / "bare"

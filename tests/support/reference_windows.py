@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from cluster.analytics.windows.histogram import RATE_ERROR
 from cluster.analytics.windows.kinds import STATES, WindowKind
@@ -51,7 +50,11 @@ def assert_windows(
 ) -> None:
     """The table holds the windows of these records and no others: sums exactly, percentiles of
     rates within the error that is stated."""
-    expected = reference_windows(records, kind, width_s)
+    assert_rows(found, reference_windows(records, kind, width_s), kind)
+
+
+def assert_rows(found: pa.Table, expected: Sequence[Record], kind: WindowKind) -> None:
+    """The table holds these rows of `reference_windows`."""
     assert found.schema.names == kind.names
     rows = found.to_pylist()
     assert [_key(row, kind) for row in rows] == [_key(row, kind) for row in expected]
@@ -59,9 +62,9 @@ def assert_windows(
         counted = row.pop("histogram", None)
         for name, value in wanted.items():
             if name in ("rate_p95", "rate_p99"):
-                assert row[name] == pytest.approx(value, rel=1.01 * RATE_ERROR, abs=1e-30), name
+                assert math.isclose(row[name], value, rel_tol=1.01 * RATE_ERROR), name
             elif isinstance(value, float):
-                assert row[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+                assert math.isclose(row[name], value, rel_tol=1e-9, abs_tol=1e-9), name
             else:
                 assert row[name] == value, (name, row, wanted)
         if kind.name == "quota":

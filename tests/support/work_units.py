@@ -4,13 +4,15 @@ A pytest plugin that bin/test loads. Tests that share a fixture of their module 
 that the fixture (mostly a cluster or a JVM) is made once and not in every process. A module in
 `tests/unit`, `tests/wire` and `tests/tidy` is one piece too: most of its tests take a millisecond,
 less than handing them out one by one. Any other test is a piece by itself. Pieces that take
-longest come first, so that none of them runs alone at the end, then those of many tests;
-`-p randomly` shuffles the others.
+longest come first, so that none of them runs alone at the end. The others keep their order, which
+`-p randomly` shuffles, but modules that compute are spread among tests that wait for a cluster.
 """
 
 import functools
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +80,18 @@ def piece_of(nodeid: str) -> str:
     return module if module.startswith(_SHORT) or is_one_piece(ROOT / module) else nodeid
 
 
+def in_order(pieces: Sequence[str]) -> list[str]:
+    """The longest first, then the short modules spread evenly among the others."""
+    longest = [piece for piece in LONGEST if piece in pieces]
+    rest = [piece for piece in pieces if piece not in LONGEST]
+    short = [piece for piece in rest if piece.startswith(_SHORT)]
+    waiting = [piece for piece in rest if not piece.startswith(_SHORT)]
+    placed = [
+        (place / len(some), piece) for some in (short, waiting) for place, piece in enumerate(some)
+    ]
+    return [*longest, *(piece for _, piece in sorted(placed, key=itemgetter(0)))]
+
+
 class PiecesOfWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Hands each process a piece when it has at most two tests left."""
 
@@ -100,12 +114,12 @@ class PiecesOfWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
     def _assign_work_unit(self, node: WorkerController) -> None:
         if not self._is_ordered:
             self._is_ordered = True
-            for piece in reversed(LONGEST):
-                if piece in self.workqueue:
-                    self.workqueue.move_to_end(piece, last=False)
+            for piece in in_order(list(self.workqueue)):
+                self.workqueue.move_to_end(piece)
         super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PiecesOfWork:
     """Whatever `--dist` says."""
+    config.option.loadscopereorder = False
     return PiecesOfWork(config, log)

@@ -1,6 +1,6 @@
 """What is one piece of work for pytest's processes."""
 
-from tests.support.work_units import LONGEST, ROOT, piece_of
+from tests.support.work_units import LONGEST, ROOT, in_order, piece_of
 
 
 def test_tests_that_share_a_fixture_stay_together_and_others_do_not():
@@ -14,6 +14,12 @@ def test_short_tests_of_a_module_stay_together_unless_one_is_long():
     assert piece_of("tests/wire/test_x.py::test_a[1]") == "tests/wire/test_x.py"
     long = "tests/tidy/test_layers.py::test_each_module_can_be_imported_by_itself"
     assert piece_of(long) == long
+
+
+def test_the_longest_come_first_and_short_modules_are_spread_among_the_others():
+    given = ["tests/fuzz/a", "tests/fuzz/b", "tests/unit/a", "tests/unit/b", LONGEST[1], LONGEST[0]]
+    spread = ["tests/unit/a", "tests/fuzz/a", "tests/unit/b", "tests/fuzz/b"]
+    assert in_order(given) == [LONGEST[0], LONGEST[1], *spread]
 
 
 def test_the_longest_pieces_are_pieces():

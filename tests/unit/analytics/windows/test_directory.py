@@ -196,7 +196,7 @@ def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatc
 @pytest.mark.slow
 def test_an_hour_that_grows_is_cut_further(tmp_path, monkeypatch):
     """A frequent rollup finds a few rows of an hour each time."""
-    records = every_kind(1, seconds=1200)
+    records = every_kind(1, seconds=600)
     with opened(tmp_path) as directory:
         sizes = []
         for number in range(4):
