@@ -7,15 +7,17 @@ takes half the time and makes slower modules (for tests).
 """
 
 import os
-import shutil
 import sys
-import sysconfig
 import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))  # pip runs this file with another one
+
+from cluster.compilation.compiler import missing_compiler  # noqa: E402
+
 WISH = os.environ.get("MILENA_COMPILE", "")
 LEVEL = os.environ.get("MILENA_COMPILE_LEVEL", "3")
 MYPY_OPTIONS = [
@@ -30,10 +32,9 @@ def extensions() -> list[Extension]:
     """The compiled modules; none where the means are missing."""
     if WISH == "0":
         return []
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    if shutil.which(compiler) is None or not header.exists():
-        return without(f"no C compiler ({compiler}) or no {header}")
+    missing = missing_compiler()
+    if missing is not None:
+        return without(missing)
     walk = Extension("cluster.records._walk", ["cluster/records/_walk.c"], optional=WISH != "1")
     try:
         from mypyc.build import mypycify

@@ -6,6 +6,10 @@ import sys
 sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # None: "not installed"
 
 try:
+    from cluster.compilation.finder import use_build
+
+    use_build()
+
     from cluster.tools.main import main
 
     status = main()

@@ -1,6 +1,7 @@
 """Fixtures of the tests that run whole clusters."""
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ for _profile, _examples in DEFAULT_EXAMPLES.items():
     # No deadline, because no test depends on how fast the machine is.
     settings.register_profile(_profile, deadline=None, max_examples=_examples)
 settings.load_profile(USUAL)
+
+
+# What is tested is the source, whatever build bin/cluster would use here.
+os.environ["MILENA_COMPILE"] = "0"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

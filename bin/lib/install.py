@@ -4,6 +4,9 @@ Called by venv.sh with the project folder and the sets (`core` is etc/requiremen
 which Python brings, installs uv; uv installs the sets, or pip where uv cannot. A lock serializes
 simultaneous first uses; the next call repairs what an interrupted one left unfinished. Where there
 is a C compiler, the one module that is C is compiled in place, again when its source has changed.
+
+With --environment=FOLDER before them, the sets are installed in an environment of that folder
+instead; the caller holds a lock (cluster/compilation/build_process.py).
 """
 
 import fcntl
@@ -51,21 +54,29 @@ def main(root: Path, sets: list[str]) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
         os.set_inheritable(lock.fileno(), True)  # a running installer keeps it if this is killed
         environment = Environment(root)
-        if not environment.is_usable():
-            environment.create()
-        missing = [name for name in sets if not environment.has(name)]
-        if missing:
-            environment.install(missing)
+        environment.fill(sets)
         environment.compile_walk(root / "cluster" / "records" / "_walk.c")
 
 
 class Environment:
-    """The project's .venv. In it `.installed-SET` is a copy of what the set was installed from."""
+    """The project's .venv, or another environment that uses the uv of .venv.
 
-    def __init__(self, root: Path) -> None:
-        self._folder = root / ".venv"
+    In it `.installed-SET` is a copy of what the set was installed from.
+    """
+
+    def __init__(self, root: Path, folder: Path | None = None) -> None:
+        self._folder = folder or root / ".venv"
         self._python = self._folder / "bin" / "python"
         self._requirements = root / "etc" / "requirements"
+        self._main = self if folder is None else Environment(root)
+
+    def fill(self, sets: list[str]) -> None:
+        """Make it if needed, and install the sets not yet installed. Raises CannotInstallError."""
+        if not self.is_usable():
+            self.create()
+        missing = [name for name in sets if not self.has(name)]
+        if missing:
+            self.install(missing)
 
     def is_usable(self) -> bool:
         """Whether .venv exists, is complete, and has a Python that still runs."""
@@ -76,7 +87,8 @@ class Environment:
     def create(self) -> None:
         """Make .venv from scratch, with nothing installed."""
         reason = "again: the last attempt was interrupted" if self._folder.exists() else "first use"
-        with phase(f"Creating .venv ({reason}) with Python {sys.version.split()[0]}"):
+        name = self._folder.name
+        with phase(f"Creating {name} ({reason}) with Python {sys.version.split()[0]}"):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
             self._mark("unfinished", "core").touch()
@@ -90,7 +102,7 @@ class Environment:
     def install(self, sets: list[str]) -> None:
         """Install the sets. Raises CannotInstallError."""
         pip: Command = [*self._pip(), "--no-input", "--disable-pip-version-check"]
-        uv: Command = [self._folder / "bin" / "uv", "pip", "install", "--python", self._python]
+        uv: Command = [self._main.uv, "pip", "install", "--python", self._python]
         scratch = self._folder / ".downloads"  # the system's may be too small for Spark
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -99,8 +111,8 @@ class Environment:
             with subprocess.Popen(
                 [*pip, "config", "list"], stdout=subprocess.PIPE, env=variables, text=True
             ) as config:
-                has_uv = self.has("uv") or self._run(
-                    "uv", "pip", [*pip, "install", "--only-binary=:all:", "--retries=1"], variables
+                has_uv = self._main.has("uv") or (
+                    self._main is self and self._install_uv(pip, variables)
                 )
                 variables |= for_uv(config.communicate()[0], variables)
             # uv may have installed some packages partially before it gave up.
@@ -109,10 +121,15 @@ class Environment:
                 done = has_uv and self._run(name, "uv", uv, variables)
                 if not done and not self._run(name, "pip", pip_install, variables):
                     raise CannotInstallError(
-                        "the first use needs a package index. Fix the above and try again."
+                        "packages come from a package index. Fix the above and try again."
                     )
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    @property
+    def uv(self) -> Path:
+        """The program, if the set `uv` is installed."""
+        return self._folder / "bin" / "uv"
 
     def compile_walk(self, source: Path) -> None:
         """Compile the module unless this source of it was tried before; Python does its work else.
@@ -139,6 +156,9 @@ class Environment:
             else:
                 say("not possible here, the same in Python is used ... ")
         shutil.copyfile(source, tried)
+
+    def _install_uv(self, pip: Command, env: Mapping[str, str]) -> bool:
+        return self._run("uv", "pip", [*pip, "install", "--only-binary=:all:", "--retries=1"], env)
 
     def _run(self, name: str, installer: str, command: Command, env: Mapping[str, str]) -> bool:
         """Have an installer install one set. Returns whether that succeeded."""
@@ -204,7 +224,11 @@ def say(text: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), sys.argv[2:])
+        if sys.argv[1].startswith("--environment="):
+            folder = Path(sys.argv[1].partition("=")[2])
+            Environment(Path(sys.argv[2]), folder).fill(sys.argv[3:])
+        else:
+            main(Path(sys.argv[1]), sys.argv[2:])
     except CannotInstallError as problem:
         say(f"Cannot install: {problem}\n")
         sys.exit(1)

@@ -13,11 +13,16 @@ from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.supervise import supervise
 
 
-def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> int:
+def start(
+    options: StartOptions,
+    began_ms: int,
+    note: Callable[[str], None],
+    after_up: Callable[[], None] | None = None,
+) -> int:
     """Start the cluster and, unless detached, stay until it has stopped. Returns the exit status.
 
     `began_ms`: when the command began, on the monotonic clock. `note` shows a remark to the user.
-    Raises UserError.
+    `after_up` is called when the cluster is up, unless it is detached. Raises UserError.
     """
     files = DataDir(options.data_dir)
     claim_directory(files, options.log_dirs)
@@ -30,7 +35,7 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     plan = make_plan(options, note)
     write_files_for_clients(files, plan)
     if not options.detach:
-        return supervise(plan, lock, began_ms)
+        return supervise(plan, lock, began_ms, after_up=after_up)
     return run_in_background(
         lambda on_up: supervise(plan, lock, began_ms, on_up=on_up), files.log("supervisor")
     )

@@ -34,13 +34,14 @@ def supervise(
     began_ms: int,
     *,
     on_up: Callable[[], None] | None = None,
+    after_up: Callable[[], None] | None = None,
     policy: RestartPolicy | None = None,
 ) -> int:
     """Run the cluster in this process until it has stopped. Returns the exit status.
 
     `lock` is a descriptor that holds the data directory's lock. With `on_up` this process is a
     daemon: `on_up` is called when the cluster is ready, and nothing is printed afterwards.
-    Raises UserError.
+    `after_up` is called then, too. Raises UserError.
     """
     files = DataDir(plan.data_dir)
     _begin_log(files)
@@ -55,6 +56,8 @@ def supervise(
         if on_up is not None:
             console.mute()
             on_up()
+        if after_up is not None:
+            after_up()
 
     def close_session(spec: ChildSpec) -> None:
         if spec.broker_id is not None:

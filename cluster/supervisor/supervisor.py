@@ -18,6 +18,7 @@ from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import UserError
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import Clock
+from cluster.runtime.compiled import build_name
 from cluster.runtime.installation import shown
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.stop_signals import CLUSTER_STOPS
@@ -159,6 +160,7 @@ class Supervisor:
             "dashboard_login": self._plan.dashboard_login if self._dashboard_url() else None,
             "dashboard_process": None if dashboard is None else dashboard.describe(),
             "secure": self._plan.security is not None,
+            "build": build_name(),
             "data_dir": str(self._plan.data_dir),
             "supervisor_pid": os.getpid(),
             "controller": self._controller(),

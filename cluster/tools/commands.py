@@ -9,12 +9,14 @@ class Command(NamedTuple):
     name: str
     module: str
     summary: str
+    starts_cluster: bool = False
+    """Afterwards the modules are compiled in the background if they are not yet."""
 
 
 COMMANDS: Final = {
     command.name: command
     for command in (
-        Command("start", "start", "start a cluster on this machine"),
+        Command("start", "start", "start a cluster on this machine", starts_cluster=True),
         Command("status", "status", "show what runs, and where"),
         Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
@@ -44,7 +46,12 @@ COMMANDS: Final = {
         Command(
             "load-test", "load.command", "produce and consume at a steady rate, and measure it"
         ),
-        Command("demo", "demo", "see clients throttled, and why: everything in one go"),
+        Command(
+            "demo",
+            "demo",
+            "see clients throttled, and why: everything in one go",
+            starts_cluster=True,
+        ),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
         Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
         Command(
@@ -53,5 +60,6 @@ COMMANDS: Final = {
             "show what grows and fills up, and what another size would do, from the rollup",
         ),
         Command("rollup", "rollup", "roll metrics up into time windows, with PySpark"),
+        Command("compile", "compile", "compile the request path now: faster brokers"),
     )
 }

@@ -17,9 +17,9 @@ from typing import Final, NoReturn
 from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.printable import one_line
-from cluster.runtime.compiled import build_name
 from cluster.tools.arguments import UsageError, add_data_dir, example, with_signed_values
 from cluster.tools.commands import COMMANDS, Command
+from cluster.tools.compile import compile_later, variant
 from cluster.tools.terminal import escaped_streams
 
 _OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -59,7 +59,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         if problem.errno not in _OUTPUT_LOST:
             raise
         return _output_lost(problem)
-    return _flushed(status)
+    status = _flushed(status)
+    if status == 0 and chosen.starts_cluster:
+        compile_later()
+    return status
 
 
 def _check_text(found: object) -> None:
@@ -146,6 +149,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {problem}\n")
 
 
+class _Version(argparse.Action):
+    """Prints the version; finds out only then which variant of the modules runs."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"milena {__version__} ({variant()})")
+        parser.exit()
+
+
 def _parser(chosen: Command | None) -> argparse.ArgumentParser:
     """A parser that lists every command, but has options only for the chosen one."""
     parser = _Parser(
@@ -155,8 +166,9 @@ def _parser(chosen: Command | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.chosen = chosen
-    version = f"milena {__version__} ({build_name()})"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="show program's version number and exit"
+    )
     add_data_dir(parser, default=None)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS.values():

@@ -11,6 +11,7 @@ from cluster.model.errors import UserError
 from cluster.runtime import collector
 from cluster.runtime.installation import shown
 from cluster.tools.arguments import add_command, data_dir, running_state
+from cluster.tools.compile import compile_later
 from cluster.views.cluster_health import UP
 from cluster.views.cluster_text import how_to_go_on
 from cluster.views.running_cluster import read_health
@@ -66,4 +67,6 @@ def run(args: argparse.Namespace) -> int:
         from cluster.launch.start import start
 
     options = StartOptions.of_arguments(files.path, args)
-    return start(options, began_ms, note=lambda text: print(text, file=sys.stderr))
+    return start(
+        options, began_ms, note=lambda text: print(text, file=sys.stderr), after_up=compile_later
+    )

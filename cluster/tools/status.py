@@ -9,6 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from cluster.compilation.build_files import BuildFiles
+from cluster.compilation.variant import why_plain
+from cluster.runtime.compiled import COMPILED, PLAIN
 from cluster.runtime.installation import shown
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
@@ -48,7 +51,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"Cluster {state['cluster_id']} is {health.state}: {health.text}")
         return status
     groups = group_lags(read_brokers(files), time.time_ns() // 1_000_000)
+    note = "" if state.get("build") == COMPILED else why_plain(BuildFiles())
     if args.json:
+        state["build_note"] = note or None
         state["groups"] = [{name: group.fields[name] for name in _GROUP_FIELDS} for group in groups]
         state["health"] = health.to_json()
         print(json.dumps(state, indent=2))
@@ -58,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"Cluster {state['cluster_id']} in {shown(files.path)}: {health.state}, {who}")
     for problem in health.problems:
         print(f"  ! {problem.text}")
+    build = state.get("build", PLAIN)  # a supervisor of an older version does not say
+    print(f"Runs {build} ({note})." if note else f"Runs {build}.")
     print(f"\n{table(state)}\n")
     if groups:
         print(f"{_groups_text(groups)}\n")

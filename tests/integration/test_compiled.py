@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster import __version__
-from tests.support.compiled_walk import missing_compiler
+from cluster.compilation.compiler import missing_compiler
 
 ROOT = Path(__file__).parents[2]
 UNIT: Path = Path("tests/unit")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.compiled_walk import missing_compiler
+from cluster.compilation.compiler import missing_compiler
 from tests.support.project_copy import ROOT, WheelFolder, copy_project, run
 
 pytestmark = pytest.mark.slow

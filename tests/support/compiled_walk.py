@@ -9,16 +9,9 @@ from typing import Any
 
 import pytest
 
+from cluster.compilation.compiler import missing_compiler
+
 SOURCE = Path(__file__).parents[2] / "cluster" / "records" / "_walk.c"
-
-
-def missing_compiler() -> str | None:
-    """What compiling needs and this machine does not have."""
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    if shutil.which(compiler) is None:
-        return f"no C compiler ({compiler})"
-    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    return None if header.exists() else f"no {header}"
 
 
 def compile_walk(folder: Path) -> Any:

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SETS = {"core": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+SETS = {
+    "core": PROJECT["dependencies"],
+    "compile": PYPROJECT["build-system"]["requires"],
+    **PROJECT["optional-dependencies"],
+}
 
 
 def normal(requirement: str) -> str:
@@ -33,3 +38,11 @@ def test_every_package_of_a_set_is_pinned(name):
 @pytest.mark.parametrize("name", [*SETS, "uv"])
 def test_the_pins_name_no_package_index(name):
     assert "://" not in (ROOT / "etc" / "requirements" / f"{name}.txt").read_text()
+
+
+def test_modules_are_compiled_by_the_mypy_that_checks_them():
+    def versions(name: str) -> set[tuple[str, str]]:
+        text = (ROOT / "etc" / "requirements" / f"{name}.txt").read_text()
+        return set(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
+
+    assert versions("compile") <= versions("core") | versions("dev"), "run bin/lock"
