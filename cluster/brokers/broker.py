@@ -39,6 +39,7 @@ from cluster.runtime.boot import boot_id
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
+from cluster.runtime.local_link import UnixSockets
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.stop_signals import CLUSTER_STOPS
@@ -207,6 +208,7 @@ class Broker:
                 self._zmq, self._loop, settings[keys.CONTROL_HOST], settings[keys.CONTROL_PORT]
             ),
             sockets=self._zmq,
+            local_sockets=UnixSockets(),
             directories=self._directories,
             background=BackgroundThread,
             helpers=partial(HelperProcess, self._loop),

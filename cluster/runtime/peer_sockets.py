@@ -1,4 +1,6 @@
-"""The ZeroMQ interface of the links between brokers; simulations replace it."""
+"""The interfaces of the links between brokers: ZeroMQ, and local connections; simulations replace
+them.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -56,4 +58,50 @@ class PeerSockets(Protocol):
         self, loop: EventLoop, endpoint: str, on_message: Callable[[list[bytes]], None]
     ) -> DealerSocket:
         """Connect to an endpoint."""
+        ...
+
+
+class LocalConnection(Protocol):
+    """One end of a connection between processes of one machine."""
+
+    def send(self, message: bytes) -> bool:
+        """Send at once; False if the peer has gone or does not receive."""
+        ...
+
+    def receive(self) -> bool:
+        """Receive one message if there is one; returns whether there was."""
+        ...
+
+    def close(self) -> None:
+        """Close this end."""
+        ...
+
+
+class LocalListener(Protocol):
+    """Accepts local connections."""
+
+    def close(self) -> None:
+        """Stop listening, and close all connections."""
+        ...
+
+
+OnLocalMessage = Callable[[LocalConnection, bytes | memoryview], None]
+"""Takes a message, which must not be kept."""
+OnLocalClosed = Callable[[LocalConnection], None]
+"""Called when the peer has gone."""
+
+
+class LocalSockets(Protocol):
+    """Creates the local connections of one broker. None stands for one that is impossible."""
+
+    def listen(
+        self, loop: EventLoop, address: str, on_message: OnLocalMessage, on_closed: OnLocalClosed
+    ) -> LocalListener | None:
+        """Accept connections to a local address."""
+        ...
+
+    def connect(
+        self, loop: EventLoop, address: str, on_message: OnLocalMessage, on_closed: OnLocalClosed
+    ) -> LocalConnection | None:
+        """Connect to a local address."""
         ...

@@ -27,6 +27,7 @@ from cluster.protocol.produce_codec import ProducedTopic, ProduceRequest
 from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
 from tests.support.fake_registry import FakeTree
+from tests.support.fake_sockets import NoLocalSockets
 from tests.support.inline_background import InlineBackground
 from tests.support.inline_helper import inline_helpers
 
@@ -95,6 +96,7 @@ class SimulatedBroker:
                 store=self.session,
                 control_link=ControlLink(sockets, loop, "sim"),
                 sockets=sockets,
+                local_sockets=NoLocalSockets(),
                 directories=self.directories,
                 background=InlineBackground,
                 helpers=inline_helpers(loop.next_turn),

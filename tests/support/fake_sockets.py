@@ -38,3 +38,13 @@ class FakeSockets:
         self, loop: EventLoop, endpoint: str, on_message: Callable[[list[bytes]], None]
     ) -> FakeSocket:
         return FakeSocket(endpoint)
+
+
+class NoLocalSockets:
+    """A broker that reaches nobody by a local connection."""
+
+    def listen(self, *_: object) -> None:
+        """Nobody can connect."""
+
+    def connect(self, *_: object) -> None:
+        """Nobody listens."""

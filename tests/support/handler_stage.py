@@ -35,12 +35,12 @@ from cluster.runtime.background_thread import Background
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.loop_time import Payer
-from cluster.runtime.peer_sockets import PeerSockets
+from cluster.runtime.peer_sockets import LocalSockets, PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree, store_of
-from tests.support.fake_sockets import FakeSockets
+from tests.support.fake_sockets import FakeSockets, NoLocalSockets
 from tests.support.inline_background import InlineBackground
 from tests.support.inline_helper import inline_helpers
 from tests.support.kafka_wire import WireClient, frame_of
@@ -201,6 +201,7 @@ class HandlerStage:
         number: int = BROKER,
         clock: FakeClock | SystemClock | None = None,
         sockets: PeerSockets | None = None,
+        local_sockets: LocalSockets | None = None,
         machine: str = "here",
         counters: BrokerCounters | None = None,
         more_directories: Sequence[Path] = (),
@@ -246,6 +247,7 @@ class HandlerStage:
                 store=store,
                 control_link=link,
                 sockets=FakeSockets() if sockets is None else sockets,
+                local_sockets=NoLocalSockets() if local_sockets is None else local_sockets,
                 directories=self.directories,
                 background=background,
                 helpers=inline_helpers(self.loop.next_turn),

@@ -19,7 +19,7 @@ from cluster.runtime.background_thread import Background
 from cluster.runtime.clock import Clock
 from cluster.runtime.helper_process import HelperStarter
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.peer_sockets import PeerSockets
+from cluster.runtime.peer_sockets import LocalSockets, PeerSockets
 
 
 def _ignore(_value: object) -> None:
@@ -41,6 +41,7 @@ class BrokerPorts:
     store: StoreSession
     control_link: ControlLink
     sockets: PeerSockets
+    local_sockets: LocalSockets
     directories: list[LogDirectory]
     background: Callable[[str, float], Background]
     """A new thread of that name, limited to that share of a CPU."""

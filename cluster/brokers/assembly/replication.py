@@ -67,7 +67,7 @@ def assemble_replication(
     link = _replication_link(foundation, membership, events, actions)
     leader_side = link.leader_side
     events.subscribe(
-        on_news=leader_side.on_appended,
+        on_news=leader_side.on_news,
         on_watermark=leader_side.on_high_watermark_moved,
         on_log_start=leader_side.on_log_start_moved,
         on_role=leader_side.on_role_changed,
@@ -98,6 +98,7 @@ def _replication_link(
     ports, live = foundation.ports, foundation.live
     return ReplicationLink(
         ports.sockets,
+        ports.local_sockets,
         ports.loop,
         ports.clock,
         live[keys.CONTROL_HOST],

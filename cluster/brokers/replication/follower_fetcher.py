@@ -6,17 +6,29 @@ follow, is sent at once: that request replaces the parked one.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.peer.compact import (
+    ANSWER_ENTRY,
+    ANSWER_HEAD,
+    COMPACT_FETCH,
+    COMPACT_REFUSAL,
+    ENTRIES_MAX,
+    FETCH_ENTRY,
+    FETCH_HEAD,
+    IN_NEXT_FRAME,
+    NO_RECORDS,
+    check_size,
+)
 from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
@@ -29,8 +41,13 @@ log = logging.getLogger(__name__)
 
 _ANSWER_GRACE_MS: Final = 2_000
 """An answer counts as lost this long after the leader should have ended the wait."""
-_PARTITIONS_PER_REQUEST: Final = 100
-"""The rest goes into the next request, so that neither side is busy with one for long."""
+
+_ANSWER_HEAD_BYTES: Final = ANSWER_HEAD.size
+_ANSWER_ENTRY_BYTES: Final = ANSWER_ENTRY.size
+_unpack_head: Final = ANSWER_HEAD.unpack_from
+_unpack_entry: Final = ANSWER_ENTRY.unpack_from
+_pack_head: Final = FETCH_HEAD.pack
+_pack_entry: Final = FETCH_ENTRY.pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,37 @@ def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
     return
 
 
+class RequestSender(Protocol):
+    """The way to a leader."""
+
+    def send(self, fetch: FollowerFetch) -> bool:
+        """Send a full request; returns False if that is impossible."""
+        ...
+
+    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
+        """Send a compact request; returns False if that is impossible.
+
+        With `behind_full` the request before it was a full one that has no answer yet, so this one
+        must take the same way.
+        """
+        ...
+
+
+class _Following:
+    """One partition that is followed, as both sides know it in this session."""
+
+    __slots__ = ("handle", "id", "inode", "partition", "path")
+
+    def __init__(self, partition: Partition) -> None:
+        self.id = partition.id
+        self.partition = partition
+        self.handle = -1
+        """Stands for the partition in this session's compact messages; -1 if none was given yet."""
+        self.path = ""
+        """The segment file of the leader that it named last."""
+        self.inode = 0
+
+
 class FollowerFetcher:
     """Fetches all partitions that this broker follows of one leader.
 
@@ -63,7 +111,7 @@ class FollowerFetcher:
         self,
         leader: BrokerId,
         options: FetchOptions,
-        send: Callable[[FollowerFetch], bool],
+        sender: RequestSender,
         reader: SegmentFiles,
         random: Random,
         on_high_watermark: Callable[[Partition], None],
@@ -72,13 +120,15 @@ class FollowerFetcher:
         """`note_failure` is told of logs that cannot be written."""
         self.leader = leader
         self._options = options
-        self._send = send
+        self._sender = sender
         self._reader = reader
         self._random = random
         self._on_high_watermark = on_high_watermark
         self._note_failure = note_failure
-        self._partitions: dict[TopicPartition, Partition] = {}
-        self._changed: dict[TopicPartition, None] = {}
+        self._following: dict[TopicPartition, _Following] = {}
+        self._by_handle: dict[int, _Following] = {}
+        self._next_handle = 0
+        self._changed: dict[_Following, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
         self.lags: dict[TopicPartition, int] = {}
         """The lag in committed records of each replica that has one, as of its last fetch."""
@@ -88,15 +138,21 @@ class FollowerFetcher:
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
         self._sequence = -1
+        self._told_by_file = False
+        """What the last full request said, and thus holds for the compact ones behind it."""
+        self._told_broker_epoch = -1
         self._asked_at_ms: int | None = None
+        self._is_full_unanswered = False
         self._has_news = False
         self._resume_at_ms = 0
         self._retry_at_ms: int | None = None
+        self.received_bytes = 0
+        """Record bytes taken from the leader."""
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is followed any more."""
-        return not self._partitions
+        return not self._following
 
     @property
     def has_news(self) -> bool:
@@ -112,21 +168,26 @@ class FollowerFetcher:
 
     def partition(self, partition_id: TopicPartition) -> Partition:
         """Returns a partition that is followed here."""
-        return self._partitions[partition_id]
+        return self._following[partition_id].partition
 
     def follow(self, partition: Partition) -> None:
         """Start to replicate, or start again in a new leader epoch."""
         if partition.id in self._forgotten:
             self._sequence = -1  # an answer from before `unfollow` may be on its way
-        self._partitions[partition.id] = partition
-        self._changed[partition.id] = None
+        following = self._following.get(partition.id)
+        if following is None:
+            following = self._following[partition.id] = _Following(partition)
+        following.partition = partition
+        self._changed[following] = None
         self._has_news = True
         self.delayed.pop(partition.id, None)
 
     def unfollow(self, partition_id: TopicPartition) -> None:
         """Stop to replicate; an answer on its way is ignored."""
-        if self._partitions.pop(partition_id, None) is not None:
-            self._changed.pop(partition_id, None)
+        following = self._following.pop(partition_id, None)
+        if following is not None:
+            self._by_handle.pop(following.handle, None)
+            self._changed.pop(following, None)
             self.delayed.pop(partition_id, None)
             self.lags.pop(partition_id, None)
             self._damaged_at.pop(partition_id, None)
@@ -140,7 +201,7 @@ class FollowerFetcher:
                     self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
                     continue
                 del self.delayed[partition_id]
-                self._changed[partition_id] = None
+                self._changed[self._following[partition_id]] = None
                 self._has_news = True
         overdue_ms = self._options.max_wait_ms + _ANSWER_GRACE_MS
         if self._asked_at_ms is not None and now_ms - self._asked_at_ms > overdue_ms:
@@ -150,46 +211,114 @@ class FollowerFetcher:
         if now_ms >= self._resume_at_ms:
             self.ask(now_ms)
 
+    def on_way_lost(self, now_ms: MonotonicMs) -> None:
+        """The local connection is closed, and with it what was on its way: begin a new session."""
+        self._asked_at_ms = None
+        self._sequence = -1
+        if now_ms >= self._resume_at_ms:
+            self.ask(now_ms)
+
+    # -- requests --------------------------------------------------------------------------------
+
     def ask(self, now_ms: MonotonicMs) -> None:
         """Send the next request, unless the one in flight says everything already."""
-        if not self._partitions or (self._asked_at_ms is not None and not self._has_news):
+        if not self._following or (self._asked_at_ms is not None and not self._has_news):
             return
         if self._sequence < 0:
             self._begin_session()
         else:
             self._sequence += 1
-        told = list(islice(self._changed, _PARTITIONS_PER_REQUEST))
-        positions = [
-            self._position(self._partitions[partition_id])
-            for partition_id in told
-            if partition_id in self._partitions
-        ]
-        gone = list(islice(self._forgotten, _PARTITIONS_PER_REQUEST))
-        forgotten = [p for p in gone if p not in self._partitions]
-        sent = self._send(
-            FollowerFetch(
-                self._options.local_id,
-                self._options.machine,
-                self._session,
-                self._sequence,
-                positions,
-                forgotten,
-                self._options.max_wait_ms,
-                self._options.max_bytes,
-                self._options.by_file and not self._by_bytes,
-                self._options.broker_epoch(),
-            )
-        )
-        for partition_id in told:
-            del self._changed[partition_id]
-        for partition_id in gone:
-            del self._forgotten[partition_id]
+        told = list(islice(self._changed, ENTRIES_MAX))
+        is_full = self._sequence == 0 or self._needs_full_request(told)
+        sent = self._send_full(told) if is_full else self._send_compact(told)
+        for following in told:
+            del self._changed[following]
         self._has_news = bool(self._changed or self._forgotten)
         if sent:
             self._asked_at_ms = now_ms
         else:
             self._sequence = -1
             self._resume_at_ms = self._put_off(now_ms + self._options.retry_ms)
+
+    def _needs_full_request(self, told: list[_Following]) -> bool:
+        """Whether the leader must learn more than new positions."""
+        if self._forgotten or self._by_bytes or self._told_by_file != self._options.by_file:
+            return True
+        for following in told:
+            if following.handle < 0:
+                return True
+        return self._told_broker_epoch != self._options.broker_epoch()
+
+    def _send_compact(self, told: list[_Following]) -> bool:
+        options = self._options
+        message = [_pack_head(COMPACT_FETCH, options.local_id, self._session, self._sequence)]
+        for following in told:
+            partition = following.partition
+            log = partition.log
+            message.append(
+                _pack_entry(
+                    following.handle,
+                    partition.leader_epoch,
+                    log.log_end_offset,
+                    log.epochs.latest,
+                    log.log_start_offset,
+                )
+            )
+        return self._sender.send_compact(b"".join(message), behind_full=self._is_full_unanswered)
+
+    def _send_full(self, told: list[_Following]) -> bool:
+        options = self._options
+        gone = list(islice(self._forgotten, ENTRIES_MAX))
+        forgotten = [p for p in gone if p not in self._following]
+        self._told_by_file = options.by_file and not self._by_bytes
+        self._told_broker_epoch = options.broker_epoch()
+        for partition_id in gone:
+            del self._forgotten[partition_id]
+        self._is_full_unanswered = True
+        return self._sender.send(
+            FollowerFetch(
+                options.local_id,
+                options.machine,
+                self._session,
+                self._sequence,
+                [self._position(following) for following in told],
+                forgotten,
+                options.max_wait_ms,
+                options.max_bytes,
+                self._told_by_file,
+                self._told_broker_epoch,
+            )
+        )
+
+    def _position(self, following: _Following) -> FetchPosition:
+        partition = following.partition
+        if following.handle < 0:
+            following.handle = self._next_handle
+            self._next_handle += 1
+            self._by_handle[following.handle] = following
+        return FetchPosition(
+            partition.id.topic,
+            partition.id.partition,
+            partition.leader_epoch,
+            partition.log.log_end_offset,
+            partition.log.epochs.latest,
+            partition.log.log_start_offset,
+            following.handle,
+        )
+
+    def _begin_session(self) -> None:
+        self._session = self._random.randrange(1, 2**31)
+        self._sequence = 0
+        self._changed.clear()
+        self._by_handle.clear()
+        self._next_handle = 0
+        for partition_id, following in self._following.items():
+            following.handle = -1
+            if partition_id not in self.delayed:
+                self._changed[following] = None
+        self._forgotten.clear()
+
+    # -- answers ---------------------------------------------------------------------------------
 
     def on_answer(self, answer: FetchAnswer, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Append the records of an answer, and ask for more."""
@@ -198,18 +327,79 @@ class FollowerFetcher:
         if answer.error is not ErrorCode.none:
             self._begin_again_later(now_ms)
             return
-        if answer.sequence == self._sequence:
-            self._asked_at_ms = None
-        elif answer.partitions:
-            self._has_news = True  # the next request was sent before this answer came
+        self._note_answered(answer.sequence, has_entries=bool(answer.partitions))
         self._by_bytes.clear()
         for fetched in answer.partitions:
             self._on_partition(fetched, now_ms, wall_ms)
         self.ask(now_ms)
 
+    def on_compact_answer(
+        self,
+        message: bytes | memoryview,
+        frames: Sequence[bytes],
+        now_ms: MonotonicMs,
+        wall_ms: WallMs,
+    ) -> None:
+        """Append the records of an answer in the fixed layout, and ask for more.
+
+        `frames` are the records that are sent themselves. Raises PeerError.
+        """
+        size_bytes = len(message)
+        check_size(size_bytes, ANSWER_HEAD, ANSWER_ENTRY)
+        kind, session, sequence = _unpack_head(message)
+        if session != self._session or sequence > self._sequence:
+            return  # the answer to a request that was given up
+        if kind == COMPACT_REFUSAL:
+            self._begin_again_later(now_ms)
+            return
+        self._note_answered(sequence, has_entries=size_bytes > _ANSWER_HEAD_BYTES)
+        if self._by_bytes:
+            self._by_bytes.clear()
+        frame = 0
+        for at in range(_ANSWER_HEAD_BYTES, size_bytes, _ANSWER_ENTRY_BYTES):
+            handle, epoch, high_watermark, log_start, position, count = _unpack_entry(message, at)
+            if not -1 <= log_start <= high_watermark or position < IN_NEXT_FRAME or count < 0:
+                raise PeerError(f"malformed compact answer: entry {handle} at {position}")
+            records = None
+            if position == IN_NEXT_FRAME:
+                if frame == len(frames) or len(frames[frame]) != count:
+                    raise PeerError(f"malformed compact answer: no frame of {count} bytes")
+                records = memoryview(frames[frame])
+                frame += 1
+            following = self._by_handle.get(handle)
+            if following is None or following.partition.leader_epoch != epoch:
+                continue  # not followed any more, or `follow` has put it on the next request
+            partition = following.partition
+            try:
+                if position != NO_RECORDS:
+                    if records is None:
+                        records = self._reader.read(
+                            following.path, following.inode, position, count
+                        )
+                    if records is None:
+                        self._by_bytes.add(following.id)  # the segment was deleted
+                    else:
+                        self.received_bytes += count
+                        partition.log.append_as_follower(records, wall_ms)
+                self._learn_offsets(partition, high_watermark, log_start)
+            except (Refused, StorageFailed) as problem:
+                self._on_failure(partition, problem, now_ms)
+                continue
+            self._changed[following] = None
+            if self._damaged_at:
+                self._damaged_at.pop(following.id, None)
+        self.ask(now_ms)
+
     def on_malformed_answer(self, now_ms: MonotonicMs) -> None:
         """Ignore an answer, and begin a new session after a pause."""
         self._begin_again_later(now_ms)
+
+    def _note_answered(self, sequence: int, *, has_entries: bool) -> None:
+        if sequence == self._sequence:
+            self._asked_at_ms = None
+            self._is_full_unanswered = False
+        elif has_entries:
+            self._has_news = True  # the next request was sent before this answer came
 
     def _begin_again_later(self, now_ms: MonotonicMs) -> None:
         self._asked_at_ms = None
@@ -221,29 +411,19 @@ class FollowerFetcher:
             self._retry_at_ms = until_ms
         return until_ms
 
-    def _begin_session(self) -> None:
-        self._session = self._random.randrange(1, 2**31)
-        self._sequence = 0
-        self._changed = dict.fromkeys(p for p in self._partitions if p not in self.delayed)
-        self._forgotten.clear()
-
-    def _position(self, partition: Partition) -> FetchPosition:
-        return FetchPosition(
-            partition.id.topic,
-            partition.id.partition,
-            partition.leader_epoch,
-            partition.log.log_end_offset,
-            partition.log.epochs.latest,
-            partition.log.log_start_offset,
-        )
-
     def _on_partition(
         self, fetched: FetchedPartition, now_ms: MonotonicMs, wall_ms: WallMs
     ) -> None:
-        partition_id = TopicPartition(fetched.topic, fetched.partition)
-        partition = self._partitions.get(partition_id)
-        if partition is None or fetched.leader_epoch != partition.leader_epoch:
-            return  # not followed any more, or `follow` has put it on the next request already
+        following = self._following.get(TopicPartition(fetched.topic, fetched.partition))
+        if following is None:
+            return  # not followed any more
+        records = fetched.records
+        if isinstance(records, FileSource):
+            # Compact answers refer to it, even if this one is ignored.
+            following.path, following.inode = records.path, records.inode
+        partition = following.partition
+        if fetched.leader_epoch != partition.leader_epoch:
+            return  # `follow` has put it on the next request already
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 self._on_out_of_range(partition, fetched)
@@ -254,23 +434,29 @@ class FollowerFetcher:
             else:
                 self._append(partition, fetched, wall_ms)
             if fetched.diverging is None:  # otherwise the rest may still differ in an older epoch
-                self._learn_offsets(partition, fetched)
-        except Refused as refused:
-            self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
-            self._tell(partition, refused)
+                self._learn_offsets(partition, fetched.high_watermark, fetched.log_start_offset)
+        except (Refused, StorageFailed) as problem:
+            self._on_failure(partition, problem, now_ms)
             return
-        except StorageFailed as failure:
-            if self._waits_for_room(partition_id):
-                # Logged once for the whole directory.
-                self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
-                return
-            self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
-            log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
-            self._note_failure(partition_id, failure)
-            return
-        self._changed[partition_id] = None
+        self._changed[following] = None
         if self._damaged_at:
-            self._damaged_at.pop(partition_id, None)
+            self._damaged_at.pop(following.id, None)
+
+    def _on_failure(
+        self, partition: Partition, problem: Refused | StorageFailed, now_ms: MonotonicMs
+    ) -> None:
+        """Fetch the partition again after a pause."""
+        partition_id = partition.id
+        if isinstance(problem, Refused):
+            self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
+            self._tell(partition, problem)
+        elif self._waits_for_room(partition_id):
+            # Logged once for the whole directory.
+            self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
+        else:
+            self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
+            log.error("%s: cannot replicate: %s", partition_id, problem)
+            self._note_failure(partition_id, problem)
 
     def _tell(self, partition: Partition, refused: Refused) -> None:
         """Log why a partition is not replicated; damage is logged once for each offset."""
@@ -289,36 +475,43 @@ class FollowerFetcher:
             )
 
     def _waits_for_room(self, partition_id: TopicPartition) -> bool:
-        partition = self._partitions.get(partition_id)
-        room = None if partition is None else partition.log.room
+        following = self._following.get(partition_id)
+        room = None if following is None else following.partition.log.room
         return room is not None and room.is_used_up
 
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records
+        if records is None:
+            return
         if isinstance(records, FileSource):
-            read = self._reader.read(records)
+            size_bytes = records.size_bytes
+            read = self._reader.read(records.path, records.inode, records.position, size_bytes)
             if read is None:
-                self._by_bytes.add(
-                    partition.id
-                )  # the segment was deleted: ask for the bytes themselves
+                # The segment was deleted: ask for the bytes themselves.
+                self._by_bytes.add(partition.id)
                 return
-            partition.log.append_as_follower(read, wall_ms)
-        elif records is not None:
-            partition.log.append_as_follower(memoryview(records), wall_ms)
+        else:
+            size_bytes, read = len(records), memoryview(records)
+        self.received_bytes += size_bytes
+        partition.log.append_as_follower(read, wall_ms)
 
-    def _learn_offsets(self, partition: Partition, fetched: FetchedPartition) -> None:
+    def _learn_offsets(
+        self, partition: Partition, high_watermark: int, log_start_offset: int
+    ) -> None:
         """Take the high watermark before the log start, which never passes it.
 
         Raises StorageFailed.
         """
-        lag = fetched.high_watermark - partition.log.log_end_offset
+        log = partition.log
+        lag = high_watermark - log.log_end_offset
         if lag > 0:
             self.lags[partition.id] = lag
         elif self.lags:
             self.lags.pop(partition.id, None)
-        if partition.learn_high_watermark(Offset(fetched.high_watermark)):
+        if partition.learn_high_watermark(Offset(high_watermark)):
             self._on_high_watermark(partition)
-        partition.log.advance_log_start_offset(Offset(fetched.log_start_offset))
+        if log_start_offset > log.log_start_offset:
+            log.advance_log_start_offset(Offset(log_start_offset))
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
         """Truncate to where both logs agree, or to where the next older epoch is compared."""

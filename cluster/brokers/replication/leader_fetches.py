@@ -2,21 +2,38 @@
 
 A request is parked until a partition of its session has data, so replication costs one round trip
 and not a poll interval. Partitions with new batches are collected during a turn of the loop, and
-their followers are answered once at its end.
+each follower is answered once at its end, with all of them.
 """
 
 import logging
-import os
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
+from cluster.brokers.replication.follower_sessions import (
+    Followed,
+    FollowerSession,
+    Way,
+    diverges,
+)
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.model.clocks import MonotonicMs
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.peer.compact import (
+    ANSWER_ENTRY,
+    ANSWER_HEAD,
+    COMPACT_ANSWER,
+    COMPACT_REFUSAL,
+    ENTRIES_MAX,
+    FETCH_ENTRY,
+    FETCH_HEAD,
+    IN_NEXT_FRAME,
+    NO_RECORDS,
+    check_size,
+)
 from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
@@ -24,18 +41,24 @@ from cluster.protocol.peer.replication import (
     FileSource,
     FollowerFetch,
 )
+from cluster.runtime.peer_sockets import LocalConnection
 
 log = logging.getLogger(__name__)
 
 _WATERMARKS_PERIOD_MS: Final = 500
 """How often followers get high watermarks without records; in Kafka, their fetch wait."""
-_PARTITIONS_PER_ANSWER: Final = 100
-"""The rest goes first in the next answer, so that neither side is busy with one for long."""
 _SESSIONS_MAX: Final = 4096
 """Far more than there are brokers: it bounds the memory that a bug could leak."""
 _PARKED_MAX_MS: Final = 300_000
 _FORGOTTEN_AFTER_MS: Final = 2 * _PARKED_MAX_MS
 """The session of a follower that has not fetched for this long is dropped."""
+
+_FETCH_HEAD_BYTES: Final = FETCH_HEAD.size
+_FETCH_ENTRY_BYTES: Final = FETCH_ENTRY.size
+_unpack_head: Final = FETCH_HEAD.unpack_from
+_unpack_entry: Final = FETCH_ENTRY.unpack_from
+_pack_head: Final = ANSWER_HEAD.pack
+_pack_entry: Final = ANSWER_ENTRY.pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +76,20 @@ class LeaderActions:
     """A log could not be read or written."""
 
 
-@dataclass(slots=True)
-class _Session:
-    follower: BrokerId
-    identity: bytes
-    machine: str
-    session: int
-    sequence: int
-    positions: dict[TopicPartition, FetchPosition] = field(default_factory=dict)
-    ready: dict[TopicPartition, None] = field(default_factory=dict)
-    """Partitions with something to send: data beyond the follower's position, or an error."""
-    given: dict[TopicPartition, int] = field(default_factory=dict)
-    """The offset of the first record that was last sent."""
-    told: set[TopicPartition] = field(default_factory=set)
-    """Partitions that were answered, and whose new position was not reported since."""
-    behind: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose high watermark or log start has moved since the follower last got it."""
-    tell_watermarks_at_ms: int = 0
-    heard_at_ms: int = 0
-    parked_until_ms: int | None = None
-    max_bytes: int = 0
-    by_file: bool = False
-    broker_epoch: BrokerEpoch = BrokerEpoch(-1)
-    """The epoch of the follower's registration in its last request."""
+class AnswerSender(Protocol):
+    """The way back to a follower."""
+
+    def send(self, identity: bytes, answer: FetchAnswer) -> bool:
+        """Send a full answer; returns False if that is impossible."""
+        ...
+
+    def send_compact(self, way: Way, frames: list[bytes | memoryview]) -> bool:
+        """Send a compact answer the way that the request came; False if that is impossible."""
+        ...
+
+
+def _at_once(call: Callable[[], None]) -> None:
+    call()
 
 
 class LeaderFetches:
@@ -90,55 +104,128 @@ class LeaderFetches:
         actions: LeaderActions,
         machine: str,
         partition_max_bytes: int,
-        send: Callable[[bytes, FetchAnswer], bool],
+        sender: AnswerSender,
+        defer: Callable[[Callable[[], None]], None] = _at_once,
     ) -> None:
-        """`send` returns whether it could send the answer to that identity."""
+        """`defer` postpones a call to the end of the turn."""
         self._actions = actions
         self._machine = machine
         self._partition_max_bytes = partition_max_bytes
-        self._send = send
-        self._sessions: dict[BrokerId, _Session] = {}
-        self._watchers: dict[TopicPartition, set[BrokerId]] = {}
+        self._sender = sender
+        self._defer = defer
+        self._sessions: dict[BrokerId, FollowerSession] = {}
+        self._watchers: dict[TopicPartition, dict[BrokerId, Followed]] = {}
+        self._due: dict[FollowerSession, None] = {}
+        """Sessions that are answered at the end of this turn."""
+        self.sent_bytes = 0
+        """Record bytes handed to followers since the start."""
+
+    # -- requests --------------------------------------------------------------------------------
 
     def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: MonotonicMs) -> None:
-        """Take the positions of a follower's request, and answer it now or park it.
+        """Take the positions of a follower's request, and answer it in this turn or park it.
 
         It replaces a parked request, which then gets no answer of its own.
         """
         session = self._session_of(identity, fetch)
         if session is None:
             error = ErrorCode.fetch_session_id_not_found
-            self._send(identity, FetchAnswer(fetch.session, fetch.sequence, error, []))
+            self._sender.send(identity, FetchAnswer(fetch.session, fetch.sequence, error, []))
             return
-        session.heard_at_ms = now_ms
+        session.way = identity
         session.broker_epoch = BrokerEpoch(fetch.broker_epoch)
         for position in fetch.partitions:
-            self._take_position(session, position, now_ms)
+            followed = self._followed(session, position)
+            self._take_position(
+                followed,
+                LeaderEpoch(position.leader_epoch),
+                Offset(position.fetch_offset),
+                LeaderEpoch(position.last_fetched_epoch),
+                Offset(position.log_start_offset),
+                now_ms,
+            )
         for partition in fetch.forgotten:
             self._forget(session, partition)
         session.max_bytes = fetch.max_bytes
+        session.max_wait_ms = fetch.max_wait_ms
         session.by_file = fetch.by_file and fetch.machine == self._machine
-        session.parked_until_ms = now_ms + min(fetch.max_wait_ms, _PARKED_MAX_MS)
-        if session.ready or fetch.max_wait_ms <= 0:
-            self._answer(session)
+        self._park(session, now_ms)
 
-    def on_appended(self, partition: TopicPartition) -> None:
-        """Answer followers that wait for this partition; called once at the end of a turn."""
-        for follower in list(self._watchers.get(partition, ())):
-            session = self._sessions[follower]
-            if partition in session.told:
-                continue  # the position that it is about to report decides
-            session.ready[partition] = None
-            if session.parked_until_ms is not None:
-                self._answer(session)
+    def on_compact_fetch(self, way: Way, message: bytes | memoryview, now_ms: MonotonicMs) -> None:
+        """Take a request in the fixed layout, as `on_fetch` takes a full one.
+
+        `way` is the identity of the follower, or its local connection, by which it is answered.
+        Raises PeerError.
+        """
+        size_bytes = len(message)
+        check_size(size_bytes, FETCH_HEAD, FETCH_ENTRY)
+        _, follower, number, sequence = _unpack_head(message)
+        session = self._sessions.get(follower)
+        if (
+            session is None
+            or session.number != number
+            or sequence != session.sequence + 1
+            or (isinstance(way, bytes) and way != session.identity)
+        ):
+            self._sender.send_compact(way, [_pack_head(COMPACT_REFUSAL, number, sequence)])
+            return
+        session.sequence = sequence
+        session.way = way
+        by_handle = session.by_handle
+        for at in range(_FETCH_HEAD_BYTES, size_bytes, _FETCH_ENTRY_BYTES):
+            handle, leader_epoch, fetch_offset, last_epoch, log_start = _unpack_entry(message, at)
+            followed = by_handle.get(handle)
+            if followed is None or fetch_offset < 0 or log_start < 0:
+                raise PeerError(f"malformed compact fetch: entry {handle} at {fetch_offset}")
+            self._take_position(followed, leader_epoch, fetch_offset, last_epoch, log_start, now_ms)
+        self._park(session, now_ms)
+
+    def _park(self, session: FollowerSession, now_ms: MonotonicMs) -> None:
+        session.heard_at_ms = now_ms
+        session.parked_until_ms = now_ms + min(session.max_wait_ms, _PARKED_MAX_MS)
+        if session.ready or session.max_wait_ms <= 0:
+            self._answer_soon(session)
+
+    def _answer_soon(self, session: FollowerSession) -> None:
+        if not self._due:
+            self._due[session] = None
+            self._defer(self._answer_due)
+        else:
+            self._due[session] = None
+
+    def _answer_due(self) -> None:
+        while self._due:
+            due, self._due = self._due, {}
+            for session in due:
+                if session.parked_until_ms is not None:
+                    self._answer(session)
+
+    # -- news ------------------------------------------------------------------------------------
+
+    def on_news(self, partitions: Iterable[TopicPartition]) -> None:
+        """Answer the followers that wait for these partitions, each once with all of them."""
+        for partition in partitions:
+            watchers = self._watchers.get(partition)
+            if watchers is None:
+                continue
+            for followed in watchers.values():
+                if followed.is_told:
+                    continue  # the position that it is about to report decides
+                session = followed.session
+                session.ready[followed] = None
+                if session.parked_until_ms is not None:
+                    self._due[session] = None
+        self._answer_due()
 
     def on_high_watermark_moved(self, partition: TopicPartition) -> None:
         """Send the high watermark with the next records, or after a while without any.
 
         A follower that lacks it would begin with an old one as a leader.
         """
-        for follower in self._watchers.get(partition, ()):
-            self._sessions[follower].behind.add(partition)
+        watchers = self._watchers.get(partition)
+        if watchers is not None:
+            for followed in watchers.values():
+                followed.session.behind.add(followed)
 
     def on_log_start_moved(self, partition: TopicPartition) -> None:
         """Send the log start as the high watermark is sent."""
@@ -149,30 +236,47 @@ class LeaderFetches:
 
         A report decides whether a follower may join the ISR; its last one may have been too early.
         """
-        for follower in self._watchers.get(partition, set()).intersection(followers):
-            session = self._sessions[follower]
-            if partition not in session.told:
-                session.ready[partition] = None
+        for follower, followed in list(self._watchers.get(partition, {}).items()):
+            if follower in followers and not followed.is_told:
+                session = followed.session
+                session.ready[followed] = None
                 if session.parked_until_ms is not None:
                     self._answer(session)
 
     def on_role_changed(self, partition: TopicPartition) -> None:
         """Answer the followers of a partition that is no longer led, or is led in another epoch."""
-        self.on_appended(partition)
+        self.on_news((partition,))
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
         """Answer the requests whose wait is over; send high watermarks periodically."""
         for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
                 session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
-                session.ready.update(dict.fromkeys(sorted(session.behind - session.told)))
+                behind = [followed for followed in session.behind if not followed.is_told]
+                behind.sort(key=lambda followed: followed.id)
+                session.ready.update(dict.fromkeys(behind))
             until_ms = session.parked_until_ms
             if until_ms is not None and (session.ready or until_ms <= now_ms):
                 self._answer(session)
             elif now_ms - session.heard_at_ms > _FORGOTTEN_AFTER_MS:
                 self._drop(session)
 
-    def _session_of(self, identity: bytes, fetch: FollowerFetch) -> _Session | None:
+    def local_way(self, follower: BrokerId) -> LocalConnection | None:
+        """The local connection by which a follower's last request came; None for ZeroMQ."""
+        session = self._sessions.get(follower)
+        if session is None or isinstance(session.way, bytes):
+            return None
+        return session.way
+
+    def on_way_lost(self, way: Way) -> None:
+        """A local connection is closed: requests that came by it get full answers."""
+        for session in self._sessions.values():
+            if session.way is way:
+                session.way = session.identity
+
+    # -- sessions and positions ------------------------------------------------------------------
+
+    def _session_of(self, identity: bytes, fetch: FollowerFetch) -> FollowerSession | None:
         follower = BrokerId(fetch.broker)
         known = self._sessions.get(follower)
         if fetch.sequence == 0:
@@ -180,10 +284,10 @@ class LeaderFetches:
                 self._drop(known)
             if len(self._sessions) >= _SESSIONS_MAX:
                 return None
-            session = _Session(follower, identity, fetch.machine, fetch.session, 0)
+            session = FollowerSession(follower, identity, fetch.machine, fetch.session)
             self._sessions[follower] = session
             return session
-        if known is None or known.session != fetch.session:
+        if known is None or known.number != fetch.session:
             return None
         if known.identity != identity:
             return None  # it has connected again, so an answer may have been lost
@@ -192,116 +296,211 @@ class LeaderFetches:
         known.sequence = fetch.sequence
         return known
 
-    def _take_position(
-        self, session: _Session, position: FetchPosition, now_ms: MonotonicMs
-    ) -> None:
+    def _followed(self, session: FollowerSession, position: FetchPosition) -> Followed:
+        """The partition of a full position, which may be new in the session."""
         partition_id = TopicPartition(position.topic, position.partition)
-        before = session.positions.get(partition_id)
-        session.positions[partition_id] = position
-        session.told.discard(partition_id)
-        session.ready.pop(partition_id, None)
-        self._watchers.setdefault(partition_id, set()).add(session.follower)
-        partition = self._actions.find_partition(partition_id)
-        if partition is not None and session.given.pop(partition_id, -1) == position.fetch_offset:
+        followed = session.partitions.get(partition_id)
+        if followed is None:
+            followed = session.partitions[partition_id] = Followed(session, partition_id)
+            self._watchers.setdefault(partition_id, {})[session.follower] = followed
+        if followed.handle != position.handle:
+            session.by_handle.pop(followed.handle, None)
+            followed.handle = position.handle
+            session.by_handle[position.handle] = followed
+        return followed
+
+    def _take_position(
+        self,
+        followed: Followed,
+        leader_epoch: LeaderEpoch,
+        fetch_offset: Offset,
+        last_fetched_epoch: LeaderEpoch,
+        log_start_offset: Offset,
+        now_ms: MonotonicMs,
+    ) -> None:
+        session = followed.session
+        is_new_epoch = followed.leader_epoch != leader_epoch
+        followed.leader_epoch = leader_epoch
+        followed.fetch_offset = fetch_offset
+        followed.last_fetched_epoch = last_fetched_epoch
+        followed.log_start_offset = log_start_offset
+        followed.is_told = False
+        if session.ready:
+            session.ready.pop(followed, None)
+        partition = self._actions.find_partition(followed.id)
+        if followed.given_offset == fetch_offset and partition is not None:
             # It could not use the records: if they are damaged here, the next read finds it.
-            partition.log.files.suspect(Offset(position.fetch_offset))
-        if partition is None or position.leader_epoch > partition.leader_epoch:
+            partition.log.files.suspect(fetch_offset)
+        followed.given_offset = -1
+        if partition is None or leader_epoch > partition.leader_epoch:
             # The follower got the controller's update first: `on_role_changed` answers.
-            session.behind.discard(partition_id)
+            session.behind.discard(followed)
             return
+        leader = partition.leader
         if (
-            partition.leader is None
-            or position.leader_epoch != partition.leader_epoch
-            or session.follower not in partition.leader.followers
+            leader is None
+            or leader_epoch != partition.leader_epoch
+            or session.follower not in leader.followers
         ):
-            session.ready[partition_id] = None
+            session.ready[followed] = None
             return
-        if before is None or before.leader_epoch != position.leader_epoch:
-            session.behind.add(partition_id)  # even if it has every record already
-        if self._diverges(partition, position) is not None:
-            session.ready[partition_id] = None
+        if is_new_epoch:
+            session.behind.add(followed)  # even if it has every record already
+        log = partition.log
+        if diverges(partition, followed) is not None:
+            session.ready[followed] = None
             return
-        moved, proposal = partition.on_follower_fetch(
-            session.follower, Offset(position.fetch_offset), now_ms, session.broker_epoch
+        moved, proposal = leader.on_follower_fetch(
+            session.follower, fetch_offset, now_ms, session.broker_epoch
         )
         if moved:
             self._actions.on_high_watermark_moved(partition)
-        if partition.leader.on_follower_log_start(
-            session.follower, Offset(position.log_start_offset)
-        ):
+        if leader.on_follower_log_start(session.follower, log_start_offset):
             self._actions.on_follower_log_start_moved(partition.id)
         if proposal is not None:
             self._actions.propose_isr(partition, proposal)
-        if (
-            position.fetch_offset != partition.log.log_end_offset
-            or position.log_start_offset < partition.log.log_start_offset
-        ):
-            session.ready[partition_id] = None
+        if fetch_offset != log.log_end_offset or log_start_offset < log.log_start_offset:
+            session.ready[followed] = None
 
-    def _answer(self, session: _Session) -> None:
+    # -- answers ---------------------------------------------------------------------------------
+
+    def _answer(self, session: FollowerSession) -> None:
         session.parked_until_ms = None
+        if not self._answer_compactly(session):
+            self._answer_fully(session)
+
+    def _answer_compactly(self, session: FollowerSession) -> bool:
+        """Answer in the fixed layout, if all partitions that are ready are usual cases.
+
+        Returns False otherwise; then nothing has changed.
+        """
+        budget = session.max_bytes
+        message = [_pack_head(COMPACT_ANSWER, session.number, session.sequence)]
+        frames: list[bytes | memoryview] = []
+        given: list[tuple[Followed, int]] = []
+        for followed in session.ready:
+            if budget <= 0 or len(given) == ENTRIES_MAX:
+                break  # the rest stays ready and goes first next time
+            partition = self._actions.find_partition(followed.id)
+            leader = None if partition is None else partition.leader
+            if (
+                partition is None
+                or leader is None
+                or leader.leader_epoch != followed.leader_epoch
+                or session.follower not in leader.followers
+            ):
+                return False
+            log = partition.log
+            fetch_offset = followed.fetch_offset
+            position, size_bytes = NO_RECORDS, 0
+            try:
+                if diverges(partition, followed) is not None:
+                    return False
+                if fetch_offset > log.log_end_offset:
+                    return False
+                if fetch_offset < log.log_end_offset:
+                    most_bytes = min(budget, self._partition_max_bytes)
+                    if session.by_file:
+                        found = log.locate(fetch_offset, most_bytes)
+                        if found is None or found.file is not followed.file:
+                            return False
+                        position, size_bytes = found.position, found.size_bytes
+                    else:
+                        records = self._read(partition, fetch_offset, most_bytes)
+                        if records is None:
+                            return False
+                        frames.append(records)
+                        position, size_bytes = IN_NEXT_FRAME, len(records)
+            except (Refused, StorageFailed):
+                return False
+            budget -= size_bytes
+            message.append(
+                _pack_entry(
+                    followed.handle,
+                    followed.leader_epoch,
+                    leader.high_watermark,
+                    log.log_start_offset,
+                    position,
+                    size_bytes,
+                )
+            )
+            given.append((followed, size_bytes))
+        for followed, size_bytes in given:
+            del session.ready[followed]
+            followed.is_told = True
+            session.behind.discard(followed)
+            if size_bytes:
+                followed.given_offset = followed.fetch_offset
+                self.sent_bytes += size_bytes
+        way = session.identity if frames else session.way
+        answer: list[bytes | memoryview] = [b"".join(message), *frames]
+        if not self._sender.send_compact(way, answer) and (
+            way == session.identity or not self._sender.send_compact(session.identity, answer)
+        ):
+            self._drop(session)  # the answer is lost: the follower must begin a new session
+        return True
+
+    def _answer_fully(self, session: FollowerSession) -> None:
         budget = session.max_bytes
         answers = []
-        for partition_id in list(islice(session.ready, _PARTITIONS_PER_ANSWER)):
+        for followed in list(islice(session.ready, ENTRIES_MAX)):
             if budget <= 0:
                 break  # the rest stays ready and goes first next time
-            del session.ready[partition_id]
-            session.told.add(partition_id)
-            fetched = self._answer_partition(session, session.positions[partition_id], budget)
+            del session.ready[followed]
+            followed.is_told = True
+            fetched = self._answer_partition(followed, budget)
             if fetched.diverging is not None:
-                session.behind.add(partition_id)  # it gets no high watermark before its log agrees
+                session.behind.add(followed)  # it gets no high watermark before its log agrees
             elif fetched.error is ErrorCode.none:
-                session.behind.discard(partition_id)
-            if fetched.records is not None:
-                records = fetched.records
-                session.given[partition_id] = session.positions[partition_id].fetch_offset
-                budget -= records.size_bytes if isinstance(records, FileSource) else len(records)
+                session.behind.discard(followed)
+            records = fetched.records
+            if records is not None:
+                followed.given_offset = followed.fetch_offset
+                size_bytes = records.size_bytes if isinstance(records, FileSource) else len(records)
+                budget -= size_bytes
+                self.sent_bytes += size_bytes
             answers.append(fetched)
-        answer = FetchAnswer(session.session, session.sequence, ErrorCode.none, answers)
-        if not self._send(session.identity, answer):
+        answer = FetchAnswer(session.number, session.sequence, ErrorCode.none, answers)
+        if not self._sender.send(session.identity, answer):
             self._drop(session)  # the answer is lost: the follower must begin a new session
 
-    def _answer_partition(
-        self, session: _Session, position: FetchPosition, budget: int
-    ) -> FetchedPartition:
-        partition = self._actions.find_partition(TopicPartition(position.topic, position.partition))
+    def _answer_partition(self, followed: Followed, budget: int) -> FetchedPartition:
+        topic, number = followed.id
+        partition = self._actions.find_partition(followed.id)
         try:
             if partition is None:
                 raise Refused(ErrorCode.unknown_topic_or_partition)
-            leader = partition.check_leader(position.leader_epoch)
-            if session.follower not in leader.followers:
+            leader = partition.check_leader(followed.leader_epoch)
+            if followed.session.follower not in leader.followers:
                 raise Refused(ErrorCode.not_leader_or_follower)  # as Kafka's leader answers it
-            diverging = self._diverges(partition, position)
+            diverging = diverges(partition, followed)
             records = None
             if diverging is None:
-                records = self._read(session, partition, position, budget)
+                records = self._records(partition, followed, budget)
         except (Refused, StorageFailed) as problem:
             code = ErrorCode.kafka_storage_error
             if isinstance(problem, Refused):
                 code = problem.code
             else:
                 log.error(  # noqa: TRY400 - one line for a person
-                    "%s-%d: cannot be read for broker %d: %s",
-                    position.topic,
-                    position.partition,
-                    session.follower,
+                    "%s: cannot be read for broker %d: %s",
+                    followed.id,
+                    followed.session.follower,
                     problem,
                 )
-                self._actions.note_failure(
-                    TopicPartition(position.topic, position.partition), problem
-                )
+                self._actions.note_failure(followed.id, problem)
             return FetchedPartition(
-                position.topic,
-                position.partition,
-                position.leader_epoch,
+                topic,
+                number,
+                followed.leader_epoch,
                 code,
                 -1 if partition is None else partition.high_watermark,
                 -1 if partition is None else partition.log.log_start_offset,
             )
         return FetchedPartition(
-            position.topic,
-            position.partition,
-            position.leader_epoch,
+            topic,
+            number,
+            followed.leader_epoch,
             ErrorCode.none,
             partition.high_watermark,
             partition.log.log_start_offset,
@@ -309,46 +508,46 @@ class LeaderFetches:
             records,
         )
 
-    def _read(
-        self, session: _Session, partition: Partition, position: FetchPosition, budget: int
+    def _records(
+        self, partition: Partition, followed: Followed, budget: int
     ) -> memoryview | FileSource | None:
+        """What a full answer says of the records at the follower's position."""
+        most_bytes = min(budget, self._partition_max_bytes)
+        if not followed.session.by_file:
+            return self._read(partition, followed.fetch_offset, most_bytes)
+        found = partition.log.locate(followed.fetch_offset, most_bytes)
+        if found is None:
+            return None
+        followed.file = found.file
+        return FileSource(found.file.path, found.file.inode, found.position, found.size_bytes)
+
+    def _read(self, partition: Partition, offset: Offset, most_bytes: int) -> memoryview | None:
         data = partition.log.read(
-            Offset(position.fetch_offset),
-            min(budget, self._partition_max_bytes),
+            offset,
+            most_bytes,
             upper_offset=partition.log.log_end_offset,
             at_least_one_batch=True,
         )
-        if data.size_bytes == 0:
-            return None
-        if session.by_file:
-            inode = os.fstat(data.fileno()).st_ino
-            return FileSource(str(data.path), inode, data.position, data.size_bytes)
-        return data.view()
+        return data.view() if data.size_bytes else None
 
-    def _diverges(self, partition: Partition, position: FetchPosition) -> tuple[int, int] | None:
-        """Epoch and end offset at which the follower's log diverges (KIP-595), or None."""
-        if position.last_fetched_epoch < 0:
-            return None
-        epoch, end_offset = partition.log.epochs.end_offset(
-            LeaderEpoch(position.last_fetched_epoch), partition.log.log_end_offset
-        )
-        if epoch < position.last_fetched_epoch or end_offset < position.fetch_offset:
-            return int(epoch), int(end_offset)
-        return None
+    # -- the end ---------------------------------------------------------------------------------
 
-    def _forget(self, session: _Session, partition_id: TopicPartition) -> None:
-        session.positions.pop(partition_id, None)
-        session.given.pop(partition_id, None)
-        session.ready.pop(partition_id, None)
-        session.told.discard(partition_id)
-        session.behind.discard(partition_id)
+    def _forget(self, session: FollowerSession, partition_id: TopicPartition) -> None:
+        followed = session.partitions.pop(partition_id, None)
+        if followed is None:
+            return
+        session.by_handle.pop(followed.handle, None)
+        session.ready.pop(followed, None)
+        session.behind.discard(followed)
         watchers = self._watchers.get(partition_id)
         if watchers is not None:
-            watchers.discard(session.follower)
+            watchers.pop(session.follower, None)
             if not watchers:
                 del self._watchers[partition_id]
 
-    def _drop(self, session: _Session) -> None:
-        for partition_id in list(session.positions):
+    def _drop(self, session: FollowerSession) -> None:
+        for partition_id in list(session.partitions):
             self._forget(session, partition_id)
+        self._due.pop(session, None)
+        session.parked_until_ms = None
         del self._sessions[session.follower]

@@ -4,12 +4,13 @@ Appends and moved offsets are collected during a turn of the loop and passed on 
 that fifty batches of a partition in one turn wake its followers once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from cluster.brokers.replication.partition import Partition
 from cluster.model.ids import TopicPartition
 
 Listener = Callable[[TopicPartition], None]
+NewsListener = Callable[[Collection[TopicPartition]], None]
 
 
 class PartitionEvents:
@@ -21,7 +22,7 @@ class PartitionEvents:
 
     def __init__(self, defer: Callable[[Callable[[], None]], None]) -> None:
         self._defer = defer
-        self._news_listeners: list[Listener] = []
+        self._news_listeners: list[NewsListener] = []
         self._moved_listeners: list[Listener] = []
         self._stable_listeners: list[Listener] = []
         self._watermark_listeners: list[Listener] = []
@@ -38,7 +39,7 @@ class PartitionEvents:
     def subscribe(
         self,
         *,
-        on_news: Listener | None = None,
+        on_news: NewsListener | None = None,
         on_moved: Listener | None = None,
         on_stable: Listener | None = None,
         on_watermark: Listener | None = None,
@@ -48,16 +49,15 @@ class PartitionEvents:
     ) -> None:
         """Have functions called from now on.
 
-        At the end of a turn: `on_news` if a led partition has news for its followers, such as
-        batches; `on_moved` if more of a partition may be readable or committed; `on_stable` if the
-        last stable offset of a led partition has moved, so that readers with `read_committed` can
-        read more. At once:
+        At the end of a turn: `on_news` with all led partitions that have news for their
+        followers, such as batches; `on_moved` if more of a partition may be readable or committed;
+        `on_stable` if the last stable offset of a led partition has moved, so that readers with
+        `read_committed` can read more. At once:
         `on_watermark` and `on_log_start` when these offsets of a led partition move; `on_append`
         when a led partition is appended to, of several batches in a row for the first; `on_role`
         when a replica leads, follows, or is removed.
         """
         for listeners, listener in (
-            (self._news_listeners, on_news),
             (self._moved_listeners, on_moved),
             (self._stable_listeners, on_stable),
             (self._watermark_listeners, on_watermark),
@@ -66,6 +66,8 @@ class PartitionEvents:
         ):
             if listener is not None:
                 listeners.append(listener)
+        if on_news is not None:
+            self._news_listeners.append(on_news)
         if on_append is not None:
             self._append_listeners.append(on_append)
 
@@ -78,7 +80,9 @@ class PartitionEvents:
             listener(partition)
         partition_id = partition.id
         self._appended[partition_id] = None
-        self._moved[partition_id] = partition
+        leader = partition.leader
+        if leader is None or leader.high_watermark == partition.log.log_end_offset:
+            self._moved[partition_id] = partition  # no follower has to fetch it first
         if not self._is_telling_deferred:
             self._is_telling_deferred = True
             self._defer(self._tell)
@@ -128,9 +132,9 @@ class PartitionEvents:
         self._newest = None
         appended, self._appended = self._appended, {}
         moved, self._moved = self._moved, {}
-        for listener in self._news_listeners:
-            for partition_id in appended:
-                listener(partition_id)
+        if appended:
+            for news_listener in self._news_listeners:
+                news_listener(appended)
         for listener in self._moved_listeners:
             for partition_id in moved:
                 listener(partition_id)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.log.files import LogFiles, files_of
-from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
 _KEPT_BYTES: Final = 4 << 20
@@ -47,30 +46,33 @@ class SegmentFiles:
     def __del__(self) -> None:
         self.close()
 
-    def read(self, source: FileSource) -> memoryview | None:
+    def read(self, path: str, inode: int, position: int, size_bytes: int) -> memoryview | None:
         """The bytes, in a buffer that the next call overwrites; None if the file lacks some.
 
         No memory is allocated for bytes that the file does not hold.
         """
         try:
-            file = self._open(source.path, source.inode)
+            file = self._open(path, inode)
             if file is None:
                 return None
             descriptor, filled = file.descriptor, 0
-            if source.position + source.size_bytes <= os.fstat(descriptor).st_size:
-                target = self._space(source.size_bytes)
-                while filled < source.size_bytes:
+            if (
+                size_bytes <= len(self._buffer)
+                or position + size_bytes <= os.fstat(descriptor).st_size
+            ):
+                target = self._space(size_bytes)
+                while filled < size_bytes:
                     count = file.files.preadv(
-                        descriptor, [target[filled:]], source.position + filled
+                        descriptor, [target[filled:] if filled else target], position + filled
                     )
                     if count == 0:
                         break
                     filled += count
-                if filled == source.size_bytes:
+                if filled == size_bytes:
                     return target
         except OSError:
             pass
-        self._forget(source.path)
+        self._forget(path)
         return None
 
     def sweep(self) -> None:

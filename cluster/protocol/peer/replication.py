@@ -49,6 +49,8 @@ class FetchPosition:
     fetch_offset: int
     last_fetched_epoch: int
     log_start_offset: int
+    handle: int = 0
+    """Stands for the partition in the compact messages of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ FOLLOWER_FETCH: Final = record(
             fetch_offset=OFFSET,
             last_fetched_epoch=EPOCH,
             log_start_offset=OFFSET,
+            handle=NUMBER,
         ),
         PARTITIONS_MAX,
     ),

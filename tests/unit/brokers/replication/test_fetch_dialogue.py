@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
+from cluster.brokers.replication.follower_sessions import Way
 from cluster.brokers.replication.leader_fetches import LeaderActions, LeaderFetches
 from cluster.brokers.replication.partition import HIGH_WATERMARK, Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
@@ -30,6 +31,7 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.protocol.peer.compact import FETCH_ENTRY, FETCH_HEAD
 from cluster.protocol.peer.replication import FetchAnswer, FollowerFetch
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.examples import examples
@@ -71,8 +73,8 @@ class Dialogue:
         self.is_leader_cut_off = False
         self.leading: dict[TopicPartition, Partition] = {}
         self.following: dict[TopicPartition, Partition] = {}
-        self.to_leader: deque[FollowerFetch] = deque()
-        self.to_follower: deque[FetchAnswer] = deque()
+        self.to_leader: deque[FollowerFetch | bytes] = deque()
+        self.to_follower: deque[FetchAnswer | list[bytes]] = deque()
         self.files = SegmentFiles()
         self.restart_leader()
         self.by_file = by_file
@@ -93,7 +95,7 @@ class Dialogue:
             propose_isr=lambda _partition, _proposal: None,
             note_failure=fail,
         )
-        self.leader_side = LeaderFetches(actions, "here", 1000, self._send_answer)
+        self.leader_side = LeaderFetches(actions, "here", 1000, AnswersTo(self))
 
     def restart_follower(self) -> None:
         """It begins with nothing but its files."""
@@ -101,7 +103,7 @@ class Dialogue:
         self.fetcher = FollowerFetcher(
             LEADER,
             FetchOptions(FOLLOWER, "here", MAX_WAIT_MS, 3000, RETRY_MS, self.by_file),
-            self._send,
+            RequestsTo(self.to_leader),
             self.files,
             Random(1),
             lambda _: None,
@@ -124,14 +126,14 @@ class Dialogue:
     def append(self, number: int, value: bytes = b"value") -> None:
         partition = self.leading[TopicPartition("orders", number)]
         partition.append(memoryview(build_batch([NewRecord(value)])), -1, WallMs(0), self.now_ms)
-        self.leader_side.on_appended(partition.id)
+        self.leader_side.on_news([partition.id])
 
     def delete_records(self, number: int) -> None:
         """A client has all committed records deleted, and waits for the followers."""
         partition = self.leading[TopicPartition("orders", number)]
         partition.delete_records(HIGH_WATERMARK)
         self.leader_side.on_log_start_moved(partition.id)
-        self.leader_side.on_appended(partition.id)
+        self.leader_side.on_news([partition.id])
 
     def leader_begins_epoch(self, number: int) -> None:
         """The controller tells the leader that it leads on in a new epoch."""
@@ -148,12 +150,25 @@ class Dialogue:
 
     def leader_receives(self) -> None:
         if self.to_leader:
-            self.leader_side.on_fetch(b"follower", self.to_leader.popleft(), self.now_ms)
+            self.leader_takes(b"follower", self.to_leader.popleft())
 
     def follower_receives(self) -> None:
         if self.to_follower:
-            self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, WallMs(self.now_ms))
+            self.follower_takes(self.to_follower.popleft())
             assert not self.fetcher.delayed  # nothing that comes is refused
+
+    def leader_takes(self, identity: bytes, message: FollowerFetch | bytes) -> None:
+        if isinstance(message, bytes):
+            self.leader_side.on_compact_fetch(identity, message, self.now_ms)
+        else:
+            self.leader_side.on_fetch(identity, message, self.now_ms)
+
+    def follower_takes(self, message: FetchAnswer | list[bytes]) -> None:
+        wall_ms = WallMs(self.now_ms)
+        if isinstance(message, list):
+            self.fetcher.on_compact_answer(message[0], message[1:], self.now_ms, wall_ms)
+        else:
+            self.fetcher.on_answer(message, self.now_ms, wall_ms)
 
     def pass_time(self, duration_ms: int) -> None:
         self.now_ms = MonotonicMs(self.now_ms + duration_ms)
@@ -173,15 +188,46 @@ class Dialogue:
     def _on_high_watermark_moved(self, partition: Partition) -> None:
         self.leader_side.on_high_watermark_moved(partition.id)
 
-    def _send_answer(self, _identity: bytes, answer: FetchAnswer) -> bool:
-        if self.is_leader_cut_off:
+
+class AnswersTo:
+    """Sends what a leader answers, unless the leader is cut off."""
+
+    def __init__(self, talk: Dialogue) -> None:
+        self._talk = talk
+
+    def send(self, _identity: bytes, answer: FetchAnswer) -> bool:
+        if self._talk.is_leader_cut_off:
             return False
-        self.to_follower.append(answer)
+        self._talk.to_follower.append(answer)
         return True
 
-    def _send(self, fetch: FollowerFetch) -> bool:
-        self.to_leader.append(fetch)
+    def send_compact(self, _way: Way, frames: list[bytes | memoryview]) -> bool:
+        if self._talk.is_leader_cut_off:
+            return False
+        self._talk.to_follower.append([bytes(frame) for frame in frames])
         return True
+
+
+class RequestsTo:
+    """Sends what a follower asks."""
+
+    def __init__(self, to_leader: deque[FollowerFetch | bytes]) -> None:
+        self._to_leader = to_leader
+
+    def send(self, fetch: FollowerFetch) -> bool:
+        self._to_leader.append(fetch)
+        return True
+
+    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
+        self._to_leader.append(message)
+        return True
+
+
+def offsets_in(message: FollowerFetch | bytes) -> list[int]:
+    """The fetch offsets that a request reports."""
+    if isinstance(message, bytes):
+        return [entry[2] for entry in FETCH_ENTRY.iter_unpack(message[FETCH_HEAD.size :])]
+    return [position.fetch_offset for position in message.partitions]
 
 
 def contents(partition: Partition) -> tuple[int, bytes]:
@@ -419,7 +465,7 @@ def test_lost_answer_is_noticed_when_the_next_request_comes_over_another_connect
     talk.append(0)
     talk.to_follower.clear()  # the connection broke with the records on their way
     talk.follow(1)
-    talk.leader_side.on_fetch(b"the next connection", talk.to_leader.popleft(), talk.now_ms)
+    talk.leader_takes(b"the next connection", talk.to_leader.popleft())
     talk.follower_receives()
     talk.pass_time(RETRY_MS)
     talk.run_until_quiet()
@@ -468,7 +514,7 @@ def test_late_answer_to_a_session_that_was_given_up_is_nothing(tmp_path: Path) -
     talk.run_until_quiet()
     assert in_step(talk)
     before = contents(talk.following[TopicPartition("orders", 0)])
-    talk.fetcher.on_answer(late, talk.now_ms, WallMs(talk.now_ms))
+    talk.follower_takes(late)
     assert contents(talk.following[TopicPartition("orders", 0)]) == before
     talk.close()
 
@@ -487,7 +533,7 @@ def test_follower_that_has_caught_up_reports_its_position_when_asked(tmp_path: P
     assert len(talk.to_follower) == 1
     talk.follower_receives()
     (fetch,) = talk.to_leader
-    assert [(one.topic, one.fetch_offset) for one in fetch.partitions] == [("orders", 1)]
+    assert offsets_in(fetch) == [1]
     talk.close()
 
 
@@ -506,12 +552,12 @@ def test_a_follower_without_room_fetches_nothing_until_it_has_some(
     talk.append(0)
     (answer,) = talk.to_follower
     talk.to_follower.clear()
-    talk.fetcher.on_answer(answer, talk.now_ms, WallMs(0))
+    talk.follower_takes(answer)
     assert room.is_used_up
     talk.to_leader.clear()
     for _ in range(20):
         talk.pass_time(RETRY_MS)
-        assert not any(fetch.partitions for fetch in talk.to_leader)
+        assert not any(offsets_in(fetch) for fetch in talk.to_leader)
     assert "cannot replicate" not in caplog.text
 
     disk.leave(100 * MIB)
@@ -549,7 +595,7 @@ def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path:
     # The leader loses its session before it has told, and has its role back at once.
     leading.resign()
     talk.leader_side.on_role_changed(partition_id)
-    talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(talk.now_ms))
+    talk.follower_takes(talk.to_follower.popleft())
     assert talk.fetcher.delayed
     assert talk.fetcher.take_retry_at_ms() == talk.now_ms + RETRY_MS
     assert talk.fetcher.take_retry_at_ms() is None
@@ -579,7 +625,7 @@ def test_damage_at_the_leader_is_an_error_of_the_follower_once(
         while talk.to_leader:
             talk.leader_receives()
             while talk.to_follower:
-                talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(0))
+                talk.follower_takes(talk.to_follower.popleft())
         talk.pass_time(RETRY_MS)
     errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
     assert len(errors) == 2  # the leader's line, and the follower's
@@ -618,7 +664,7 @@ def test_the_leader_looks_again_at_what_a_follower_could_not_use(
         while talk.to_leader:
             talk.leader_receives()
             while talk.to_follower:
-                talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(0))
+                talk.follower_takes(talk.to_follower.popleft())
         talk.pass_time(RETRY_MS)
     (following,) = talk.following.values()
     assert following.log.log_end_offset == 1

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
+from cluster.brokers.replication.follower_sessions import Way
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.log.partition_log import PartitionLog
@@ -19,6 +21,14 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.peer.codec import decode, encode
+from cluster.protocol.peer.compact import (
+    ANSWER_ENTRY,
+    ANSWER_HEAD,
+    COMPACT_ANSWER,
+    COMPACT_FETCH,
+    FETCH_ENTRY,
+    FETCH_HEAD,
+)
 from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
@@ -50,12 +60,25 @@ class Leader:
         self.stage.update(a_topic("t", a_partition([BROKER, OTHER]), a_partition([OTHER, BROKER])))
         self.stage.connect().call(produce_to(("t", 0, a_batch(b"a", b"b", b"c")), acks=1))
         self.answers: list[FetchAnswer] = []
-        self.side = LeaderFetches(self.stage.leader_actions, "here", 1 << 20, self._send)
+        self.compact_answers: list[list[bytes]] = []
+        self.side = LeaderFetches(self.stage.leader_actions, "here", 1 << 20, self)
         self.now_ms = self.stage.loop.now_ms
 
-    def _send(self, _identity: bytes, answer: FetchAnswer) -> bool:
+    def send(self, _identity: bytes, answer: FetchAnswer) -> bool:
         self.answers.append(decode([bytes(frame) for frame in encode(answer)]))
         return True
+
+    def send_compact(self, _way: Way, frames: list[bytes | memoryview]) -> bool:
+        self.compact_answers.append([bytes(frame) for frame in frames])
+        return True
+
+    @property
+    def given(self) -> list[list[tuple[int, int]]]:
+        """Handle and number of bytes of each partition, of each compact answer."""
+        return [
+            [(entry[0], entry[5]) for entry in ANSWER_ENTRY.iter_unpack(head[ANSWER_HEAD.size :])]
+            for head, *_ in self.compact_answers
+        ]
 
     def fetch(self, broker: int, *positions: FetchPosition, **changes: Any) -> None:
         members: dict[str, Any] = {
@@ -116,18 +139,18 @@ def test_an_offset_beyond_the_log_end_moves_nothing(leader: Leader, offset: int)
 def test_a_follower_that_would_wait_for_ever_is_answered_after_five_minutes(leader: Leader) -> None:
     leader.fetch(OTHER, max_wait_ms=INT32_MAX)
     leader.pass_time(299_999)
-    assert leader.answers == []
+    assert leader.given == []
     leader.pass_time(1)
 
-    assert len(leader.answers) == 1
+    assert leader.given == [[]]
 
 
 def test_a_partition_named_twice_is_answered_once(leader: Leader) -> None:
     leader.fetch(OTHER, at(0), at(3), at(0))
 
-    ((fetched,),) = (answer.partitions for answer in leader.answers)
-    assert (fetched.topic, fetched.partition) == ("t", 0)
-    assert fetched.records
+    (((handle, size_bytes),),) = leader.given
+    assert handle == 0
+    assert size_bytes > 0
 
 
 def test_thousands_of_forgotten_partitions_that_nobody_asked_for_are_nothing(
@@ -136,8 +159,8 @@ def test_thousands_of_forgotten_partitions_that_nobody_asked_for_are_nothing(
     forgotten = [TopicPartition("t", number % 7_000) for number in range(20_000)]
     leader.fetch(OTHER, at(0), forgotten=forgotten, max_wait_ms=0)
 
-    (answer,) = leader.answers
-    assert answer.partitions == ()
+    assert [len(given) for given in leader.given] == [1]
+    assert leader.answers == []
 
 
 def test_sessions_of_peers_that_ask_no_more_are_given_up(leader: Leader) -> None:
@@ -151,7 +174,8 @@ def test_sessions_of_peers_that_ask_no_more_are_given_up(leader: Leader) -> None
     leader.pass_time(400_000)
     leader.fetch(OTHER, at(0))
 
-    assert leader.answers[-1].error is ErrorCode.none
+    assert len(leader.answers) == 1
+    assert leader.given[-1][0][1] > 0
 
 
 FETCHES = st.builds(
@@ -178,11 +202,11 @@ def test_any_fetches_leave_the_leader_as_it_was(fetches: list[FollowerFetch]) ->
             received = decode([bytes(frame) for frame in encode(fetch)])
             leader.side.on_fetch(b"%d" % (number % 2), received, leader.now_ms)
             leader.pass_time(100)
-            leader.side.on_appended(TopicPartition("t", 0))
+            leader.side.on_news([TopicPartition("t", 0)])
         partition = leader.stage.partition("t")
         assert partition.log.log_end_offset == 3
         assert partition.high_watermark <= 3
-        assert len(leader.answers) <= 3 * len(fetches) + 3
+        assert len(leader.answers) + len(leader.given) <= 3 * len(fetches) + 3
 
 
 class Follower:
@@ -193,11 +217,14 @@ class Follower:
         self.stage = HandlerStage(directory / "data")
         self.stage.update(a_topic("t", a_partition([OTHER, BROKER])))
         self.asked: list[FollowerFetch] = []
+        self.compact_requests: list[bytes] = []
+        self.last = (0, 0)
+        """Session and sequence of the last request."""
         self.files = SegmentFiles()
         self.fetcher = FollowerFetcher(
             BrokerId(OTHER),
             FetchOptions(BrokerId(BROKER), "here", 500, 1 << 20, 1_000, by_file=True),
-            lambda fetch: not self.asked.append(fetch),
+            self,
             self.files,
             Random(1),
             lambda _partition: None,
@@ -209,14 +236,24 @@ class Follower:
         self.now_ms = MonotonicMs(0)
         self.fetcher.ask(self.now_ms)
 
+    def send(self, fetch: FollowerFetch) -> bool:
+        self.asked.append(fetch)
+        self.last = (fetch.session, fetch.sequence)
+        return True
+
+    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
+        _, _, session, sequence = FETCH_HEAD.unpack_from(message)
+        self.last = (session, sequence)
+        self.compact_requests.append(message)
+        return True
+
     @property
     def log(self) -> PartitionLog:
         return self.partition.log
 
     def receive(self, *partitions: FetchedPartition) -> None:
         """An answer to its last request, unless it is refused as a message."""
-        asked = self.asked[-1]
-        answer = FetchAnswer(asked.session, asked.sequence, ErrorCode.none, partitions)
+        answer = FetchAnswer(*self.last, ErrorCode.none, partitions)
         try:
             received = decode([bytes(frame) for frame in encode(answer)])
         except PeerError:
@@ -302,7 +339,7 @@ def test_only_plain_files_are_read(follower: Follower, kind: str) -> None:
     inode = path.stat().st_ino if path.exists() else 1
     source = FileSource(str(path), inode, 0, secret.stat().st_size)
 
-    assert follower.files.read(source) is None
+    assert follower.files.read(str(path), inode, 0, source.size_bytes) is None
     follower.receive(answered(source))
 
     assert follower.log.log_end_offset == 3
@@ -356,4 +393,84 @@ def test_any_answers_leave_a_log_that_can_be_read(
                 )
         follower.pass_time(20_000)
         follower.pass_time(5_000)
-        assert follower.asked[-1].partitions  # it goes on asking, whatever came
+        follower.pass_time(5_000)
+        # It goes on asking, whatever came.
+        assert follower.asked[-1].partitions or follower.compact_requests
+
+
+ENTRY_OFFSETS = st.sampled_from([-2, -1, 0, 1, 3, 4, 100, INT64_MAX])
+ENTRY_NUMBERS = st.sampled_from([-1, 0, 1, 5, INT32_MAX])
+FETCH_MESSAGES = st.builds(
+    lambda broker, session, sequence, entries: (
+        FETCH_HEAD.pack(COMPACT_FETCH, broker, session, sequence)
+        + b"".join(FETCH_ENTRY.pack(*entry) for entry in entries)
+    ),
+    st.sampled_from([OTHER, THIRD, STRANGER]),
+    st.sampled_from([5, 6]),
+    st.integers(0, 8),
+    st.lists(
+        st.tuples(ENTRY_NUMBERS, ENTRY_NUMBERS, ENTRY_OFFSETS, ENTRY_NUMBERS, ENTRY_OFFSETS),
+        max_size=3,
+    ),
+)
+
+
+@examples(100)
+@given(st.lists(FETCH_MESSAGES | st.binary(max_size=80), max_size=10))
+def test_any_compact_fetches_leave_the_leader_as_it_was(messages: list[bytes]) -> None:
+    with TemporaryDirectory() as directory, Leader(Path(directory)) as leader:
+        leader.fetch(OTHER, at(0), sequence=0)
+        for message in messages:
+            with suppress(PeerError):
+                leader.side.on_compact_fetch(b"peer", message, leader.now_ms)
+            leader.pass_time(100)
+            leader.side.on_news([TopicPartition("t", 0)])
+        partition = leader.stage.partition("t")
+        assert partition.log.log_end_offset == 3
+        assert partition.high_watermark <= 3
+
+
+ANSWER_MESSAGES = st.tuples(
+    st.integers(-1, 1),
+    st.lists(
+        st.tuples(
+            st.sampled_from([-1, 0, 0, 0, 1, INT32_MAX]),
+            st.sampled_from([-1, 0, 0, 0, 1]),
+            ENTRY_OFFSETS,
+            ENTRY_OFFSETS,
+            st.sampled_from([-3, -2, -1, 0, 1, 50, INT64_MAX]),
+            st.sampled_from([-1, 0, 10, 69, 73, INT32_MAX]),
+        ),
+        max_size=3,
+    ),
+    st.lists(RECORDS.filter(lambda records: isinstance(records, bytes)), max_size=2),
+)
+
+
+@examples(150)
+@given(st.lists(ANSWER_MESSAGES | st.binary(max_size=80), max_size=8))
+def test_any_compact_answers_leave_a_log_that_can_be_read(answers: list[Any]) -> None:
+    with TemporaryDirectory() as directory, Follower(Path(directory)) as follower:
+        for answer in answers:
+            if isinstance(answer, bytes):
+                message, frames = answer, []
+            else:
+                shift, entries, frames = answer
+                session, sequence = follower.last
+                message = ANSWER_HEAD.pack(COMPACT_ANSWER, session, max(0, sequence + shift))
+                message += b"".join(ANSWER_ENTRY.pack(*entry) for entry in entries)
+            try:
+                follower.fetcher.on_compact_answer(message, frames, follower.now_ms, WallMs(0))
+            except PeerError:
+                follower.fetcher.on_malformed_answer(follower.now_ms)
+            follower.pass_time(500)
+            log = follower.log
+            assert 0 <= log.log_start_offset <= log.log_end_offset
+            assert follower.partition.high_watermark <= log.log_end_offset
+            if log.log_start_offset < log.log_end_offset:
+                log.read(
+                    log.log_start_offset,
+                    1 << 20,
+                    upper_offset=log.log_end_offset,
+                    at_least_one_batch=True,
+                )

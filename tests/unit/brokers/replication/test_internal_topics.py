@@ -55,7 +55,7 @@ def test_a_leader_that_is_alone_has_committed_at_once(stage):
 def test_a_batch_whose_sync_fails_is_in_the_log_and_sent_to_followers(stage, monkeypatch):
     stage.update(a_topic("t", a_partition(ALL), configs={"flush.messages": "1"}))
     told: list[TopicPartition] = []
-    stage.core.replication.events.subscribe(on_news=told.append)
+    stage.core.replication.events.subscribe(on_news=told.extend)
 
     def refuse(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

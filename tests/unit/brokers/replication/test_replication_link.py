@@ -34,7 +34,11 @@ class Side:
     def start(self) -> None:
         self.context = self._brokers.context()
         self.stage = HandlerStage(
-            self._root, number=self.number, sockets=self.context, machine=self._machine
+            self._root,
+            number=self.number,
+            sockets=self.context,
+            local_sockets=self._local,
+            machine=self._machine,
         )
         self.link = self.stage.core.replication.link
 

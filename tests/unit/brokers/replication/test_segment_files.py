@@ -22,7 +22,7 @@ def source_of(path: Path, position: int, size_bytes: int) -> FileSource:
 
 
 def read(files: SegmentFiles, source: FileSource) -> bytes | None:
-    content = files.read(source)
+    content = files.read(source.path, source.inode, source.position, source.size_bytes)
     return None if content is None else bytes(content)
 
 

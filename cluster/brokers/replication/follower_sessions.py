@@ -1,0 +1,104 @@
+"""What a leader knows of the followers that fetch from it: their sessions and positions."""
+
+from cluster.brokers.replication.partition import Partition
+from cluster.log.mmap_segment import FileIdentity
+from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.runtime.peer_sockets import LocalConnection
+
+Way = bytes | LocalConnection
+"""How a request came: by ZeroMQ from this identity, or by a local connection."""
+
+
+class Followed:
+    """One partition in the session of one follower."""
+
+    __slots__ = (
+        "fetch_offset",
+        "file",
+        "given_offset",
+        "handle",
+        "id",
+        "is_told",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "session",
+    )
+
+    def __init__(self, session: "FollowerSession", partition_id: TopicPartition) -> None:
+        self.session = session
+        self.id = partition_id
+        self.handle = -1
+        """Stands for the partition in compact messages."""
+        self.leader_epoch = LeaderEpoch(-1)
+        self.fetch_offset = Offset(-1)
+        self.last_fetched_epoch = LeaderEpoch(-1)
+        self.log_start_offset = Offset(-1)
+        self.is_told = False
+        """It was answered, and its new position was not reported since."""
+        self.given_offset = -1
+        """The offset of the first record that was last sent; -1 if none was."""
+        self.file: FileIdentity | None = None
+        """The segment file that was named to the follower last."""
+
+
+class FollowerSession:
+    """What one follower wants, and the request of it that is parked."""
+
+    __slots__ = (
+        "behind",
+        "broker_epoch",
+        "by_file",
+        "by_handle",
+        "follower",
+        "heard_at_ms",
+        "identity",
+        "machine",
+        "max_bytes",
+        "max_wait_ms",
+        "number",
+        "parked_until_ms",
+        "partitions",
+        "ready",
+        "sequence",
+        "tell_watermarks_at_ms",
+        "way",
+    )
+
+    def __init__(self, follower: BrokerId, identity: bytes, machine: str, number: int) -> None:
+        self.follower = follower
+        self.identity = identity
+        self.machine = machine
+        self.number = number
+        self.sequence = 0
+        self.partitions: dict[TopicPartition, Followed] = {}
+        self.by_handle: dict[int, Followed] = {}
+        self.ready: dict[Followed, None] = {}
+        """Partitions with something to send: data beyond the follower's position, or an error."""
+        self.behind: set[Followed] = set()
+        """Partitions whose high watermark or log start has moved since the follower last got it."""
+        self.tell_watermarks_at_ms = 0
+        self.heard_at_ms = 0
+        self.parked_until_ms: int | None = None
+        self.max_wait_ms = 0
+        self.max_bytes = 0
+        self.by_file = False
+        self.broker_epoch = BrokerEpoch(-1)
+        """The epoch of the follower's registration in its last full request."""
+        self.way: Way = identity
+        """The way by which the last request came."""
+
+
+def diverges(partition: Partition, followed: Followed) -> tuple[int, int] | None:
+    """Epoch and end offset at which the follower's log diverges (KIP-595), or None."""
+    last_epoch = followed.last_fetched_epoch
+    if last_epoch < 0:
+        return None
+    log = partition.log
+    epochs = log.epochs
+    if last_epoch == epochs.latest and followed.fetch_offset <= log.log_end_offset:
+        return None  # as it nearly always is
+    epoch, end_offset = epochs.end_offset(last_epoch, log.log_end_offset)
+    if epoch < last_epoch or end_offset < followed.fetch_offset:
+        return int(epoch), int(end_offset)
+    return None
