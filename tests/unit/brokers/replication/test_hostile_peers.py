@@ -159,7 +159,7 @@ def test_thousands_of_forgotten_partitions_that_nobody_asked_for_are_nothing(
     forgotten = [TopicPartition("t", number % 7_000) for number in range(20_000)]
     leader.fetch(OTHER, at(0), forgotten=forgotten, max_wait_ms=0)
 
-    assert [len(given) for given in leader.given] == [1]
+    assert leader.given == [[]]
     assert leader.answers == []
 
 
@@ -172,9 +172,10 @@ def test_sessions_of_peers_that_ask_no_more_are_given_up(leader: Leader) -> None
 
     leader.pass_time(400_000)  # what is parked is answered
     leader.pass_time(400_000)
+    refused = len(leader.answers)
     leader.fetch(OTHER, at(0))
 
-    assert len(leader.answers) == 1
+    assert len(leader.answers) == refused
     assert leader.given[-1][0][1] > 0
 
 

@@ -1,7 +1,7 @@
 """Roles that the controller's updates assign: from where replicas fetch, and who is notified."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class RecordingLink:
     def unfollow(self, partition_id: TopicPartition) -> None:
         self.did.append(("unfollow", partition_id.topic))
 
-    def on_appended(self, partition_id: TopicPartition) -> None:
-        self.did.append(("appended", partition_id.topic))
+    def on_news(self, partitions: Collection[TopicPartition]) -> None:
+        self.did += [("appended", partition_id.topic) for partition_id in partitions]
 
     def on_role_changed(self, partition_id: TopicPartition) -> None:
         self.did.append(("role", partition_id.topic))
@@ -51,6 +51,9 @@ class RecordingLink:
 
     def on_tick(self, now_ms: int) -> None:
         """The link's own timer."""
+
+    def on_way_lost(self, way: object) -> None:
+        """No follower has a local connection."""
 
     def take(self) -> list[tuple[Any, ...]]:
         did, self.did = self.did, []

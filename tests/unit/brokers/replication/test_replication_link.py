@@ -10,8 +10,11 @@ import pytest
 from cluster.brokers.replication.partition import Partition
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.runtime.local_link import UnixSockets
+from cluster.runtime.peer_sockets import LocalSockets
 from cluster.runtime.zmq_link import Dealer
 from tests.support.cluster_states import a_broker, a_partition, a_topic
+from tests.support.fake_sockets import NoLocalSockets
 from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
@@ -24,11 +27,19 @@ BOTH = [BROKER, OTHER]
 class Side:
     """A broker with its replication link."""
 
-    def __init__(self, brokers: Acquaintance, root: Path, number: int, machine: str) -> None:
+    def __init__(
+        self,
+        brokers: Acquaintance,
+        root: Path,
+        number: int,
+        machine: str,
+        local_sockets: LocalSockets,
+    ) -> None:
         self.number = number
         self._brokers = brokers
         self._root = root / str(number)
         self._machine = machine
+        self._local = local_sockets
         self.start()
 
     def start(self) -> None:
@@ -65,10 +76,10 @@ class Side:
 
 
 class Pair:
-    def __init__(self, root: Path, machines: tuple[str, str] = ("here", "here")) -> None:
+    def __init__(self, root: Path, machines: tuple[str, str], local: LocalSockets) -> None:
         brokers = Acquaintance()
-        self.leader = Side(brokers, root, BROKER, machines[0])
-        self.follower = Side(brokers, root, OTHER, machines[1])
+        self.leader = Side(brokers, root, BROKER, machines[0], local)
+        self.follower = Side(brokers, root, OTHER, machines[1], local)
 
     def take(self, topic: TopicState) -> None:
         """Apply the state of a topic on the leader and on the follower."""
@@ -90,10 +101,12 @@ class Pair:
                 side.stage.loop.run_once(max_wait_ms=5)
 
 
-@pytest.fixture(params=["same machine", "two machines"])
+@pytest.fixture(params=["local connection", "same machine", "two machines"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
-    by_file = request.param == "same machine"
-    made = Pair(tmp_path, ("here", "here" if by_file else "there"))
+    by_file = request.param != "two machines"
+    is_local = request.param == "local connection"
+    local = UnixSockets() if is_local else NoLocalSockets()
+    made = Pair(tmp_path, ("here", "here" if by_file else "there"), local)
     yield made
     made.leader.close()
     made.follower.close()
