@@ -95,10 +95,7 @@ def diverges(partition: Partition, followed: Followed) -> tuple[int, int] | None
     if last_epoch < 0:
         return None
     log = partition.log
-    epochs = log.epochs
-    if last_epoch == epochs.latest and followed.fetch_offset <= log.log_end_offset:
-        return None  # as it nearly always is
-    epoch, end_offset = epochs.end_offset(last_epoch, log.log_end_offset)
+    epoch, end_offset = log.epochs.end_offset(last_epoch, log.log_end_offset)
     if epoch < last_epoch or end_offset < followed.fetch_offset:
         return int(epoch), int(end_offset)
     return None

@@ -347,7 +347,9 @@ class LeaderFetches:
         if is_new_epoch:
             session.behind.add(followed)  # even if it has every record already
         log = partition.log
-        if diverges(partition, followed) is not None:
+        if (
+            last_fetched_epoch != log.epochs.latest or fetch_offset > log.log_end_offset
+        ) and diverges(partition, followed) is not None:
             session.ready[followed] = None
             return
         moved, proposal = leader.on_follower_fetch(
@@ -393,11 +395,12 @@ class LeaderFetches:
             log = partition.log
             fetch_offset = followed.fetch_offset
             position, size_bytes = NO_RECORDS, 0
+            if fetch_offset > log.log_end_offset or (
+                followed.last_fetched_epoch != log.epochs.latest
+                and diverges(partition, followed) is not None
+            ):
+                return False
             try:
-                if diverges(partition, followed) is not None:
-                    return False
-                if fetch_offset > log.log_end_offset:
-                    return False
                 if fetch_offset < log.log_end_offset:
                     most_bytes = min(budget, self._partition_max_bytes)
                     if session.by_file:

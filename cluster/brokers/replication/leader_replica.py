@@ -81,20 +81,16 @@ class LeaderReplica:
         """Replicas in full log directories as of the last tick, which do not join the ISR."""
         self._local_id = local_id
         self._log_end_offset = log_end_offset
-        self._followers = {
+        self.followers = {
             broker: FollowerProgress(Offset(-1), now_ms)
             for broker in replicas
             if broker != local_id
         }
+        """Progress by follower; only changed here."""
         self._min_insync_replicas = min_insync_replicas
-        self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
+        self._min_isr = min(min_insync_replicas, 1 + len(self.followers))
         self._eligible = eligible
         self._raise_high_watermark()
-
-    @property
-    def followers(self) -> dict[BrokerId, FollowerProgress]:
-        """Progress by follower; callers must not change it."""
-        return self._followers
 
     @property
     def pending_isr(self) -> tuple[BrokerId, ...] | None:
@@ -109,10 +105,10 @@ class LeaderReplica:
         if log_end_offset == before:
             return False  # the batch was there before
         self._log_end_offset = log_end_offset
-        if not self._followers:
+        if not self.followers:
             self.high_watermark = log_end_offset
             return True
-        for progress in self._followers.values():
+        for progress in self.followers.values():
             if progress.log_end_offset == before:
                 # It was caught up until now: its lag counts from here, not from its last fetch.
                 progress.last_caught_up_ms = now_ms
@@ -130,7 +126,7 @@ class LeaderReplica:
         Returns whether the high watermark moved, and an ISR with the follower if it may join.
         A broker that is not a replica, or an offset beyond the log, changes nothing.
         """
-        progress = self._followers.get(follower)
+        progress = self.followers.get(follower)
         if progress is None or fetch_offset > self._log_end_offset:
             return False, None
         if fetch_offset >= self._log_end_offset:
@@ -145,7 +141,7 @@ class LeaderReplica:
 
     def on_follower_log_start(self, follower: BrokerId, log_start_offset: Offset) -> bool:
         """Note where a follower's log begins; returns whether the offset has grown."""
-        progress = self._followers.get(follower)
+        progress = self.followers.get(follower)
         if progress is None:
             return False
         before, progress.log_start_offset = progress.log_start_offset, log_start_offset
@@ -155,7 +151,7 @@ class LeaderReplica:
         """The smallest log start offset of the live replicas; the leader's is given."""
         others = [
             progress.log_start_offset
-            for broker, progress in self._followers.items()
+            for broker, progress in self.followers.items()
             if broker in live
         ]
         return min([log_start_offset, *others])
@@ -163,7 +159,7 @@ class LeaderReplica:
     @property
     def outsiders(self) -> set[BrokerId]:
         """The followers that are not in the ISR."""
-        return self._followers.keys() - self.isr
+        return self.followers.keys() - self.isr
 
     def on_tick(
         self, now_ms: MonotonicMs, lag_time_max_ms: int, full: Collection[BrokerId] = ()
@@ -190,7 +186,7 @@ class LeaderReplica:
     def require(self, min_insync_replicas: int) -> None:
         """Take a new `min.insync.replicas`; call `recheck` afterwards."""
         self._min_insync_replicas = min_insync_replicas
-        self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
+        self._min_isr = min(min_insync_replicas, 1 + len(self.followers))
 
     def recheck(self) -> bool:
         """Raise the high watermark after a lower requirement; returns whether it moved."""
@@ -198,7 +194,7 @@ class LeaderReplica:
 
     def has_all_in_sync(self, offset: Offset) -> bool:
         """Whether every member of the ISR has everything below an offset, committed or not."""
-        ends = (self._followers[b].log_end_offset for b in self.isr if b in self._followers)
+        ends = (self.followers[b].log_end_offset for b in self.isr if b in self.followers)
         return self._log_end_offset >= offset and all(end >= offset for end in ends)
 
     def on_state_committed(self, state: PartitionState, now_ms: MonotonicMs) -> bool:
@@ -210,8 +206,8 @@ class LeaderReplica:
         """
         if state.partition_epoch <= self.partition_epoch:
             return False
-        followers = self._followers
-        self._followers = {
+        followers = self.followers
+        self.followers = {
             broker: followers.get(broker) or FollowerProgress(Offset(-1), now_ms)
             for broker in state.replicas
             if broker != self._local_id
@@ -253,7 +249,7 @@ class LeaderReplica:
             self._unsettled.update(proposal.isr)
 
     def _is_lagging(self, broker: BrokerId, now_ms: MonotonicMs, lag_time_max_ms: int) -> bool:
-        progress = self._followers.get(broker)
+        progress = self.followers.get(broker)
         if broker in self._full:
             lag_time_max_ms = min(lag_time_max_ms, FULL_LAG_TIME_MAX_MS)
         return progress is None or (
@@ -289,7 +285,7 @@ class LeaderReplica:
         if self._eligible or len(self.isr) < self._min_isr:
             return False
         lowest = self._log_end_offset
-        followers = self._followers
+        followers = self.followers
         for broker in self.isr:
             progress = followers.get(broker)
             if progress is not None and progress.log_end_offset < lowest:
