@@ -153,18 +153,22 @@ def test_any_fields_are_refused_or_a_message(fields: Any, kind: str) -> None:
         ({"by_file": 1}, "by_file: 1 is not true or false"),
         ({"partitions": ["five!"]}, "partitions[0]: the text 'five!' is not a list"),
         (
-            {"partitions": [["t", 0, "0", 0, 0, 0]]},
+            {"partitions": [["t", 0, "0", 0, 0, 0, 0]]},
             "partitions[0].leader_epoch: the text '0' is not",
         ),
-        ({"partitions": [["t", 0, 0, -1, 0, 0]]}, "partitions[0].fetch_offset: -1 is not"),
+        ({"partitions": [["t", 0, 0, -1, 0, 0, 0]]}, "partitions[0].fetch_offset: -1 is not"),
         (
-            {"partitions": [["t", 0, 0, 2**63, 0, 0]]},
+            {"partitions": [["t", 0, 0, 2**63, 0, 0, 0]]},
             "partitions[0].fetch_offset: 9223372036854775808",
         ),
-        ({"partitions": [["t", 0, -2, 0, 0, 0]]}, "partitions[0].leader_epoch: -2 is not"),
-        ({"partitions": [[["t"], 0, 0, 0, 0, 0]]}, "partitions[0].topic: a list of 1 is not"),
-        ({"partitions": [["t" * 250, 0, 0, 0, 0, 0]]}, "partitions[0].topic: the text 'ttt"),
-        ({"partitions": [["t", 2**31, 0, 0, 0, 0]]}, "partitions[0].partition: 2147483648 is not"),
+        ({"partitions": [["t", 0, -2, 0, 0, 0, 0]]}, "partitions[0].leader_epoch: -2 is not"),
+        ({"partitions": [[["t"], 0, 0, 0, 0, 0, 0]]}, "partitions[0].topic: a list of 1 is not"),
+        ({"partitions": [["t" * 250, 0, 0, 0, 0, 0, 0]]}, "partitions[0].topic: the text 'ttt"),
+        ({"partitions": [["t", 0, 0, 0, 0, 0, -1]]}, "partitions[0].handle: -1 is not"),
+        (
+            {"partitions": [["t", 2**31, 0, 0, 0, 0, 0]]},
+            "partitions[0].partition: 2147483648 is not",
+        ),
     ],
 )
 def test_the_reason_names_the_field(change: dict[str, Any], reason: str) -> None:
