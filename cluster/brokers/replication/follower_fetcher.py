@@ -12,11 +12,12 @@ from itertools import islice
 from random import Random
 from typing import Final, Protocol
 
+from cluster.brokers.replication.divergence import start_over, truncate_diverging
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import BrokerId, Offset, TopicPartition
 from cluster.protocol.peer.compact import (
     ANSWER_ENTRY,
     ANSWER_HEAD,
@@ -426,11 +427,11 @@ class FollowerFetcher:
             return  # `follow` has put it on the next request already
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
-                self._on_out_of_range(partition, fetched)
+                start_over(partition, fetched.log_start_offset, fetched.high_watermark)
             elif fetched.error is not ErrorCode.none:
                 raise Refused(fetched.error)
             elif fetched.diverging is not None:
-                self._truncate(partition, *fetched.diverging)
+                truncate_diverging(partition, self.leader, *fetched.diverging)
             else:
                 self._append(partition, fetched, wall_ms)
             if fetched.diverging is None:  # otherwise the rest may still differ in an older epoch
@@ -512,49 +513,3 @@ class FollowerFetcher:
             self._on_high_watermark(partition)
         if log_start_offset > log.log_start_offset:
             log.advance_log_start_offset(Offset(log_start_offset))
-
-    def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
-        """Truncate to where both logs agree, or to where the next older epoch is compared."""
-        _, own_end = partition.log.epochs.end_offset(
-            LeaderEpoch(epoch), partition.log.log_end_offset
-        )
-        offset = Offset(max(min(own_end, end_offset), partition.log.log_start_offset))
-        if own_end < 0:
-            offset = partition.log.log_start_offset
-        log.info(
-            "%s: truncating from %d to %d (leader %d has epoch %d up to %d)",
-            partition.id,
-            partition.log.log_end_offset,
-            offset,
-            self.leader,
-            epoch,
-            end_offset,
-        )
-        if offset < partition.high_watermark:
-            log.error(
-                "%s: committed records from %d to %d are lost: leader %d was elected without them"
-                " (an unclean election)",
-                partition.id,
-                offset,
-                partition.high_watermark,
-                self.leader,
-            )
-        before = (partition.log.log_end_offset, partition.log.epochs.latest)
-        partition.truncate_to(offset)
-        if (partition.log.log_end_offset, partition.log.epochs.latest) == before:
-            # Asking at once would get the same answer: pause instead of spinning.
-            raise Refused(ErrorCode.unknown_leader_epoch, "there was nothing to truncate")
-
-    def _on_out_of_range(self, partition: Partition, fetched: FetchedPartition) -> None:
-        own = partition.log
-        is_beyond = own.log_start_offset == own.log_end_offset > fetched.high_watermark
-        # An empty log beyond the leader's: the checkpoint of its start was wrong.
-        if own.log_end_offset < fetched.log_start_offset or is_beyond:
-            log.info(
-                "%s: starting over at %d, where the leader's log begins",
-                partition.id,
-                fetched.log_start_offset,
-            )
-            partition.start_over_at(Offset(fetched.log_start_offset))
-        else:
-            raise Refused(ErrorCode.offset_out_of_range)

@@ -1,6 +1,5 @@
 """What a leader knows of the followers that fetch from it: their sessions and positions."""
 
-from cluster.brokers.replication.partition import Partition
 from cluster.log.mmap_segment import FileIdentity
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.runtime.peer_sockets import LocalConnection
@@ -87,15 +86,3 @@ class FollowerSession:
         """The epoch of the follower's registration in its last full request."""
         self.way: Way = identity
         """The way by which the last request came."""
-
-
-def diverges(partition: Partition, followed: Followed) -> tuple[int, int] | None:
-    """Epoch and end offset at which the follower's log diverges (KIP-595), or None."""
-    last_epoch = followed.last_fetched_epoch
-    if last_epoch < 0:
-        return None
-    log = partition.log
-    epoch, end_offset = log.epochs.end_offset(last_epoch, log.log_end_offset)
-    if epoch < last_epoch or end_offset < followed.fetch_offset:
-        return int(epoch), int(end_offset)
-    return None

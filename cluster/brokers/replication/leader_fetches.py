@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 
+from cluster.brokers.replication.divergence import divergence
+from cluster.brokers.replication.follower_answers import full_answer, read_batches
 from cluster.brokers.replication.follower_sessions import (
     Followed,
     FollowerSession,
     Way,
-    diverges,
 )
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
@@ -36,7 +37,6 @@ from cluster.protocol.peer.compact import (
 )
 from cluster.protocol.peer.replication import (
     FetchAnswer,
-    FetchedPartition,
     FetchPosition,
     FileSource,
     FollowerFetch,
@@ -349,7 +349,7 @@ class LeaderFetches:
         log = partition.log
         if (
             last_fetched_epoch != log.epochs.latest or fetch_offset > log.log_end_offset
-        ) and diverges(partition, followed) is not None:
+        ) and divergence(partition, last_fetched_epoch, fetch_offset) is not None:
             session.ready[followed] = None
             return
         moved, proposal = leader.on_follower_fetch(
@@ -397,7 +397,7 @@ class LeaderFetches:
             position, size_bytes = NO_RECORDS, 0
             if fetch_offset > log.log_end_offset or (
                 followed.last_fetched_epoch != log.epochs.latest
-                and diverges(partition, followed) is not None
+                and divergence(partition, followed.last_fetched_epoch, fetch_offset) is not None
             ):
                 return False
             try:
@@ -409,7 +409,7 @@ class LeaderFetches:
                             return False
                         position, size_bytes = found.position, found.size_bytes
                     else:
-                        records = self._read(partition, fetch_offset, most_bytes)
+                        records = read_batches(partition, fetch_offset, most_bytes)
                         if records is None:
                             return False
                         frames.append(records)
@@ -451,7 +451,13 @@ class LeaderFetches:
                 break  # the rest stays ready and goes first next time
             del session.ready[followed]
             followed.is_told = True
-            fetched = self._answer_partition(followed, budget)
+            most_bytes = min(budget, self._partition_max_bytes)
+            fetched = full_answer(
+                self._actions.find_partition(followed.id),
+                followed,
+                most_bytes,
+                self._actions.note_failure,
+            )
             if fetched.diverging is not None:
                 session.behind.add(followed)  # it gets no high watermark before its log agrees
             elif fetched.error is ErrorCode.none:
@@ -466,72 +472,6 @@ class LeaderFetches:
         answer = FetchAnswer(session.number, session.sequence, ErrorCode.none, answers)
         if not self._sender.send(session.identity, answer):
             self._drop(session)  # the answer is lost: the follower must begin a new session
-
-    def _answer_partition(self, followed: Followed, budget: int) -> FetchedPartition:
-        topic, number = followed.id
-        partition = self._actions.find_partition(followed.id)
-        try:
-            if partition is None:
-                raise Refused(ErrorCode.unknown_topic_or_partition)
-            leader = partition.check_leader(followed.leader_epoch)
-            if followed.session.follower not in leader.followers:
-                raise Refused(ErrorCode.not_leader_or_follower)  # as Kafka's leader answers it
-            diverging = diverges(partition, followed)
-            records = None
-            if diverging is None:
-                records = self._records(partition, followed, budget)
-        except (Refused, StorageFailed) as problem:
-            code = ErrorCode.kafka_storage_error
-            if isinstance(problem, Refused):
-                code = problem.code
-            else:
-                log.error(  # noqa: TRY400 - one line for a person
-                    "%s: cannot be read for broker %d: %s",
-                    followed.id,
-                    followed.session.follower,
-                    problem,
-                )
-                self._actions.note_failure(followed.id, problem)
-            return FetchedPartition(
-                topic,
-                number,
-                followed.leader_epoch,
-                code,
-                -1 if partition is None else partition.high_watermark,
-                -1 if partition is None else partition.log.log_start_offset,
-            )
-        return FetchedPartition(
-            topic,
-            number,
-            followed.leader_epoch,
-            ErrorCode.none,
-            partition.high_watermark,
-            partition.log.log_start_offset,
-            diverging,
-            records,
-        )
-
-    def _records(
-        self, partition: Partition, followed: Followed, budget: int
-    ) -> memoryview | FileSource | None:
-        """What a full answer says of the records at the follower's position."""
-        most_bytes = min(budget, self._partition_max_bytes)
-        if not followed.session.by_file:
-            return self._read(partition, followed.fetch_offset, most_bytes)
-        found = partition.log.locate(followed.fetch_offset, most_bytes)
-        if found is None:
-            return None
-        followed.file = found.file
-        return FileSource(found.file.path, found.file.inode, found.position, found.size_bytes)
-
-    def _read(self, partition: Partition, offset: Offset, most_bytes: int) -> memoryview | None:
-        data = partition.log.read(
-            offset,
-            most_bytes,
-            upper_offset=partition.log.log_end_offset,
-            at_least_one_batch=True,
-        )
-        return data.view() if data.size_bytes else None
 
     # -- the end ---------------------------------------------------------------------------------
 
