@@ -157,6 +157,7 @@ class Broker:
             core.clients.pipeline.on_frame,
             core.limits.connected.on_closed,
             core.clients.security.authentication.logins.on_connected,
+            core.clients.pipeline.may_go_ahead,
         )
         self._enter(BrokerState.RUNNING)
 

@@ -29,7 +29,7 @@ TESTS_OF_COMPILED_MODULES = [
             "quotas",
             "brokers/throttling",
             "brokers/network",
-            "brokers/dispatch/test_pipeline.py",
+            "brokers/dispatch",
         ),
         *(
             "brokers/replication/test_leader_replica.py",

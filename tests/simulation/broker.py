@@ -174,17 +174,19 @@ class SimulatedBroker:
         )
 
     def _handle(self, api: ModuleType, request: Any, answer: Callable[[Any], None]) -> None:
+        def answer_if_final(response: Any) -> None:
+            if not isinstance(response, NotYet):
+                answer(response)
+
         context: Any = SimpleNamespace(
             version=9,
             listener="PLAINTEXT",
             channel=SimpleNamespace(on_close=None),
-            answer=answer,
+            answer=answer_if_final,
         )
 
         def handle() -> None:
-            response = api.handle(request, context, self.core.clients.services.data)
-            if not isinstance(response, NotYet):
-                answer(response)
+            answer_if_final(api.handle(request, context, self.core.clients.services.data))
 
         self.node.run(handle)
 

@@ -6,6 +6,7 @@ controller stay in `stage.link` until a test answers them.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import ServicesOfFamilies
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.network.pending_answers import PendingAnswers, QueuedAnswer
 from cluster.brokers.replication.leader_fetches import LeaderActions
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
@@ -74,6 +76,8 @@ class StageConnection:
         self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
+        self.is_in_progress = False
+        """A request was handed over that is not answered and may not be overtaken."""
         self.held_bytes = 0
         self.is_worked_on = False
         self.client_id = "wire"
@@ -81,6 +85,8 @@ class StageConnection:
         self.mute_reasons = 0
         self.arrived_ns = stage.loop.turn_ns
         self.answered: list[Any] = []
+        self.pending_count = 0
+        self._pending = PendingAnswers(self._on_first_given)
 
     # -- the channel's side ------------------------------------------------------------------------
 
@@ -90,15 +96,45 @@ class StageConnection:
             return
         assert self.is_waiting, "answered twice"
         self.on_close = None
+        self.is_in_progress = False
         if buffers is None:
-            self._expected.pop(0)
+            self._expected.pop()
             return
+        assert not self.pending_count, "answered before earlier requests"
+        self._take_answer(buffers)
+
+    def _take_answer(self, buffers: "list[Any]") -> None:
         now_ns = self._stage.loop.monotonic_ns()
         for note in self.answered:
             note(now_ns, now_ns)
         self.answered.clear()
         parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
         self._frames.append(b"".join(parts))
+
+    def go_on(self, weight: int) -> QueuedAnswer:
+        self.is_in_progress = False
+        on_close, self.on_close = self.on_close, None
+        self.pending_count += 1
+        return self._pending.add(weight, self.arrived_ns, on_close)
+
+    def _on_first_given(self) -> None:
+        out: deque[Any] = deque()
+        self.pending_count -= self._pending.take_given(out, self.answered)
+        for buffer in out:  # an answer to Produce is a single one
+            self._take_answer([buffer])
+        after = self._pending.after
+        if after is not None and not self.pending_count:
+            self._pending.after = None
+            after()
+
+    def after_earlier(self, callback: Callable[[], None]) -> None:
+        if self.pending_count:
+            self._pending.after = callback
+        else:
+            callback()
+
+    def end(self, reason: str | None) -> None:
+        self.after_earlier(lambda: self.close(reason))
 
     def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
         self.held_bytes = size_bytes
@@ -132,6 +168,9 @@ class StageConnection:
         A broken protocol closes the connection, as a channel does.
         """
         assert self.is_open
+        assert not self.is_in_progress, "an earlier request is in progress"
+        assert not self.pending_count or message.__api_key__ == 0, "answers are pending"
+        self.is_in_progress = True
         self.arrived_ns = self._stage.loop.turn_ns
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
@@ -141,8 +180,7 @@ class StageConnection:
         try:
             self._stage.pipeline.on_frame(self, memoryview(frame))
         except PeerError as error:
-            self.closed_because = str(error)
-            self.close()
+            self.end(str(error))
 
     def take_frame(self) -> bytes | None:
         """The answer to the oldest request as it came, unread."""
@@ -186,6 +224,8 @@ class StageConnection:
         self.closed_because = self.closed_because or reason
         if self.deadline is not None:
             self.deadline.cancel()
+        self.pending_count = 0
+        self._pending.drop(self.answered)
         if self.on_close is not None:
             self.on_close()
             self.on_close = None
@@ -260,6 +300,7 @@ class HandlerStage:
         self.table = self.core.storage.table
         self.metadata = self.core.membership.metadata
         self.purgatory = self.core.replication.purgatory
+        self.commit_waits = self.core.replication.commit_waits
         self.events = self.core.replication.events
         self.roles = self.core.replication.roles
         self.isr_proposals = self.core.replication.isr_proposals

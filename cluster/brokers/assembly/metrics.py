@@ -104,6 +104,7 @@ def assemble_metrics(
         ports.clients,
         storage.table,
         replication.purgatory,
+        replication.commit_waits,
         metadata,
         replication.link,
         limits.quotas,

@@ -10,6 +10,7 @@ from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.replication.commit_waits import CommitWaits
 from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.isr_proposals import IsrProposals
 from cluster.brokers.replication.leader_fetches import LeaderActions
@@ -29,6 +30,7 @@ class Replication:
     foundation: Foundation
     events: PartitionEvents
     purgatory: Purgatory
+    commit_waits: CommitWaits
     isr_proposals: IsrProposals
     link: ReplicationLink
     internal_topics: InternalTopics
@@ -50,6 +52,7 @@ def assemble_replication(
     loop = ports.loop
     events = PartitionEvents(loop.defer)
     purgatory = Purgatory(loop.call_at, loop.time)
+    commit_waits = CommitWaits(loop.call_at, loop.time)
     isr_proposals = IsrProposals(
         table,
         events,
@@ -72,6 +75,7 @@ def assemble_replication(
         on_log_start=leader_side.on_log_start_moved,
         on_role=leader_side.on_role_changed,
     )
+    events.subscribe(on_role=commit_waits.check, on_moved=commit_waits.check)
     events.subscribe(on_role=purgatory.check, on_moved=purgatory.check)
     internal_topics = InternalTopics(table, events, ports.clock, loop)
     roles = ReplicaRoles(
@@ -85,7 +89,15 @@ def assemble_replication(
     )
     changes = RoleChanges(roles, table, membership.metadata, foundation.slices, lambda: loop.now_ms)
     return Replication(
-        foundation, events, purgatory, isr_proposals, link, internal_topics, roles, changes
+        foundation,
+        events,
+        purgatory,
+        commit_waits,
+        isr_proposals,
+        link,
+        internal_topics,
+        roles,
+        changes,
     )
 
 

@@ -52,6 +52,7 @@ def assemble_services(
         partitions=storage.table,
         events=replication.events,
         purgatory=replication.purgatory,
+        commit_waits=replication.commit_waits,
         counters=foundation.ports.counters,
         long_work=long_work,
         fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],

@@ -13,11 +13,13 @@ from functools import partial
 from typing import Any, Final
 
 from cluster.brokers.handlers.request import (
+    APPENDED,
     NO_ANSWER,
     PARKED,
     Handler,
     RequestContext,
     Route,
+    Throttled,
 )
 from cluster.brokers.handlers.services import ServicesOfFamilies
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -25,6 +27,7 @@ from cluster.brokers.network.connection import Connection, Outgoing, PendingLogi
 from cluster.brokers.throttling.throttle import QuotaThrottle
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import PeerError
+from cluster.protocol.api import ApiKey
 from cluster.protocol.framing import parse_request_header
 from cluster.quotas.account import Delay
 from cluster.quotas.client_accounts import ClientAccounts
@@ -36,6 +39,7 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 _api_and_correlation: Final = struct.Struct(">ii").unpack_from
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 _TAIL: Final = 8
 """The position in the header after the correlation id."""
 
@@ -82,6 +86,12 @@ class Pipeline:
         self._loop = loop
         self._nobody = ClientAccounts(quotas, "", "")
         """The accounts of connections that have not logged in; they are never charged."""
+
+    def may_go_ahead(self, channel: Connection, frame: memoryview) -> bool:
+        """Whether a request, given by its first bytes, may be processed while earlier ones wait for
+        their answers: Produce, whose answers the channel puts in order.
+        """
+        return frame[0] == 0 and frame[1] == _PRODUCE and channel.login is None
 
     def on_frame(self, channel: Connection, frame: memoryview) -> None:
         """Process one request. Raises PeerError, which closes the channel."""
@@ -174,29 +184,48 @@ class Pipeline:
     def _answer(self, context: RequestContext, response: Any) -> None:
         """Answer a parked request, charging its client with the time."""
         time = self._loop.time
-        payer = time.switch(context.channel.payer)
+        payer = time.payer
+        own = context.channel.payer
+        if payer is own:
+            self._send(context, response)
+            return
+        time.switch(own)
         self._send(context, response)
         time.switch(payer)
 
     def _send(self, context: RequestContext, response: Any) -> None:
         """Answer, and charge the client; a client over its quota is muted afterwards.
 
+        With APPENDED, only charge the client, and let the connection go on if there is no delay.
         The thread's time for this request is charged with the client's next request, since the
         answer has yet to be encoded and sent.
         """
         route = context.route
         handler = route.handler
+        channel = context.channel
         answered_ns = self._monotonic_ns()
         handled_ns = context.handled_ns or answered_ns
-        measure = handler.measure
-        size_bytes = context.size_bytes if measure is None else measure(route.version, response)
-        if handled_ns - context.began_ns >= _LONG_NS:
-            self._loop.time.settle()
-        payer = context.channel.payer
-        owed_us = payer.take_us() if payer.owed_ns >= 1_000 else 0
-        delay = handler.charge(route.accounts, owed_us, size_bytes, self._loop.now_ms)
-        if context.mutations is not None:
-            delay = context.mutations.larger(delay)
+        pending, throttled = context.pending, context.throttled
+        delay: Delay | None = None
+        if throttled is not None:
+            delay = throttled.left(self._loop.now_ms)
+        elif pending is None:
+            measure = handler.measure
+            size_bytes = context.size_bytes if measure is None else measure(route.version, response)
+            if handled_ns - context.began_ns >= _LONG_NS:
+                self._loop.time.settle()
+            payer = channel.payer
+            owed_us = payer.take_us() if payer.owed_ns >= 1_000 else 0
+            delay = handler.charge(route.accounts, owed_us, size_bytes, self._loop.now_ms)
+            if context.mutations is not None:
+                delay = context.mutations.larger(delay)
+        if response is APPENDED:
+            self._go_on(context, handled_ns, delay)
+            return
+        if channel.pending_count and pending is None:
+            if not self._take_place(context, response, delay):
+                return
+            pending = context.pending
         take_ticket = route.take_ticket
         if take_ticket is not None and take_ticket():
             delay_ms = 0 if delay is None else delay.ms
@@ -213,7 +242,33 @@ class Pipeline:
             buffers = handler.encode(route.version, context.correlation_id, response, 0)
         if handler.note_sent is not None and counters is not None:
             handler.note_sent(counters, response)
-        context.channel.respond(buffers)
+        if pending is not None and buffers is not None:
+            pending.respond(buffers)
+        else:
+            channel.respond(buffers)
+
+    def _go_on(self, context: RequestContext, handled_ns: int, delay: Delay | None) -> None:
+        """Let the connection's next request overtake this one, or begin its delay: then the next
+        one waits for both.
+        """
+        context.handled_ns = handled_ns
+        if delay is None:
+            context.pending = context.channel.go_on(context.weight)
+        else:
+            context.throttled = Throttled(delay, self._loop.now_ms)
+
+    def _take_place(self, context: RequestContext, response: Any, delay: Delay | None) -> bool:
+        """Place an answer behind the pending ones; False if it is only given after them, because
+        it is throttled and the mute begins with it.
+        """
+        if delay is None:
+            if response is not NO_ANSWER:
+                context.pending = context.channel.go_on(context.weight)
+            return True
+        if context.throttled is None:
+            context.throttled = Throttled(delay, self._loop.now_ms)
+        context.channel.after_earlier(lambda: self._send(context, response))
+        return False
 
     def _time(
         self,
@@ -227,12 +282,12 @@ class Pipeline:
         kind = context.route.kind
         assert kind is not None
         assert self._counters is not None
-        channel = context.channel
+        channel, pending = context.channel, context.pending
         note = partial(
             self._counters.times.note,
             kind.api,
             kind.on_timed(),
-            channel.arrived_ns,
+            channel.arrived_ns if pending is None else pending.arrived_ns,
             context.began_ns,
             handled_ns,
             answered_ns,
@@ -240,6 +295,8 @@ class Pipeline:
         )
         if response is NO_ANSWER:
             note(answered_ns, answered_ns)
+        elif pending is not None:
+            pending.note = note
         else:
             channel.answered.append(note)
 

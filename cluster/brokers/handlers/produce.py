@@ -1,10 +1,10 @@
 """Produce (API key 0), versions 3-13; advertised from 0 (KAFKA-18659).
 
-Errors and acks=1 are answered immediately. An acks=all request waits in the purgatory until the
-high watermark has passed its batches, or until the timeout. acks=0 has no answer; an error closes
-the connection. A batch that takes long to check (compressed, or with very many records) is copied,
-checked on another thread and then appended, followed by the batches behind it; the connection's
-next request waits for that.
+Errors and acks=1 are answered immediately. An acks=all request waits (`commit_waits`) until the
+high watermark has passed its batches, or until the timeout; meanwhile the connection's next Produce
+request is handled. acks=0 has no answer; an error closes the connection. A batch that takes long to
+check (compressed, or with very many records) is copied, checked on another thread and then
+appended, followed by the batches behind it; the connection's next request waits for that.
 Not supported: transactions (INVALID_TXN_STATE). Each partition accepts exactly one batch, of magic
 2.
 v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
@@ -13,12 +13,13 @@ v13 topic ids.
 
 import uuid
 from functools import partial
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.request import (
+    APPENDED,
     NO_ANSWER,
     PARKED,
     Handler,
@@ -28,6 +29,7 @@ from cluster.brokers.handlers.request import (
 from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
+from cluster.brokers.replication.commit_waits import CommitWait, WaitingRequest
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
 from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
 from cluster.model.errors import (
@@ -37,7 +39,7 @@ from cluster.model.errors import (
     Refused,
     StorageFailed,
 )
-from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import Offset, TopicPartition
 from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
@@ -72,18 +74,10 @@ _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class _Waiting:
+class _Waiting(CommitWait):
     """One partition of an acks=all request whose batch is not committed yet."""
 
-    __slots__ = (
-        "counters",
-        "has_failed",
-        "leader_epoch",
-        "partition",
-        "position",
-        "required_offset",
-        "results",
-    )
+    __slots__ = ("position", "results")
 
     def __init__(
         self,
@@ -91,82 +85,92 @@ class _Waiting:
         required_offset: Offset,
         results: list[ProducedPartition],
         position: int,
-        counters: BrokerCounters | None,
     ) -> None:
-        self.counters = counters
-        self.partition = partition
-        self.required_offset = required_offset
-        self.leader_epoch: LeaderEpoch = partition.leader_epoch
+        super().__init__(partition, required_offset)
         self.results = results
         self.position = position
-        self.has_failed = False
-
-    def try_answer(self) -> bool:
-        """Write the outcome into the results once it is known."""
-        code = self.partition.produce_outcome(self.required_offset, self.leader_epoch)
-        if code is None:
-            return False
-        if code is not ErrorCode.none:
-            self.fail(code)
-        return True
-
-    def fail(self, code: ErrorCode) -> None:
-        self.has_failed = True
-        index = self.results[self.position].index
-        self.results[self.position] = ProducedPartition(index, int(code))
-        if self.counters is not None:
-            self.counters.on_produce_refused(self.partition.id.topic, code)
-
-    def name_leader(
-        self, context: RequestContext, services: DataServices, nodes: list[NodeEndpoint]
-    ) -> None:
-        """Add the current leader to the result, and that broker's endpoint to `nodes`."""
-        result = self.results[self.position]
-        if result.error_code not in _HINTED:
-            return
-        hint = leader_hint(self.partition.id, services)
-        if hint is not None:
-            self.results[self.position] = result._replace(current_leader=hint)
-            found = endpoints_of(hint[0], context, services).values()
-            nodes += [node for node in found if node not in nodes]
 
 
-class _DelayedProduce:
-    """An acks=all request in the purgatory."""
+class _DelayedProduce(WaitingRequest):
+    """An acks=all request that waits for its replicas."""
 
-    kind: ClassVar[str] = "Produce"
+    __slots__ = ("_answer", "_context", "_services")
 
-    def __init__(
-        self,
-        context: RequestContext,
-        services: DataServices,
-        answer: Answer,
-        waiting: list[_Waiting],
-    ) -> None:
+    def __init__(self, context: RequestContext, services: DataServices, answer: Answer) -> None:
+        super().__init__()
         self._context = context
         self._services = services
         self._answer = answer
-        self._waiting = waiting
 
-    def try_complete(self) -> bool:
-        waiting = []
-        for item in self._waiting:
-            if not item.try_answer():
-                waiting.append(item)
-            elif item.has_failed:
-                item.name_leader(self._context, self._services, self._answer[1])
-        self._waiting = waiting
-        if waiting:
-            return False
-        self._context.answer(self._answer)
-        return True
-
-    def expire(self) -> None:
-        if self.try_complete():
+    def on_outcome(self, wait: CommitWait, code: ErrorCode) -> None:
+        """Replace the result of a partition whose batch is not committed."""
+        if code is ErrorCode.none:
             return
-        for item in self._waiting:
-            item.fail(ErrorCode.request_timed_out)
+        assert isinstance(wait, _Waiting)
+        _fail(wait.results, wait.position, code, wait.partition, self._services.counters)
+        if code in _HINTED:
+            self._name_leader(wait)
+
+    def on_decided(self) -> None:
         self._context.answer(self._answer)
+
+    def drop(self) -> None:
+        """The connection is closed."""
+        self._services.commit_waits.drop(self)
+
+    def _name_leader(self, wait: _Waiting) -> None:
+        """Add the current leader to the result, and that broker's endpoint to the answer."""
+        hint = leader_hint(wait.partition.id, self._services)
+        if hint is not None:
+            results, nodes = wait.results, self._answer[1]
+            results[wait.position] = results[wait.position]._replace(current_leader=hint)
+            found = endpoints_of(hint[0], self._context, self._services).values()
+            nodes += [node for node in found if node not in nodes]
+
+
+def _fail(
+    results: list[ProducedPartition],
+    position: int,
+    code: ErrorCode,
+    partition: Partition,
+    counters: BrokerCounters | None,
+) -> None:
+    """Replace the result of a batch that is appended and not committed."""
+    results[position] = ProducedPartition(results[position].index, int(code))
+    if counters is not None:
+        counters.on_produce_refused(partition.id.topic, code)
+
+
+def _await_commit(
+    waiting: list[_Waiting],
+    partition: Partition,
+    last_offset: int,
+    results: list[ProducedPartition],
+    position: int,
+    counters: BrokerCounters | None,
+) -> None:
+    """Add to `waiting` a batch that was just appended, unless its outcome is known."""
+    required = Offset(last_offset + 1)
+    code = partition.produce_outcome(required, partition.leader_epoch)
+    if code is None:
+        waiting.append(_Waiting(partition, required, results, position))
+    elif code is not ErrorCode.none:
+        _fail(results, position, code, partition, counters)
+
+
+def _begin_to_wait(
+    waiting: list[_Waiting],
+    answer: Answer,
+    deadline_ms: int,
+    context: RequestContext,
+    services: DataServices,
+) -> None:
+    delayed = _DelayedProduce(context, services, answer)
+    services.commit_waits.add(delayed, waiting, deadline_ms)
+    context.channel.on_close = delayed.drop
+    topics = answer[0]
+    if len(topics) > 1 or len(topics[0][2]) > 1:
+        context.weight = sum(len(produced) for _, _, produced in topics)
 
 
 def handle(
@@ -231,9 +235,8 @@ def handle(
             if not is_duplicate:
                 services.events.on_appended(partition)
             if acks == ACKS_ALL:
-                required = Offset(last_offset + 1)
                 position = len(produced) - 1
-                waiting.append(_Waiting(partition, required, produced, position, counters))
+                _await_commit(waiting, partition, last_offset, produced, position, counters)
     if later:
         deadline_ms = services.loop.now_ms + max(0, request.timeout_ms)
         # The request's records are in a buffer that will be reused.
@@ -243,17 +246,12 @@ def handle(
     if acks == 0:
         _close_on_error(results)
         return NO_ANSWER
-    waiting = waiting and [item for item in waiting if not item.try_answer()]
     answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting:
         return answer
-    parked = services.purgatory.park(
-        _DelayedProduce(context, services, answer, waiting),
-        [item.partition.id for item in waiting],
-        services.loop.now_ms + max(0, request.timeout_ms),
-    )
-    context.channel.on_close = parked.drop
-    return PARKED
+    deadline_ms = services.loop.now_ms + max(0, request.timeout_ms)
+    _begin_to_wait(waiting, answer, deadline_ms, context, services)
+    return APPENDED
 
 
 class _Later(NamedTuple):
@@ -338,28 +336,23 @@ def _append_later(rest: _Rest) -> Job:
         if not appended.is_duplicate:
             services.events.on_appended(partition)
         if acks == ACKS_ALL:
-            required = Offset(appended.last_offset + 1)
-            waiting.append(_Waiting(partition, required, produced, position, counters))
+            last_offset = appended.last_offset
+            _await_commit(waiting, partition, last_offset, produced, position, counters)
     if acks == 0:
         try:
             _close_on_error(results)
         except PeerError as error:
-            context.channel.close(str(error))
+            context.channel.end(str(error))
         else:
             context.answer(NO_ANSWER)
         return
-    waiting = [item for item in waiting if not item.try_answer()]
     answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting or not context.channel.is_open:
         context.answer(answer)
         return
     context.channel.let_go()
-    parked = services.purgatory.park(
-        _DelayedProduce(context, services, answer, waiting),
-        [item.partition.id for item in waiting],
-        deadline_ms,
-    )
-    context.channel.on_close = parked.drop
+    _begin_to_wait(waiting, answer, deadline_ms, context, services)
+    context.answer(APPENDED)
 
 
 def _denied(

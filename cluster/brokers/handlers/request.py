@@ -12,12 +12,13 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from cluster.brokers.handlers.errors_in_answers import errors_in
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.request_times import RequestKind
-from cluster.brokers.network.connection import Connection, Outgoing
+from cluster.brokers.network.connection import Connection, Outgoing, PendingAnswer
 from cluster.coordinator.controller.topic_plans import Admit
 from cluster.model.acls import Right
 from cluster.model.clocks import MonotonicMs
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
+from cluster.quotas.account import Delay
 from cluster.quotas.client_accounts import Charge, ClientAccounts
 from cluster.quotas.mutation_quota import MutationQuota
 
@@ -26,11 +27,25 @@ class NotYet(enum.Enum):
     """The result of `handle` if there is no answer yet, or never."""
 
     PARKED = "the answer comes later through RequestContext.answer"
+    APPENDED = "so does it, and the connection's next produce request need not wait for it"
     NO_ANSWER = "the client expects none (acks=0)"
 
 
 PARKED: Final = NotYet.PARKED
+APPENDED: Final = NotYet.APPENDED
 NO_ANSWER: Final = NotYet.NO_ANSWER
+
+
+class Throttled(NamedTuple):
+    """A delay that began before the answer."""
+
+    delay: Delay
+    since_ms: MonotonicMs
+
+    def left(self, now_ms: MonotonicMs) -> Delay | None:
+        """The rest of it."""
+        left_ms = self.delay.ms - (now_ms - self.since_ms)
+        return self.delay._replace(ms=left_ms) if left_ms > 0 else None
 
 
 class RequestContext:
@@ -44,10 +59,13 @@ class RequestContext:
         "correlation_id",
         "handled_ns",
         "mutations",
+        "pending",
         "route",
         "send",
         "size_bytes",
+        "throttled",
         "version",
+        "weight",
     )
 
     def __init__(
@@ -74,6 +92,12 @@ class RequestContext:
         """The monotonic time at which it was parked; 0 if it was not."""
         self.mutations: MutationQuota | None = None
         """The quota that admits its topic mutations, if it makes any (KIP-599)."""
+        self.pending: PendingAnswer | None = None
+        """Its place among the answers of its connection, once others may overtake it."""
+        self.throttled: Throttled | None = None
+        """Set if it was charged before it is answered and the client is over its quota."""
+        self.weight = 1
+        """The number of partitions in the answer, if others may overtake it."""
 
     @property
     def user(self) -> str:
@@ -100,7 +124,9 @@ class RequestContext:
         return quota.admit
 
     def answer(self, response: Any) -> None:
-        """Answer a parked request; NO_ANSWER lets the channel continue without an answer."""
+        """Answer a parked request. NO_ANSWER lets the channel continue without an answer, APPENDED
+        before it.
+        """
         self.send(self, response)
 
 

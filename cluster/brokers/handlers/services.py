@@ -10,6 +10,7 @@ from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.membership.peer_liveness import PeerLiveness
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.replication.commit_waits import CommitWaits
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.security.authorizer import Authorizer
@@ -71,6 +72,7 @@ class DataServices(Services):
     partitions: PartitionTable
     events: PartitionEvents
     purgatory: Purgatory
+    commit_waits: CommitWaits
     counters: BrokerCounters | None
     """None if metrics are disabled."""
     long_work: LongWork

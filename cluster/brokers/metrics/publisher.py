@@ -24,6 +24,7 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.metrics.topic_intervals import TopicIntervals
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.replication.commit_waits import CommitWaits
 from cluster.brokers.replication.isr_proposals import IsrProposals
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
@@ -81,6 +82,7 @@ class Watched:
     clients: ClientConnections
     partitions: PartitionTable
     purgatory: Purgatory
+    commit_waits: CommitWaits
     metadata: MetadataCache
     replication: ReplicationLink
     quotas: ClientQuotas
@@ -197,8 +199,10 @@ class MetricPublisher:
         counters.set("MutedChannels", watched.clients.muted_count(MuteReason.QUOTA))
         counters.set("ConnectionCreationRate", watched.clients.accepted_count)
         waiting = watched.purgatory.size_by_kind
-        counters.set("PurgatorySize", waiting.total())
-        for kind in ("Produce", "Fetch", "DeleteRecords", "Metadata"):
+        produce_count = watched.commit_waits.size
+        counters.set("PurgatorySize", waiting.total() + produce_count)
+        counters.set("ProducePurgatorySize", produce_count)
+        for kind in ("Fetch", "DeleteRecords", "Metadata"):
             counters.set(f"{kind}PurgatorySize", waiting[kind])
         is_controller = watched.metadata.controller_id == self._local_id
         counters.set("ActiveControllerCount", int(is_controller))

@@ -1,1 +1,1 @@
-"""Acceptor, channels, mute reasons and purgatory. They order frames but do not parse them."""
+"""Acceptor, channels, mute reasons, pending answers, purgatory. Nothing here parses frames."""

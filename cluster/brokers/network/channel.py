@@ -8,25 +8,31 @@ announces takes no memory. The handler of a frame must not keep views of it, bec
 buffer are reused.
 
     mute reason        set by                              cleared by
-    RESPONSE_PENDING   a request was handed over           its response is written to the socket
+    RESPONSE_PENDING   a request was handed over           its response is written to the socket,
+                                                           or only the response is missing (`go_on`)
     QUOTA              a response with a throttle time     the throttle timer
     MEMORY             the server holds too many bytes     bytes were released, or it is the oldest
     CLOSING            the last answer leaves              never
 
-The channel reads, and hands over frames, only while no reason is set (KIP-219, KIP-72).
+The channel reads, and hands over frames, only while no reason is set (KIP-219, KIP-72). While
+answers are pending, it hands over only frames that its owner lets go ahead (Produce), and only so
+many (`pending_answers`); any other frame waits until they are given.
 """
 
 import contextlib
 import struct
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from cluster.brokers.network.connection import MuteReason, Outgoing, PendingLogin
-from cluster.brokers.network.outgoing import BYTES_TYPES, holds_deleted_file, send_outgoing
-from cluster.brokers.network.purgatory import Cancellable
+from cluster.brokers.network.client_facts import ClientFacts
+from cluster.brokers.network.connection import MuteReason, Outgoing
+from cluster.brokers.network.outgoing import BYTES_TYPES, Output, holds_deleted_file
+from cluster.brokers.network.pending_answers import (
+    PENDING_MAX_OF_ALL,
+    PendingAnswers,
+    QueuedAnswer,
+)
 from cluster.model.errors import PeerError
-from cluster.model.security import ANONYMOUS
 from cluster.runtime.arrived_bytes import arrived_bytes
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
 from cluster.runtime.loop_time import Payer
@@ -53,6 +59,11 @@ class ChannelOwner(Protocol):
     max_frame_bytes: int
     on_frame: Callable[["Channel", memoryview], None]
     """Processes one frame; answers now or later through `Channel.respond`."""
+    may_go_ahead: Callable[["Channel", memoryview], bool]
+    """Whether a frame, of which at least two bytes are given, may be processed while answers to
+    earlier ones are pending."""
+    pending_weight: int
+    """Sum over all channels of the pending answers, each counted for each of its partitions."""
     backlog_bytes: int
     """Sum over all channels of what was received and is not part of a frame's own buffer."""
 
@@ -98,55 +109,46 @@ class ChannelOwner(Protocol):
         ...
 
 
-class Channel:
+class Channel(ClientFacts):
     """One client connection from accept to close. Used by its server's thread only.
 
-    Invariant: at most one request is in progress, so answers leave in request order.
+    Invariant: at most one request is in progress, besides those whose answers are pending.
+    Invariant: answers leave in request order.
     """
 
     __slots__ = (
         "_backlog",
         "_fill",
-        "_has_unsent",
+        "_held_until",
         "_interest",
+        "_is_advance_deferred",
         "_is_incomplete",
         "_is_processing",
         "_out",
+        "_output",
         "_owner",
         "_partial",
         "_partial_size",
-        "_sending_ns",
+        "_pending",
         "_transport",
         "answered",
         "arrived_ns",
-        "deadline",
         "holds_request",
-        "host",
         "is_open",
         "is_worked_on",
         "last_active_ms",
-        "listener_name",
-        "login",
-        "max_frame_bytes",
         "mute_reasons",
         "on_close",
         "payer",
-        "peer",
-        "principal",
-        "routes",
-        "session",
-        "software",
+        "pending_count",
     )
 
     def __init__(
         self, transport: Transport, peer: str, listener_name: str, owner: ChannelOwner
     ) -> None:
+        super().__init__(peer, listener_name, owner.max_frame_bytes)
         self._transport = transport
         self._owner = owner
-        self.peer = peer
-        self.host = peer.rpartition(":")[0]
-        """The address of the peer, as text."""
-        self.listener_name = listener_name
         self.mute_reasons = 0
         """Bits of `MuteReason`."""
         self.is_open = True
@@ -156,39 +158,31 @@ class Channel:
         """Called at close: removes what waits for this channel, in the purgatory or for a timer."""
         self.payer = Payer()
         """What the thread's work for this connection takes of its time."""
-        self.principal = ANONYMOUS
-        """Who the peer has proved to be."""
-        self.login: PendingLogin | None = None
-        """Takes the requests while the peer has to log in; None: there is nothing to prove."""
-        self.session: Any = None
-        """What the login has left behind."""
-        self.deadline: Cancellable | None = None
-        """A call that is cancelled at close."""
-        self.max_frame_bytes = owner.max_frame_bytes
-        """A larger request closes the channel; fewer bytes before the login."""
-        self.software = ("", "")
-        """Name and version of the client's software, once it has said so."""
-        self.routes: dict[int, Any] = {}
-        """What the request layer remembers of this connection's requests."""
         self.holds_request = False
         """The request in progress is counted (`hold`)."""
         self.is_worked_on = False
         """The counted request waits for something other than the peer."""
         self.arrived_ns = owner.loop.turn_ns
-        """Monotonic time at which bytes last came, or were taken up again after it was muted."""
-        self.answered: list[Callable[[int, int], object]] = []
+        """Monotonic time at which bytes last came, or were taken up again after a wait."""
+        self._output = Output(owner.loop.monotonic_ns)
+        self._out = self._output.buffers
+        self.answered = self._output.answered
         """Called when answers are sent (`Connection`)."""
-        self._sending_ns = 0
-        """When sending those was tried first; 0 before that."""
+        self.pending_count = 0
+        """Answers in `_pending`."""
+        self._pending: PendingAnswers | None = None
+        """Made when it is needed first."""
+        self._held_until = -1
+        """The next frame waits until the pending answers count for at most so many; -1: it does
+        not wait for them."""
+        self._is_advance_deferred = False
         self._backlog = b""
         self._partial: bytearray | None = None
         self._partial_size = 0
         self._fill = 0
-        self._out: deque[Outgoing] = deque()
         self._is_processing = False
         self._is_incomplete = False
         """The backlog is the beginning of one frame."""
-        self._has_unsent = False
         self._interest = READABLE
         owner.loop.watch(transport, READABLE, self._on_ready)
 
@@ -204,20 +198,29 @@ class Channel:
             if events & READABLE and self._interest & READABLE:
                 self._receive()
         except PeerError as error:
-            self._break_off(error)
+            self.end(str(error))
         except OSError as error:
             self._on_lost(error)
 
-    def _break_off(self, error: PeerError) -> None:
-        """Close the channel after sending the earlier answers, as far as the socket takes them
-        now."""
+    def end(self, reason: str | None) -> None:
+        """Close the channel after the earlier answers, sent as far as the socket takes them.
+
+        Until all of them are given, nothing more is read.
+        """
+        if self.pending_count:
+            self.mute_reasons |= MuteReason.CLOSING
+            self.after_earlier(lambda: self.end(reason))
+            self._update_interest()
+            return
         with contextlib.suppress(OSError, PeerError):
             self._flush()
-        self.close(str(error))
+        self.close(reason)
 
     def _on_lost(self, error: OSError) -> None:
         # Many clients leave by a reset between two requests.
-        in_request = self._partial is not None or self._backlog or self.mute_reasons
+        in_request = (
+            self._partial is not None or self._backlog or self.mute_reasons or self.pending_count
+        )
         self.close(f"connection lost: {error.strerror or error}" if in_request else None)
 
     def _receive(self) -> None:
@@ -237,7 +240,7 @@ class Channel:
         except (BlockingIOError, InterruptedError):
             return
         if received == 0:
-            self.close(None if kept == 0 else "closed in the middle of a request")
+            self.end(None if kept == 0 else "closed in the middle of a request")
             return
         if kept:
             owner.backlog_bytes -= kept
@@ -257,8 +260,8 @@ class Channel:
             received = self._transport.receive_into(room)
         except (BlockingIOError, InterruptedError):
             return
-        if received == 0:
-            self.close("closed in the middle of a request")
+        if not received:
+            self.end("closed in the middle of a request")
             return
         self._fill += received
         if self._fill == self._partial_size:
@@ -285,6 +288,8 @@ class Channel:
             size = _SIZE.unpack_from(received, position)[0]
             if size < 0 or size > self.max_frame_bytes:
                 raise _size_refused(size, self)
+            if self.pending_count and self._holds_back(received[position + 4 :]):
+                break
             frame_end = position + 4 + size
             if frame_end > end:
                 if self._begin_partial(size, received[position + 4 :]):
@@ -308,9 +313,23 @@ class Channel:
             self._backlog = bytes(received[position:])
             self._owner.backlog_bytes += end - position
 
+    def _holds_back(self, frame: memoryview) -> bool:
+        """Whether the next frame, which begins with these bytes, waits for pending answers."""
+        pending, owner = self._pending, self._owner
+        if pending is None or len(frame) < 2:
+            return False
+        if not owner.may_go_ahead(self, frame):
+            self._held_until = 0
+        elif pending.is_full:
+            self._held_until = pending.weight // 2
+        elif owner.pending_weight >= PENDING_MAX_OF_ALL:
+            self._held_until = 0
+        else:
+            return False
+        return True
+
     def _begin_partial(self, size: int, arrived: memoryview) -> bool:
-        """Move the received part of a frame into its own buffer; False if it stays in the
-        backlog."""
+        """Give a frame its own buffer; False if its received part stays in the backlog."""
         self._transport.expect(size - len(arrived))
         if len(arrived) < BACKLOG_MAX_BYTES:
             self._is_incomplete = True
@@ -341,6 +360,7 @@ class Channel:
                 self._out
                 or self.mute_reasons
                 or self._is_incomplete
+                or self._held_until >= 0
                 or len(self._backlog) < _SIZE.size
             ):
                 break
@@ -352,25 +372,84 @@ class Channel:
     # -- send reply, bytes to write ------------------------------------------------------------
 
     def respond(self, buffers: "list[Outgoing] | None") -> None:
-        """Answer the request in progress; None if it has no answer (acks=0).
-
-        Answers given while frames are being handed over are sent together afterwards.
-        """
+        """Answer the request in progress; None if it has no answer (acks=0)."""
         if not self.is_open:
             return
+        assert buffers is None or not self.pending_count, "answered before earlier requests"
         self.on_close = None
         if self.holds_request:
             self.let_go()
         if buffers is not None:
             self._out.extend(buffers)
         self.mute_reasons &= ~_RESPONSE_PENDING
+        if not self._is_processing:  # then answers are sent together afterwards
+            self._advance_or_close()
+
+    def go_on(self, weight: int) -> QueuedAnswer:
+        """Continue with the next request; the answer to the one in progress is given later."""
+        pending = self._pending
+        if pending is None:
+            pending = self._pending = PendingAnswers(self._on_first_given)
+        on_close, self.on_close = self.on_close, None
+        if self.holds_request:
+            self.let_go()
+        answer = pending.add(weight, self.arrived_ns, on_close)
+        self.pending_count += 1
+        self._owner.pending_weight += answer.weight
+        self.mute_reasons &= ~_RESPONSE_PENDING
         if not self._is_processing:
-            try:
-                self._advance()
-            except PeerError as error:
-                self._break_off(error)
-            except OSError as error:
-                self._on_lost(error)
+            self._advance_later()
+        return answer
+
+    def after_earlier(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once no answer is pending; the request in progress is answered then."""
+        pending = self._pending
+        if pending is None or not self.pending_count:
+            callback()
+        else:
+            pending.after = callback
+
+    def _on_first_given(self) -> None:
+        pending = self._pending
+        assert pending is not None
+        before = pending.weight
+        self.pending_count -= pending.take_given(self._out, self.answered)
+        self._owner.pending_weight += pending.weight - before
+        if pending.weight <= self._held_until:
+            self._held_until = -1
+            self.arrived_ns = self._owner.loop.turn_ns
+        if self.pending_count:
+            self._advance_later()
+            return
+        after, pending.after = pending.after, None
+        if after is not None:
+            after()
+        elif not self._is_processing:
+            self._advance_or_close()
+
+    def _advance_later(self) -> None:
+        if not self._is_advance_deferred:
+            self._is_advance_deferred = True
+            self._owner.loop.defer(self._advance_deferred)
+
+    def _advance_deferred(self) -> None:
+        self._is_advance_deferred = False
+        if self.is_open:
+            self._advance_for_payer()
+
+    def _advance_for_payer(self) -> None:
+        time = self._owner.loop.time
+        payer = time.switch(self.payer)
+        self._advance_or_close()
+        time.switch(payer)
+
+    def _advance_or_close(self) -> None:
+        try:
+            self._advance()
+        except PeerError as error:
+            self.end(str(error))
+        except OSError as error:
+            self._on_lost(error)
 
     def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
         """Count the memory of the request in progress until it is answered."""
@@ -424,42 +503,13 @@ class Channel:
             self.mute_reasons &= ~reason
             if not self.mute_reasons:
                 self.arrived_ns = self._owner.loop.turn_ns
-            time = self._owner.loop.time
-            payer = time.switch(self.payer)
-            try:
-                self._advance()
-            except PeerError as error:
-                self._break_off(error)
-            except OSError as error:
-                self._on_lost(error)
-            time.switch(payer)
+            self._advance_for_payer()
 
     def _flush(self) -> None:
-        out = self._out
-        if self.answered and not self._sending_ns:
-            self._sending_ns = self._owner.loop.monotonic_ns()
-        send_outgoing(out, self._transport)
-        if self.answered and not out:
-            self._note_sent()
-        if out or self._has_unsent:
-            self._note_unsent()
-        self.last_active_ms = self._owner.loop.now_ms
-
-    def _note_sent(self) -> None:
-        """Record that the answers have been sent or never will be."""
-        sent_ns = self._owner.loop.monotonic_ns()
-        for note in self.answered:
-            note(self._sending_ns or sent_ns, sent_ns)
-        self.answered.clear()
-        self._sending_ns = 0
-
-    def _note_unsent(self) -> None:
-        """Report the unsent bytes to the owner; file regions take none of this process's memory."""
-        unsent_bytes = self._transport.unsent_bytes
-        unsent_bytes += sum(len(item) for item in self._out if isinstance(item, BYTES_TYPES))
-        if unsent_bytes or self._has_unsent:
-            self._has_unsent = unsent_bytes > 0
+        unsent_bytes = self._output.flush(self._transport)
+        if unsent_bytes >= 0:
             self._owner.on_unsent(self, unsent_bytes)
+        self.last_active_ms = self._owner.loop.now_ms
 
     # -- interest, close -----------------------------------------------------------------------
 
@@ -468,7 +518,7 @@ class Channel:
             return
         # Unsent output also stops reading: a client that does not read gets no more answers.
         interest = WRITABLE if self._out else 0
-        if not self.mute_reasons and not self._out:
+        if not self.mute_reasons and not self._out and self._held_until < 0:
             interest |= READABLE
         if interest != self._interest:
             self._owner.loop.rewatch(self._transport, interest, self._on_ready)
@@ -484,9 +534,12 @@ class Channel:
             self.deadline.cancel()
             self.deadline = None
         self._transport.close()
-        self._out.clear()
-        if self.answered:
-            self._note_sent()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._owner.pending_weight -= pending.weight
+            self.pending_count = 0
+            pending.drop(self.answered)
+        self._output.drop()
         self._owner.backlog_bytes -= len(self._backlog)
         self._backlog = b""
         if self._partial is not None:

@@ -50,6 +50,19 @@ class PendingLogin(Protocol):
         ...
 
 
+class PendingAnswer(Protocol):
+    """The answer to a request that later ones of its connection may overtake."""
+
+    arrived_ns: int
+    """`Connection.arrived_ns` at the request."""
+    note: Callable[[int, int], object] | None
+    """Called as `Connection.answered` once this answer is sent."""
+
+    def respond(self, buffers: list[Outgoing]) -> None:
+        """Give the answer; it is sent after those to earlier requests."""
+        ...
+
+
 class Connection(Protocol):
     """The source of requests and destination of answers: a `Channel`, or a test double."""
 
@@ -85,8 +98,30 @@ class Connection(Protocol):
     """Called once the answers given so far are sent, and then forgotten: with the monotonic times
     in ns at which that was tried first and done, or when the connection was closed before."""
 
+    pending_count: int
+    """How many answers to earlier requests are pending (`go_on`)."""
+
     def respond(self, buffers: list[Outgoing] | None) -> None:
-        """Answer the request in progress; None if it has no answer (acks=0)."""
+        """Answer the request in progress; None if it has no answer (acks=0).
+
+        Only the latter is possible while answers are pending; all others `go_on` before.
+        """
+        ...
+
+    def go_on(self, weight: int) -> PendingAnswer:
+        """Hand over the next Produce request before the one in progress is answered.
+
+        `weight` is the number of partitions in its answer. `on_close` is called as long as the
+        answer is not given.
+        """
+        ...
+
+    def after_earlier(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once all pending answers are given, to answer the request in progress."""
+        ...
+
+    def end(self, reason: str | None) -> None:
+        """Close it after the pending answers; nothing more is read."""
         ...
 
     def close(self, reason: str | None) -> None:

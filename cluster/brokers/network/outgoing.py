@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from cluster.brokers.network.connection import FileRegion, Outgoing
@@ -13,6 +13,55 @@ BYTES_TYPES: Final = (bytes, bytearray, memoryview)
 """The types of what is in memory; everything else is a region of a file."""
 _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
+
+
+class Output:
+    """What one connection has to send, and who is told when it is sent."""
+
+    __slots__ = ("_has_unsent", "_monotonic_ns", "_sending_ns", "answered", "buffers")
+
+    def __init__(self, monotonic_ns: Callable[[], int]) -> None:
+        self._monotonic_ns = monotonic_ns
+        self.buffers: deque[Outgoing] = deque()
+        self.answered: list[Callable[[int, int], object]] = []
+        """Called when answers are sent (`Connection`)."""
+        self._sending_ns = 0
+        """When sending those was tried first; 0 before that."""
+        self._has_unsent = False
+
+    def flush(self, transport: Transport) -> int:
+        """Send as much as the socket takes. Raises as `send_outgoing`.
+
+        Returns the bytes in memory that the socket has not taken, -1 if there were none before
+        either. File regions take none of this process's memory.
+        """
+        out = self.buffers
+        if self.answered and not self._sending_ns:
+            self._sending_ns = self._monotonic_ns()
+        send_outgoing(out, transport)
+        if self.answered and not out:
+            self._note_sent()
+        if out or self._has_unsent:
+            unsent_bytes = transport.unsent_bytes
+            unsent_bytes += sum(len(item) for item in out if isinstance(item, BYTES_TYPES))
+            if unsent_bytes or self._has_unsent:
+                self._has_unsent = unsent_bytes > 0
+                return unsent_bytes
+        return -1
+
+    def drop(self) -> None:
+        """The connection is closed."""
+        self.buffers.clear()
+        if self.answered:
+            self._note_sent()
+
+    def _note_sent(self) -> None:
+        """Record that the answers have been sent or never will be."""
+        sent_ns = self._monotonic_ns()
+        for note in self.answered:
+            note(self._sending_ns or sent_ns, sent_ns)
+        self.answered.clear()
+        self._sending_ns = 0
 
 
 def send_outgoing(out: "deque[Outgoing]", transport: Transport) -> None:

@@ -1,7 +1,8 @@
 """The purgatory: delayed operations with a deadline, by the keys that can complete them. No I/O.
 
-Every API with delayed answers uses it (produce with acks=all, fetch, create and delete topics). The
-operation decides whether it is complete; the purgatory only finds the operations to try.
+Every API with delayed answers uses it (fetch, DeleteRecords, metadata), except Produce
+(`brokers/replication/commit_waits.py`). The operation decides whether it is complete; the purgatory
+only finds the operations to try.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ class Operation(Protocol):
     """A delayed answer. Both methods run on the broker's thread."""
 
     kind: ClassVar[str]
-    """Kafka's word for it, by which waiting operations are counted: `Produce`, `Fetch`, ..."""
+    """Kafka's word for it, by which waiting operations are counted: `Fetch`, `Metadata`, ..."""
 
     def try_complete(self) -> bool:
         """Answer if the condition holds now, and return whether it did. Never called after True."""

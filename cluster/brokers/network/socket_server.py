@@ -81,6 +81,8 @@ class SocketServer:
         self._options = options
         self.on_frame: Callable[[Channel, memoryview], None] = _refuse
         """Takes each request."""
+        self.may_go_ahead: Callable[[Channel, memoryview], bool] = _never
+        """Whether a request may be taken while answers to earlier ones are pending."""
         self._on_gone: Callable[[Channel], None] = _ignore
         self._on_connected: Callable[[Channel], None] = _ignore
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
@@ -96,6 +98,8 @@ class SocketServer:
         self._receiving = ReceiveLedger[Channel](limit_bytes)
         self._unsent = UnsentLedger[Channel](None if limit_bytes is None else limit_bytes // 4)
         self.backlog_bytes = 0
+        self.pending_weight = 0
+        """The partitions in all pending answers (`pending_answers`)."""
         self._receiving_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes
         self._backlog_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes // 4
         self._admission_is_deferred = False
@@ -118,12 +122,17 @@ class SocketServer:
         on_frame: Callable[[Channel, memoryview], None],
         on_gone: "Callable[[Channel], None] | None" = None,
         on_connected: "Callable[[Channel], None] | None" = None,
+        may_go_ahead: "Callable[[Channel, memoryview], bool] | None" = None,
     ) -> None:
         """Begin to accept connections and pass their requests to `on_frame`.
 
-        `on_connected` and `on_gone` are called when a connection begins and ends.
+        `on_connected` and `on_gone` are called when a connection begins and ends. `may_go_ahead`
+        decides, from a request's first bytes, whether it is passed on while earlier ones wait for
+        their answers.
         """
         self.on_frame = on_frame
+        if may_go_ahead is not None:
+            self.may_go_ahead = may_go_ahead
         if on_gone is not None:
             self._on_gone = on_gone
         if on_connected is not None:
@@ -322,7 +331,8 @@ class SocketServer:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
         idle = [item for item in self._channels.items() if item[0].last_active_ms < idle_since_ms]
         for channel, host in idle:
-            if not channel.mute_reasons and not channel.take_arrived():
+            is_in_use = channel.mute_reasons or channel.pending_count
+            if not is_in_use and not channel.take_arrived():
                 log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)
 
@@ -341,6 +351,10 @@ def _accept_options(options: NetworkOptions) -> AcceptOptions:
 
 def _ignore(_channel: Channel) -> None:
     return
+
+
+def _never(_channel: Channel, _frame: memoryview) -> bool:
+    return False
 
 
 def _refuse(_channel: Channel, _frame: memoryview) -> None:

@@ -150,7 +150,7 @@ def test_long_batch_with_acks_all_waits_for_the_followers(
     assert client.held_bytes == 0  # the records are in the log
     slow.follower_fetches(OTHER, slow.partition("t"), 1)
     assert codes_of(produced_in(client.receive())) == [0]
-    assert len(slow.purgatory) == 0
+    assert slow.commit_waits.size == 0
 
 
 def test_long_batch_with_acks_0_is_not_answered_and_an_error_closes_the_connection(
@@ -180,7 +180,7 @@ def test_long_batch_is_appended_when_the_client_has_disconnected(
         client.close()
         finish(slow, thread)
     assert slow.partition("t").log.log_end_offset == 3
-    assert len(slow.purgatory) == 0
+    assert slow.commit_waits.size == 0
 
 
 def test_long_batch_is_refused_when_leadership_was_lost_meanwhile(

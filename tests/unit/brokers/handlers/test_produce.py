@@ -96,7 +96,7 @@ def test_repeated_partition_gets_both_batches(stage: HandlerStage) -> None:
         (0, 0),
         (0, 1),
     ]
-    assert len(stage.purgatory) == 0
+    assert stage.commit_waits.size == 0
 
 
 def test_produce_finds_topics_by_id(stage: HandlerStage) -> None:
@@ -244,7 +244,7 @@ def test_acks_all_waits_for_every_in_sync_replica(stage: HandlerStage) -> None:
 
     (produced,) = produced_in(client.receive())
     assert (produced.error_code, produced.base_offset) == (0, 0)
-    assert len(stage.purgatory) == 0
+    assert stage.commit_waits.size == 0
 
 
 def test_timeout_is_reported_for_the_uncommitted_partitions_only(stage: HandlerStage) -> None:
@@ -262,7 +262,7 @@ def test_timeout_is_reported_for_the_uncommitted_partitions_only(stage: HandlerS
     late, unknown = ErrorCode.request_timed_out, ErrorCode.unknown_topic_or_partition
     assert codes(client.receive()) == [late, 0, 0, unknown]
     assert stage.partition("t", 0).log.log_end_offset == 1  # it may be committed later
-    assert len(stage.purgatory) == 0
+    assert stage.commit_waits.size == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
@@ -340,7 +340,7 @@ def test_parked_produce_is_dropped_but_its_batch_is_kept_when_the_client_disconn
 
     client.close()
 
-    assert len(stage.purgatory) == 0
+    assert stage.commit_waits.size == 0
     stage.follower_fetches(OTHER, stage.partition("t"), 1)
     stage.pass_time(1_000)
     assert values_in(stage) == [b"v"]
