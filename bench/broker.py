@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cluster.model.errors import UserError
 from cluster.records.builder import NewRecord, build_batch
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,8 +136,11 @@ def idle_cpu(state: dict[str, Any], seconds: float = 20.0) -> float:
 
 def run_ns(process: psutil.Process) -> int:
     """The CPU time of all threads of a process, in nanoseconds."""
-    threads = Path(f"/proc/{process.pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads)
+    total = 0
+    for thread in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            total += int(thread.read_text().split()[0])
+    return total
 
 
 def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, int, int]:
@@ -172,26 +176,9 @@ def throughput(
     leader = create_topic(state, name, factor)[2]
     pid = next(broker["pid"] for broker in state["brokers"] if broker["id"] == leader)
     process = psutil.Process(pid)
-    producer = Producer(
-        {
-            "bootstrap.servers": state["bootstrap"],
-            "acks": acks,
-            "linger.ms": 5,
-            "batch.size": 1_000_000,
-            "compression.type": codec,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
-    before, began, own = process.cpu_times(), time.monotonic(), time.process_time()
-    for number in range(records):
-        while True:
-            try:
-                producer.produce(name, values[number % len(values)])
-                break
-            except BufferError:
-                producer.poll(0.01)
-    producer.flush()
-    seconds, own = time.monotonic() - began, time.process_time() - own
+    before, own = process.cpu_times(), time.process_time()
+    seconds = produce_large_batches(state["bootstrap"], name, acks, records, values, codec)
+    own = time.process_time() - own
     after = process.cpu_times()
     gigabytes = records * sum(map(len, values)) / len(values) / GB
     user, system = after.user - before.user, after.system - before.system
@@ -204,6 +191,43 @@ def throughput(
         ),
         ("  leader busy / client busy", f"{(user + system) / seconds:.0%} / {own / seconds:.0%}"),
     ]
+
+
+def produce_large_batches(
+    bootstrap: str, topic: str, acks: str, records: int, values: Sequence[bytes], codec: str
+) -> float:
+    """Produce by librdkafka in batches of up to 1 MB. Returns the seconds until the last ack."""
+    problems = []
+
+    def on_delivery(error: Any, _: Any) -> None:
+        if error is not None:
+            problems.append(error)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": acks,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "compression.type": codec,
+            "queue.buffering.max.messages": 1_000_000,
+            "delivery.report.only.error": True,
+            "on_delivery": on_delivery,
+        }
+    )
+    began = time.monotonic()
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(topic, values[number % len(values)])
+                break
+            except BufferError:
+                producer.poll(0.01)
+    producer.flush()
+    seconds = time.monotonic() - began
+    if problems:
+        raise UserError(f"librdkafka could not deliver {len(problems)} records: {problems[0]}")
+    return seconds
 
 
 def latency(state: dict[str, Any], factor: int, acks: int, requests: int) -> list[tuple[str, str]]:
@@ -241,12 +265,16 @@ def latency(state: dict[str, Any], factor: int, acks: int, requests: int) -> lis
     ]
 
 
-def produce_frame(topic: str, acks: int) -> bytes:
-    """A Produce v7 request with one record of 100 bytes."""
-    batch = build_batch([NewRecord(value=b"x" * 100, timestamp_ms=int(time.time() * 1000))])
+def produce_frame(
+    topic: str, acks: int, partition: int = 0, values: Sequence[bytes] = (b"x" * 100,)
+) -> bytes:
+    """A Produce v7 request with a batch of records, by default one of 100 bytes."""
+    now_ms = int(time.time() * 1000)
+    batch = build_batch([NewRecord(value=value, timestamp_ms=now_ms) for value in values])
     name = topic.encode()
     body = struct.pack(">hhih5s", 0, 7, 1, 5, b"bench") + struct.pack(">hhii", -1, acks, 30_000, 1)
-    body += struct.pack(">h", len(name)) + name + struct.pack(">iii", 1, 0, len(batch)) + batch
+    body += struct.pack(">h", len(name)) + name
+    body += struct.pack(">iii", 1, partition, len(batch)) + batch
     return struct.pack(">i", len(body)) + body
 
 

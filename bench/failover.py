@@ -98,16 +98,23 @@ class Client:
         self._reader.join()
 
 
-def command_of(name: str, role: str, bootstrap: str, topic: str) -> tuple[list[str], str | None]:
-    """A client's command and first input line. Raises LookupError if it is not installed."""
+def command_of(
+    name: str, role: str, bootstrap: str, topic: str, kafka: str = kafka_jvm.VERSION
+) -> tuple[list[str], str | None]:
+    """A client's command and first input line. Raises LookupError if it is not installed.
+
+    `kafka` is the version of the Java client.
+    """
     if name.partition(":")[0] in PYTHON_CLIENTS:
         program = [sys.executable, "-P", "-m", "bench.failover_client"]
         return [*program, name, role, bootstrap, topic], None
     if name == "java":
-        problem = kafka_jvm.fetch() if not kafka_jvm.class_path() and may_install() else ""
-        path = kafka_jvm.class_path()
+        path, problem = kafka_jvm.class_path(kafka), "Kafka's jars are not here"
+        if path is None and may_install():
+            problem = kafka_jvm.fetch(version=kafka)
+            path = kafka_jvm.class_path(kafka)
         if path is None:
-            raise LookupError(problem or "Kafka's jars are not here")
+            raise LookupError(problem)
         source = ROOT / "bench" / "FailoverClient.java"
         return ["java", "-cp", path, str(source), role, bootstrap, topic], None
     directory, problem = built(

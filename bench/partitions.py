@@ -23,15 +23,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 from kio.index import load_response_schema
 
+from cluster.model.errors import UserError
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, frame_of, request
@@ -63,7 +63,10 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for brokers in map(int, options.brokers.split(",")):
         for count in map(int, options.counts.split(",")):
-            measure(options.root, brokers, count)
+            try:
+                measure(options.root, brokers, count)
+            except UserError as problem:
+                sys.exit(str(problem))
 
 
 # -- scenario --------------------------------------------------------------------------------------
@@ -123,7 +126,9 @@ class Phases:
     def kill(self) -> None:
         victim = self.victim()
         self.bystander.forget(victim)
-        os.kill(self.cluster.pids()[victim], signal.SIGSTOP)  # both at once: it must not come back
+        pid = self.cluster.pids()[victim]
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)  # both at once: it must not come back
         self.cluster.command("kill", str(victim), "--stay-down")
         self.cluster.wait_served([b for b in range(self.brokers) if b != victim], self.count)
 
@@ -186,58 +191,11 @@ class Phases:
 # -- cluster ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class BenchCluster:
-    """A detached cluster of a source tree, with the same ports after a restart."""
+class ClusterRequests:
+    """Raw requests to brokers at known addresses, whoever made them."""
 
-    root: Path
-    data_dir: Path
-    size: int
-
-    def __post_init__(self) -> None:
-        self.port = free_ports(self.size + 1)
-        self.addresses = [("127.0.0.1", self.port + broker) for broker in range(self.size)]
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self.start()
-        try:
-            yield
-        finally:
-            self.command("stop", "--purge", check=False)
-            shutil.rmtree(self.data_dir, ignore_errors=True)
-
-    def start(self) -> None:
-        self.command(
-            "start",
-            "--detach",
-            f"--brokers={self.size}",
-            f"--port={self.port}",
-            f"--registry-port={self.port + self.size}",
-        )
-
-    def command(self, *arguments: str, check: bool = True) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "cluster", *arguments, "--data-dir", str(self.data_dir)],
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(self.root)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if check and done.returncode:
-            sys.exit(f"{arguments}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def status(self) -> dict[str, Any]:
-        status: dict[str, Any] = json.loads(self.command("status", "--json"))
-        return status
-
-    def pids(self) -> dict[int, int]:
-        return {b["id"]: b["pid"] for b in self.status()["brokers"]}
-
-    def broker_processes(self) -> list[psutil.Process]:
-        return [psutil.Process(pid) for pid in self.pids().values() if pid is not None]
+    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+        self.addresses = addresses
 
     def call(self, broker: int, key: ApiKey, **fields: Any) -> Any:
         """The answer to a request with these fields (see `kafka_wire.request`)."""
@@ -300,7 +258,7 @@ class BenchCluster:
             results = results or answer.responses
             codes = {int(result.error_code) for result in results}
             if codes - {0, 41, 7}:  # 41: not the controller; 7: timed out waiting for brokers
-                sys.exit(f"{key.name}: {answer}")
+                raise UserError(f"{key.name}: {answer}")
             return 41 not in codes
 
         poll(attempt, f"{key.name} to be done")
@@ -343,12 +301,64 @@ class BenchCluster:
         return True
 
 
+class BenchCluster(ClusterRequests):
+    """A detached cluster of a source tree, with the same ports after a restart."""
+
+    def __init__(self, root: Path, data_dir: Path, size: int) -> None:
+        self.root = root
+        self.data_dir = data_dir
+        self.size = size
+        self.port = free_ports(size + 1)
+        super().__init__([("127.0.0.1", self.port + broker) for broker in range(size)])
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.start()
+        try:
+            yield
+        finally:
+            self.command("stop", "--purge", check=False)
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def start(self) -> None:
+        self.command(
+            "start",
+            "--detach",
+            f"--brokers={self.size}",
+            f"--port={self.port}",
+            f"--registry-port={self.port + self.size}",
+        )
+
+    def command(self, *arguments: str, check: bool = True) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "cluster", *arguments, "--data-dir", str(self.data_dir)],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and done.returncode:
+            sys.exit(f"{arguments}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = json.loads(self.command("status", "--json"))
+        return status
+
+    def pids(self) -> dict[int, int | None]:
+        return {b["id"]: b["pid"] for b in self.status()["brokers"]}
+
+    def broker_processes(self) -> list[psutil.Process]:
+        return [psutil.Process(pid) for pid in self.pids().values() if pid is not None]
+
+
 def poll(condition: Callable[[], bool], what: str) -> None:
-    """Wait until the condition is true, polling it."""
+    """Wait until the condition is true, polling it. Raises UserError."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"waited {DEADLINE_S:g} s for {what}")
+            raise UserError(f"waited {DEADLINE_S:g} s for {what}")
         time.sleep(0.05)
 
 
@@ -386,7 +396,7 @@ def bystander_topic(broker: int) -> str:
 class Bystander:
     """The bystander's process, and its reports: (start of a request, its duration in ms)."""
 
-    def __init__(self, addresses: list[tuple[str, int]]) -> None:
+    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
         self._process = subprocess.Popen(
             [sys.executable, __file__, "--bystander", json.dumps(addresses)],
             stdin=subprocess.PIPE,
@@ -441,7 +451,7 @@ def be_bystander(addresses: list[tuple[str, int]]) -> None:
         exchanges[broker] = connection, (produce_frame(name, batch), fetch_frame(name))
     gone: list[int] = []
     threading.Thread(
-        target=lambda: [gone.append(int(line)) for line in sys.stdin], daemon=True
+        target=lambda: gone.extend(int(line) for line in sys.stdin), daemon=True
     ).start()
     while True:
         for broker in [b for b in gone if b in exchanges]:

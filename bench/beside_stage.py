@@ -1,0 +1,165 @@
+"""A running system with what the loads of `bench/beside_kafka.py` need to measure it."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.beside_systems import System, cpu_s
+from bench.broker import produce_frame
+from bench.foreign_clients import JavaTools
+from bench.raw_client import Problem, RawConnection, send_many
+from cluster.runtime.interrupts import deferred_interrupt
+from tests.compat.debian_packages import Program
+from tests.support.running_cluster import Address
+
+ACKS_ALL: Final = -1
+_ANSWER_S: Final = 60.0
+_BATCH_BYTES: Final = 100_000
+_BATCHES_IN_FLIGHT: Final = 4
+
+
+class Sizes(NamedTuple):
+    """How much of everything, and for how long."""
+
+    settle_s: float = 6.0
+    idle_s: float = 10.0
+    warm_s: float = 5.0
+    raw_s: float = 2.0
+    """Of each way to drive raw connections, after half as long without measuring."""
+    java_all_mb: int = 100
+    java_one_mb: int = 150
+    java_small_mb: int = 40
+    """Of records of 100 bytes."""
+    large_mb: int = 400
+    codec_mb: int = 150
+    read_mb: int = 300
+    end_to_end: int = 2_000
+    """Records, one at a time."""
+    partitions: int = 2_000
+    disk_gb: float = 10.0
+    """The room that all this takes, three replicas included."""
+
+
+QUICK: Final = Sizes(
+    settle_s=0.5,
+    idle_s=1.0,
+    warm_s=1.0,
+    raw_s=0.3,
+    java_all_mb=8,
+    java_one_mb=8,
+    java_small_mb=4,
+    large_mb=20,
+    codec_mb=10,
+    read_mb=20,
+    end_to_end=200,
+    partitions=100,
+    disk_gb=3.0,
+)
+"""To try it: the figures mean nothing, because Java is cold and programs have hardly begun."""
+
+
+class Programs(NamedTuple):
+    """The clients that are programs of their own."""
+
+    java: JavaTools
+    kcat: Program | None
+    has_java_compiler: bool
+
+
+class Stage:
+    """One running system, warmed up or not, and its topics."""
+
+    def __init__(self, system: System, sizes: Sizes, programs: Programs, start_s: float) -> None:
+        self.system = system
+        self.sizes = sizes
+        self.programs = programs
+        self.start_s = start_s
+        """How long the system took to start."""
+        self.brokers = len(system.addresses)
+        self.bootstrap = ",".join(f"{host}:{port}" for host, port in system.addresses)
+        self._topics = 0
+        self._filled: dict[int, tuple[str, int]] = {}
+        with deferred_interrupt():
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    def create_topic(self, partitions: int = 1, name: str | None = None) -> str:
+        """Create a topic with a replica on every broker."""
+        self._topics += 1
+        name = name or f"bench-{self._topics}"
+        configs = {"min.insync.replicas": str(min(2, self.brokers))}
+        topic = NewTopic(name, partitions, self.brokers, config=configs)
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            future = self._admin.create_topics([topic], request_timeout=_ANSWER_S)[name]
+            try:
+                future.result(_ANSWER_S)
+            except KafkaException as problem:
+                code = problem.args[0].code()
+                if code != KafkaError.NOT_CONTROLLER or time.monotonic() > deadline:
+                    raise
+                self._admin.list_topics(timeout=_ANSWER_S)  # which tells librdkafka the new one
+            else:
+                return name
+
+    def leaders(self, topic: str) -> list[Address]:
+        """The address of each partition's leader, by the number of the partition."""
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            metadata = self._admin.list_topics(topic, timeout=_ANSWER_S)
+            partitions: dict[int, Any] = metadata.topics[topic].partitions
+            known: dict[int, Any] = metadata.brokers
+            if partitions and all(each.leader in known for each in partitions.values()):
+                found = [known[partitions[number].leader] for number in sorted(partitions)]
+                return [(broker.host, broker.port) for broker in found]
+            if time.monotonic() > deadline:
+                raise Problem(f"{topic} has partitions without a leader")
+            time.sleep(0.05)
+
+    @contextmanager
+    def connections(self, topic: str, count: int, acks: int) -> Iterator[list[RawConnection]]:
+        """Raw connections to the leaders of a topic's partitions, in turns."""
+        leaders = self.leaders(topic)
+        with ExitStack() as opened:
+            made = []
+            for number in range(count):
+                partition = number % len(leaders)
+                frame = produce_frame(topic, acks, partition)
+                connection = RawConnection(leaders[partition], topic, frame)
+                made.append(opened.enter_context(connection))
+            yield made
+
+    def filled_topic(self, record_bytes: int, megabytes: int) -> tuple[str, int]:
+        """A topic of one partition with so much data, and how many records that is."""
+        if record_bytes not in self._filled:
+            per_batch = _BATCH_BYTES // record_bytes
+            count = max(1, megabytes * 1_000_000 // (per_batch * record_bytes))
+            topic = self.create_topic()
+            frame = produce_frame(topic, ACKS_ALL, 0, [b"x" * record_bytes] * per_batch)
+            with RawConnection(self.leaders(topic)[0], topic, frame) as connection:
+                send_many(connection, count, _BATCHES_IN_FLIGHT)  # one more was sent by connecting
+            self._filled[record_bytes] = topic, count * per_batch
+        return self._filled[record_bytes]
+
+    def catch_up(self, topic: str) -> None:
+        """Wait until followers have what was acknowledged by leaders alone."""
+        for partition, leader in enumerate(self.leaders(topic)):
+            RawConnection(leader, topic, produce_frame(topic, ACKS_ALL, partition)).socket.close()
+
+    # -- costs -------------------------------------------------------------------------------------
+
+    def cpu_of(self, act: Callable[[], Any]) -> tuple[Any, float]:
+        """What a function returns, and the CPU time of all processes meanwhile, in seconds."""
+        before = cpu_s(self.system)
+        outcome = act()
+        return outcome, cpu_s(self.system) - before
+
+
+def values_mb(values: Sequence[bytes], records: int) -> float:
+    """The size of so many records that repeat these values, in MB."""
+    return records * sum(map(len, values)) / len(values) / 1e6
