@@ -14,7 +14,7 @@ import struct
 from typing import Final
 
 from cluster.runtime.loop import READABLE, EventLoop
-from cluster.runtime.peer_sockets import LocalConnection, OnLocalClosed, OnLocalMessage
+from cluster.runtime.peer_sockets import OnLocalClosed, OnLocalMessage
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +22,8 @@ MESSAGE_MAX_BYTES: Final = 16 * 1024
 """A longer message is cut off when it is received."""
 _CONNECTIONS_MAX: Final = 1_024
 _BACKLOG: Final = 64
+_RECEIVED_MAX: Final = 4
+"""More messages than one follower has under way."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """Process, user and group of a peer."""
 
@@ -110,7 +112,8 @@ class UnixListener:
         self._socket = listening
         self._on_message = on_message
         self._on_closed = on_closed
-        self._connections: set[LocalConnection] = set()
+        self._connections: set[UnixConnection] = set()
+        """Those that were open when the last one was accepted."""
         loop.watch(listening, READABLE, self._on_ready)
 
     def close(self) -> None:
@@ -121,21 +124,38 @@ class UnixListener:
             connection.close()
         self._connections.clear()
 
+    def receive_all(self) -> None:
+        """Receive what has been sent so far by every connection, also by those to be accepted.
+
+        At most some messages of each, so that no peer can hold up the loop.
+        """
+        for _ in range(_BACKLOG):
+            if not self._accept():
+                break
+        for connection in list(self._connections):
+            for _ in range(_RECEIVED_MAX):
+                if not connection.receive():
+                    break
+
     def _on_ready(self, _events: int) -> None:
+        self._accept()
+
+    def _accept(self) -> bool:
+        """Accept a connection if one waits; returns whether one did."""
         try:
             accepted, _ = self._socket.accept()
+        except BlockingIOError:
+            return False
         except OSError as problem:
             log.warning("cannot accept a local connection: %s", problem)
-            return
+            return False
+        self._connections = {one for one in self._connections if one.is_open}
         if len(self._connections) >= _CONNECTIONS_MAX or not _is_of_this_user(accepted):
             accepted.close()
-            return
-        connection = UnixConnection(self._loop, accepted, self._on_message, self._lose)
+            return True
+        connection = UnixConnection(self._loop, accepted, self._on_message, self._on_closed)
         self._connections.add(connection)
-
-    def _lose(self, connection: LocalConnection) -> None:
-        self._connections.discard(connection)
-        self._on_closed(connection)
+        return True
 
 
 class UnixSockets:

@@ -80,6 +80,10 @@ class LocalConnection(Protocol):
 class LocalListener(Protocol):
     """Accepts local connections."""
 
+    def receive_all(self) -> None:
+        """Receive what has been sent so far by every connection, also by those to be accepted."""
+        ...
+
     def close(self) -> None:
         """Stop listening, and close all connections."""
         ...

@@ -77,11 +77,10 @@ class RequestSender(Protocol):
         """Send a full request; returns False if that is impossible."""
         ...
 
-    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
-        """Send a compact request; returns False if that is impossible.
+    def send_compact(self, message: bytes) -> bool:
+        """Send a compact request by any way; returns False if that is impossible.
 
-        With `behind_full` the request before it was a full one that has no answer yet, so this one
-        must take the same way.
+        Every request before it is answered, so none can be overtaken.
         """
         ...
 
@@ -143,7 +142,6 @@ class FollowerFetcher:
         """What the last full request said, and thus holds for the compact ones behind it."""
         self._told_broker_epoch = -1
         self._asked_at_ms: int | None = None
-        self._is_full_unanswered = False
         self._has_news = False
         self._resume_at_ms = 0
         self._retry_at_ms: int | None = None
@@ -230,7 +228,11 @@ class FollowerFetcher:
         else:
             self._sequence += 1
         told = list(islice(self._changed, ENTRIES_MAX))
-        is_full = self._sequence == 0 or self._needs_full_request(told)
+        is_full = (
+            self._sequence == 0
+            or self._asked_at_ms is not None  # it must not overtake the request before it
+            or self._needs_full_request(told)
+        )
         sent = self._send_full(told) if is_full else self._send_compact(told)
         for following in told:
             del self._changed[following]
@@ -265,7 +267,7 @@ class FollowerFetcher:
                     log.log_start_offset,
                 )
             )
-        return self._sender.send_compact(b"".join(message), behind_full=self._is_full_unanswered)
+        return self._sender.send_compact(b"".join(message))
 
     def _send_full(self, told: list[_Following]) -> bool:
         options = self._options
@@ -275,7 +277,6 @@ class FollowerFetcher:
         self._told_broker_epoch = options.broker_epoch()
         for partition_id in gone:
             del self._forgotten[partition_id]
-        self._is_full_unanswered = True
         return self._sender.send(
             FollowerFetch(
                 options.local_id,
@@ -398,7 +399,6 @@ class FollowerFetcher:
     def _note_answered(self, sequence: int, *, has_entries: bool) -> None:
         if sequence == self._sequence:
             self._asked_at_ms = None
-            self._is_full_unanswered = False
         elif has_entries:
             self._has_news = True  # the next request was sent before this answer came
 

@@ -41,7 +41,6 @@ from cluster.protocol.peer.replication import (
     FileSource,
     FollowerFetch,
 )
-from cluster.runtime.peer_sockets import LocalConnection
 
 log = logging.getLogger(__name__)
 
@@ -260,13 +259,6 @@ class LeaderFetches:
                 self._answer(session)
             elif now_ms - session.heard_at_ms > _FORGOTTEN_AFTER_MS:
                 self._drop(session)
-
-    def local_way(self, follower: BrokerId) -> LocalConnection | None:
-        """The local connection by which a follower's last request came; None for ZeroMQ."""
-        session = self._sessions.get(follower)
-        if session is None or isinstance(session.way, bytes):
-            return None
-        return session.way
 
     def on_way_lost(self, way: Way) -> None:
         """A local connection is closed: requests that came by it get full answers."""

@@ -42,8 +42,6 @@ _TICK_MS: Final = 100
 """Period of the check for lost answers; a retry at a certain time has its own timer."""
 _CONNECT_AGAIN_MS: Final = 5_000
 """Pause between two attempts to connect locally to a leader that may be on another machine."""
-_DRAINED_MAX: Final = 4
-"""More requests than one follower can have on its way."""
 
 
 class _WayBack:
@@ -76,9 +74,9 @@ class _WayToLeader:
         """Send a full request, by ZeroMQ."""
         return self.dealer.send(encode(fetch))
 
-    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
+    def send_compact(self, message: bytes) -> bool:
         """Send a compact request by the local connection, if there is one that takes it."""
-        if self._local is not None and not behind_full and self._local.send(message):
+        if self._local is not None and self._local.send(message):
             return True
         return self.dealer.send([message])
 
@@ -288,11 +286,9 @@ class ReplicationLink:
         except PeerError as error:
             log.warning("ignored a replication message: %s", error)
             return
-        local = self.leader_side.local_way(BrokerId(fetch.broker))
-        if local is not None:  # what was sent before this message is to be handled before it
-            for _ in range(_DRAINED_MAX):
-                if not local.receive():
-                    break
+        if self._local_listener is not None:
+            # What the follower sent locally before this message is to be handled before it.
+            self._local_listener.receive_all()
         self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
 
     def _on_local_request(self, connection: LocalConnection, message: bytes | memoryview) -> None:

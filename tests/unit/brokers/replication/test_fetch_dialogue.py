@@ -65,9 +65,14 @@ def state_in(epoch: LeaderEpoch) -> PartitionState:
 
 
 class Dialogue:
-    """A leader, a follower and the messages between them, which the test delivers."""
+    """A leader, a follower and the messages between them, which the test delivers.
 
-    def __init__(self, directory: Path, *, by_file: bool) -> None:
+    Messages of a local connection and those of ZeroMQ (`to_leader`, `to_follower`) are each in
+    order, but either may be delivered first.
+    """
+
+    def __init__(self, directory: Path, *, by_file: bool, is_local: bool = False) -> None:
+        """`is_local`: there is a local connection at once."""
         self.directory = directory
         self.now_ms = MonotonicMs(0)
         self.is_leader_cut_off = False
@@ -76,9 +81,15 @@ class Dialogue:
         self.to_leader: deque[FollowerFetch | bytes] = deque()
         self.to_follower: deque[FetchAnswer | list[bytes]] = deque()
         self.files = SegmentFiles()
+        self.line: LocalLine | None = None
+        """The local connection that the follower uses."""
+        self.lines: list[LocalLine] = []
+        """Local connections at whose leader's end something can still be read, the oldest first."""
         self.restart_leader()
         self.by_file = by_file
         self.restart_follower()
+        if is_local:
+            self.connect()
 
     # what happens
 
@@ -103,7 +114,7 @@ class Dialogue:
         self.fetcher = FollowerFetcher(
             LEADER,
             FetchOptions(FOLLOWER, "here", MAX_WAIT_MS, 3000, RETRY_MS, self.by_file),
-            RequestsTo(self.to_leader),
+            RequestsTo(self),
             self.files,
             Random(1),
             lambda _: None,
@@ -128,6 +139,10 @@ class Dialogue:
         partition.append(memoryview(build_batch([NewRecord(value)])), -1, WallMs(0), self.now_ms)
         self.leader_side.on_news([partition.id])
 
+    def roll(self, number: int) -> None:
+        """The leader begins another segment file."""
+        self.leading[TopicPartition("orders", number)].log.roll(WallMs(0))
+
     def delete_records(self, number: int) -> None:
         """A client has all committed records deleted, and waits for the followers."""
         partition = self.leading[TopicPartition("orders", number)]
@@ -149,13 +164,61 @@ class Dialogue:
         self.fetcher.ask(self.now_ms)
 
     def leader_receives(self) -> None:
+        """Take the next message of ZeroMQ; before a full one, all that was sent locally before."""
         if self.to_leader:
+            if isinstance(self.to_leader[0], FollowerFetch):
+                while self.leader_receives_locally():
+                    pass
             self.leader_takes(b"follower", self.to_leader.popleft())
 
     def follower_receives(self) -> None:
         if self.to_follower:
             self.follower_takes(self.to_follower.popleft())
             assert not self.fetcher.delayed  # nothing that comes is refused
+
+    def leader_receives_locally(self) -> bool:
+        """Take the next local message, or notice the end; returns whether there was one."""
+        return any(line.receive() for line in list(self.lines))
+
+    def follower_receives_locally(self) -> bool:
+        """Take the next local message, or notice the end; returns whether there was one."""
+        line = self.line
+        if line is None:
+            return False
+        if line.to_follower:
+            self.follower_takes([line.to_follower.popleft()])
+            assert not self.fetcher.delayed
+            return True
+        if not line.is_leader_there:
+            self.line = None
+            self.fetcher.on_way_lost(self.now_ms)
+            return True
+        return False
+
+    def connect(self) -> None:
+        """Connect locally, unless that is done."""
+        if self.line is None:
+            self.line = LocalLine(self)
+            self.lines.append(self.line)
+
+    def follower_hangs_up(self) -> None:
+        """The leader can still read what was sent; what it sent is lost."""
+        if self.line is not None:
+            self.line.is_follower_there = False
+            self.line = None
+            self.fetcher.on_way_lost(self.now_ms)
+
+    def leader_hangs_up(self) -> None:
+        """What it has sent can still be read, and it has read everything."""
+        while self.leader_receives_locally():
+            pass
+        self.leader_dislikes_a_message()
+
+    def leader_dislikes_a_message(self) -> None:
+        """It hangs up: what it has sent can still be read, what it has not read is lost."""
+        if self.line is not None and self.line.is_leader_there:
+            self.line.close()
+            self.leader_side.on_way_lost(self.line)
 
     def leader_takes(self, identity: bytes, message: FollowerFetch | bytes) -> None:
         if isinstance(message, bytes):
@@ -176,9 +239,13 @@ class Dialogue:
         self.fetcher.on_tick(self.now_ms)
 
     def run_until_quiet(self) -> None:
-        while self.to_leader or self.to_follower:
+        is_quiet = False
+        while not is_quiet:
+            is_quiet = not (self.to_leader or self.to_follower)
             self.leader_receives()
             self.follower_receives()
+            is_local = [self.leader_receives_locally(), self.follower_receives_locally()]
+            is_quiet = is_quiet and not any(is_local)
 
     def close(self) -> None:
         self.files.close()
@@ -187,6 +254,41 @@ class Dialogue:
 
     def _on_high_watermark_moved(self, partition: Partition) -> None:
         self.leader_side.on_high_watermark_moved(partition.id)
+
+
+class LocalLine:
+    """A local connection, as the leader has it. Each end may hang up."""
+
+    def __init__(self, talk: Dialogue) -> None:
+        self._talk = talk
+        self.to_leader: deque[bytes] = deque()
+        self.to_follower: deque[bytes] = deque()
+        self.is_leader_there = True
+        self.is_follower_there = True
+
+    def send(self, message: bytes) -> bool:
+        if self.is_leader_there and self.is_follower_there:
+            self.to_follower.append(message)
+            return True
+        return False
+
+    def receive(self) -> bool:
+        """Hand the next message to the leader, or tell it of the end."""
+        leader_side = self._talk.leader_side
+        if self.to_leader:
+            leader_side.on_compact_fetch(self, self.to_leader.popleft(), self._talk.now_ms)
+            return True
+        if not self.is_follower_there:
+            self.close()
+            leader_side.on_way_lost(self)
+            return True
+        return False
+
+    def close(self) -> None:
+        """The leader hangs up."""
+        self.is_leader_there = False
+        self.to_leader.clear()
+        self._talk.lines.remove(self)
 
 
 class AnswersTo:
@@ -201,9 +303,11 @@ class AnswersTo:
         self._talk.to_follower.append(answer)
         return True
 
-    def send_compact(self, _way: Way, frames: list[bytes | memoryview]) -> bool:
+    def send_compact(self, way: Way, frames: list[bytes | memoryview]) -> bool:
         if self._talk.is_leader_cut_off:
             return False
+        if not isinstance(way, bytes):
+            return way.send(bytes(frames[0]))
         self._talk.to_follower.append([bytes(frame) for frame in frames])
         return True
 
@@ -211,15 +315,19 @@ class AnswersTo:
 class RequestsTo:
     """Sends what a follower asks."""
 
-    def __init__(self, to_leader: deque[FollowerFetch | bytes]) -> None:
-        self._to_leader = to_leader
+    def __init__(self, talk: Dialogue) -> None:
+        self._talk = talk
 
     def send(self, fetch: FollowerFetch) -> bool:
-        self._to_leader.append(fetch)
+        self._talk.to_leader.append(fetch)
         return True
 
-    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
-        self._to_leader.append(message)
+    def send_compact(self, message: bytes) -> bool:
+        line = self._talk.line
+        if line is not None and line.is_leader_there:
+            line.to_leader.append(message)
+        else:
+            self._talk.to_leader.append(message)
         return True
 
 
@@ -288,9 +396,19 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 2)),
         st.tuples(st.just("follow"), st.integers(0, 2)),
-        st.tuples(st.just("delete_records"), st.integers(0, 2)),
-        st.tuples(st.just("begin_epoch"), st.integers(0, 2), st.booleans()),
-        st.tuples(st.sampled_from(["leader_receives", "follower_receives"])),
+        st.tuples(st.sampled_from(["roll", "delete_records"]), st.integers(0, 2)),
+        st.tuples(st.just("begin_epoch"), st.integers(0, 2), st.booleans(), st.booleans()),
+        st.tuples(
+            st.sampled_from(
+                [
+                    "leader_receives",
+                    "follower_receives",
+                    "leader_receives_locally",
+                    "follower_receives_locally",
+                ]
+            )
+        ),
+        st.tuples(st.sampled_from(["connect", "follower_hangs_up", "leader_hangs_up"])),
         st.tuples(st.just("pass_time"), st.sampled_from([10, RETRY_MS, MAX_WAIT_MS])),
     ),
     max_size=60,
@@ -307,27 +425,61 @@ ANSWER_CROSSES_REQUEST = [
 ]
 
 
+def play(talk: Dialogue, steps: list[tuple[Any, ...]]) -> None:
+    """Let all steps happen; the leader leads three partitions."""
+    for number in range(3):
+        talk.lead(number)
+    for name, *arguments in steps:
+        followed = arguments and TopicPartition("orders", arguments[0]) in talk.following
+        if name == "begin_epoch":
+            number, leader_first, leader_receives = arguments
+            orders = [talk.leader_begins_epoch, talk.follower_begins_epoch]
+            for order in orders if leader_first else reversed(orders):
+                if order == talk.leader_begins_epoch or followed:
+                    order(number)
+                    if leader_receives:
+                        talk.leader_receives()
+        elif name != "follow" or not followed:
+            getattr(talk, name)(*arguments)
+
+
+# A request that begins an epoch goes by the new connection, while the one before is under way.
+CONNECTED_BEHIND_A_REQUEST = [
+    ("follow", 0),
+    ("leader_receives",),
+    ("append", 0),
+    ("follower_receives",),
+    ("connect",),
+    ("begin_epoch", 0, False, False),
+    ("leader_receives_locally",),
+]
+# A full answer names another segment file, and a compact one in the next epoch refers to it.
+FILE_NAMED_BEHIND_THE_ANSWER = [
+    ("connect",),
+    ("follow", 0),
+    ("append", 0),
+    ("leader_receives",),
+    ("follower_receives",),
+    ("leader_receives_locally",),
+    ("roll", 0),
+    ("append", 0),
+    ("begin_epoch", 0, True, False),
+    ("leader_receives_locally",),
+    ("follower_receives_locally",),
+]
+
+
 @examples(60)
-@example(steps=ANSWER_CROSSES_REQUEST, by_file=False)
-@given(steps=STEPS, by_file=st.booleans())
+@example(steps=CONNECTED_BEHIND_A_REQUEST, by_file=False, is_local=False)
+@example(steps=FILE_NAMED_BEHIND_THE_ANSWER, by_file=True, is_local=True)
+@example(steps=ANSWER_CROSSES_REQUEST, by_file=False, is_local=False)
+@given(steps=STEPS, by_file=st.booleans(), is_local=st.booleans())
 def test_replicas_are_equal_at_the_end_whatever_the_order(
-    steps: list[tuple[Any, ...]], by_file: bool
+    steps: list[tuple[Any, ...]], by_file: bool, is_local: bool
 ) -> None:
     with TemporaryDirectory() as directory:
-        talk = Dialogue(Path(directory), by_file=by_file)
-        for number in range(3):
-            talk.lead(number)
-        for name, *arguments in steps:
-            followed = arguments and TopicPartition("orders", arguments[0]) in talk.following
-            if name == "begin_epoch":
-                number, leader_first = arguments
-                orders = [talk.leader_begins_epoch, talk.follower_begins_epoch]
-                for order in orders if leader_first else reversed(orders):
-                    if order == talk.leader_begins_epoch or followed:
-                        order(number)
-                        talk.leader_receives()
-            elif name != "follow" or not followed:
-                getattr(talk, name)(*arguments)
+        talk = Dialogue(Path(directory), by_file=by_file, is_local=is_local)
+        play(talk, steps)
         talk.run_until_quiet()
         # Without a pause: nothing was refused on the way, and nothing waits for a timeout.
         for partition_id, following in talk.following.items():

@@ -242,7 +242,7 @@ class Follower:
         self.last = (fetch.session, fetch.sequence)
         return True
 
-    def send_compact(self, message: bytes, *, behind_full: bool) -> bool:
+    def send_compact(self, message: bytes) -> bool:
         _, _, session, sequence = FETCH_HEAD.unpack_from(message)
         self.last = (session, sequence)
         self.compact_requests.append(message)
