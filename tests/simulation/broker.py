@@ -24,6 +24,7 @@ from cluster.protocol.messages import (
     DeleteRecordsTopic,
 )
 from cluster.protocol.produce_codec import ProducedTopic, ProduceRequest
+from tests.simulation.local_lines import LocalLines, SimulatedLocalSockets
 from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
 from tests.support.fake_registry import FakeTree
@@ -60,10 +61,13 @@ class SimulatedBroker:
         *,
         min_insync_replicas: int,
         by_file: bool,
+        lines: LocalLines | None,
         directory_count: int,
         overrides: Mapping[str, str],
     ) -> None:
-        """Its log directories are below `root`; `boot` counts the starts of its machine."""
+        """Its log directories are below `root`; `boot` counts the starts of its machine. `lines`:
+        the local connections that it may use.
+        """
         self.world = world
         self.id = BrokerId(number)
         self.node = Node(world, number, life)
@@ -74,6 +78,10 @@ class SimulatedBroker:
         self.directories = open_all(self.paths, CLUSTER_ID, number)
         clock: Any = world
         sockets: Any = self.node
+        local_sockets: Any = NoLocalSockets()
+        if lines is not None:
+            local_sockets = SimulatedLocalSockets(lines, self.node)
+            self.node.on_death.append(lines.on_death)
         no_clients: Any = SimpleNamespace()
         settings = broker_settings(
             {
@@ -96,7 +104,7 @@ class SimulatedBroker:
                 store=self.session,
                 control_link=ControlLink(sockets, loop, "sim"),
                 sockets=sockets,
-                local_sockets=NoLocalSockets(),
+                local_sockets=local_sockets,
                 directories=self.directories,
                 background=InlineBackground,
                 helpers=inline_helpers(loop.next_turn),

@@ -28,6 +28,7 @@ from tests.simulation.checks import (
     replicated,
     state_path,
 )
+from tests.simulation.local_lines import LocalLines
 from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
 from tests.simulation.world import TraceHandler, World, log
 from tests.support.fake_registry import FakeClient, FakeTree, store_of
@@ -46,10 +47,11 @@ class SimulatedCluster:
         broker_count: int = 3,
         min_insync_replicas: int = 2,
         by_file: bool = False,
+        is_local: bool = False,
         directory_count: int = 1,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        """`overrides` are settings of every broker."""
+        """`overrides` are settings of every broker. `is_local`: they connect locally, too."""
         self.world = World(seed)
         self.random = Random(seed + 1)
         self.tree = FakeTree()
@@ -60,9 +62,12 @@ class SimulatedCluster:
         self.checks = Checks(self)
         self.refused_count = 0
         self._is_healed = False
+        self.lines = LocalLines(self.world)
+        self.is_local = is_local
         self._settings: dict[str, Any] = {
             "min_insync_replicas": min_insync_replicas,
             "by_file": by_file,
+            "lines": self.lines if is_local else None,
             "directory_count": directory_count,
             "overrides": overrides or {},
         }
@@ -134,6 +139,18 @@ class SimulatedCluster:
         broker.die()
         delay_ms = self.random.randrange(5, 50) if noticed else SESSION_TIMEOUT_MS
         self.world.after(delay_ms, broker.session.client.expire)
+
+    def crash_in_turn(self, number: int, *, at_send: bool) -> None:
+        """kill -9 in the middle of a turn: when it is about to send its next message, or has done
+        everything in a turn except what that put off to its end.
+        """
+        broker = self.brokers[number]
+        if broker.is_up:
+            self.world.note(f"broker {number} is to crash in a turn")
+            if at_send:
+                broker.node.kill_at_send = lambda: self.crash(number)
+            else:
+                broker.node.kill_before_deferred = lambda: self.crash(number)
 
     def lose_unflushed_tail(self, number: int) -> None:
         """Its machine loses power: remove a part of what a broker, now down, had written but not
@@ -486,11 +503,15 @@ class SimulatedCluster:
         """End all faults: all brokers are up and reach each other and the registry."""
         self.world.note("everything heals")
         self._is_healed = True
+        self.lines.refused.clear()
+        self.lines.lost_share = 0.0
         for first in self.brokers:
             for second in self.brokers:
                 if first < second and self.world.is_apart(first, second):
                     self.join(first, second)
         for number in list(self.brokers):
+            node = self.brokers[number].node
+            node.kill_at_send = node.kill_before_deferred = None
             self.resume(number)
             self.reach_registry(number)
             if number in self._broken:

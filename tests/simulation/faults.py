@@ -55,7 +55,16 @@ class RandomHistory:
             (4, self._elect_leaders),
             (1, self._create_topic),
             (1, self._delete_topic),
+            (4, self._crash_in_turn),
         ]
+        if cluster.is_local:
+            cluster.lines.lost_share = 0.02
+            self._actions += [
+                (6, lambda: cluster.lines.break_one(self._random)),
+                (4, lambda: cluster.lines.send_garbage(self._random)),
+                (3, lambda: cluster.lines.refused.add(self._any_broker())),
+                (6, cluster.lines.refused.clear),
+            ]
 
     def run(self, steps: int = STEPS) -> None:
         """Do `steps` random actions on topics, faults and records, then heal all and check."""
@@ -99,6 +108,10 @@ class RandomHistory:
 
     def _crash(self) -> None:
         self._cluster.crash(self._any_broker(), noticed=self._random.random() < 0.7)
+
+    def _crash_in_turn(self) -> None:
+        at_send = self._random.random() < 0.5
+        self._cluster.crash_in_turn(self._any_broker(), at_send=at_send)
 
     def _restart(self) -> None:
         self._cluster.start(self._any_broker())

@@ -52,6 +52,7 @@ def run(
         broker_count=5 if seed % 5 == 4 else 3,
         min_insync_replicas=max(minimum, 2 if seed % 3 else 1),
         by_file=seed % 2 == 0,
+        is_local=seed % 2 == 0 and seed % 6 != 2,
         directory_count=directory_count,
         overrides=overrides,
     )
@@ -63,6 +64,7 @@ def run(
         cluster.explain(error, f"SIM_SEEDS={seed} bin/test {test}")
         raise
     assert cluster.checks.acked or cluster.refused_count
+    assert bool(cluster.lines.delivered) == cluster.is_local
 
 
 @pytest.mark.simulation

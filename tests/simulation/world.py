@@ -134,6 +134,10 @@ class TraceHandler(logging.Handler):
         self._world.note(f"    {who}{record.getMessage()}")
 
 
+class Killed(BaseException):
+    """The process is killed in the middle of a turn: what calls this goes no further."""
+
+
 class Node:
     """One life of a broker process; nothing of it runs any more once it is dead."""
 
@@ -143,6 +147,11 @@ class Node:
         self.life = life
         self.is_alive = True
         self.is_paused = False
+        self.kill_at_send: Callable[[], None] | None = None
+        """Kills the process when it is about to send its next message."""
+        self.kill_before_deferred: Callable[[], None] | None = None
+        """Kills the process in its next turn that defers something, before that is called."""
+        self.on_death: list[Callable[[Node], None]] = []
         self._deferred: deque[Callable[[], None]] = deque()
         self._backlog: deque[Callable[[], None]] = deque()
         self._router_count = 0
@@ -173,9 +182,20 @@ class Node:
             self._backlog.append(action)
             return
         self.world.running = self
-        action()
-        self.run_deferred()
+        try:
+            action()
+            if self._deferred and self.kill_before_deferred is not None:
+                self.kill_before_deferred()
+            self.run_deferred()
+        except Killed:
+            pass
         self.world.running = None
+
+    def before_send(self) -> None:
+        """Call this before each message that the process sends. Raises Killed."""
+        if self.kill_at_send is not None and self.is_alive:
+            self.kill_at_send()
+            raise Killed
 
     def run_deferred(self) -> None:
         while self._deferred and self.is_alive:
@@ -202,6 +222,8 @@ class Node:
         for endpoint, router in list(self.world.routers.items()):
             if router.node is self:
                 del self.world.routers[endpoint]
+        for tell in self.on_death:
+            tell(self)
 
 
 class SimulatedTimer:
@@ -378,6 +400,7 @@ class SimulatedRouter:
             self._on_message(identity, frames)
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
+        self.node.before_send()
         connection = self.node.world.connections.get(int.from_bytes(identity, "big"))
         if not self.is_open or connection is None or connection.endpoint != self.endpoint:
             return False
@@ -423,6 +446,7 @@ class SimulatedDealer:
     def send(self, frames: Sequence[Any]) -> bool:
         if not self._connection.is_open:
             return False
+        self.node.before_send()
         self._connection.send_request([bytes(frame) for frame in frames])
         return True
 
