@@ -74,42 +74,22 @@ _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class _Waiting(CommitWait):
-    """One partition of an acks=all request whose batch is not committed yet."""
-
-    __slots__ = ("position", "results")
-
-    def __init__(
-        self,
-        partition: Partition,
-        required_offset: Offset,
-        results: list[ProducedPartition],
-        position: int,
-    ) -> None:
-        super().__init__(partition, required_offset)
-        self.results = results
-        self.position = position
-
-
 class _DelayedProduce(WaitingRequest):
     """An acks=all request that waits for its replicas."""
 
     __slots__ = ("_answer", "_context", "_services")
 
     def __init__(self, context: RequestContext, services: DataServices, answer: Answer) -> None:
-        super().__init__()
         self._context = context
         self._services = services
         self._answer = answer
 
-    def on_outcome(self, wait: CommitWait, code: ErrorCode) -> None:
-        """Replace the result of a partition whose batch is not committed."""
-        if code is ErrorCode.none:
-            return
-        assert isinstance(wait, _Waiting)
-        _fail(wait.results, wait.position, code, wait.partition, self._services.counters)
+    def on_failure(self, wait: CommitWait, code: ErrorCode) -> None:
+        """Replace the result of the partition."""
+        results, position = wait.place
+        _fail(results, position, code, wait.partition, self._services.counters)
         if code in _HINTED:
-            self._name_leader(wait)
+            self._name_leader(wait.partition.id, results, position)
 
     def on_decided(self) -> None:
         self._context.answer(self._answer)
@@ -118,12 +98,14 @@ class _DelayedProduce(WaitingRequest):
         """The connection is closed."""
         self._services.commit_waits.drop(self)
 
-    def _name_leader(self, wait: _Waiting) -> None:
+    def _name_leader(
+        self, partition_id: TopicPartition, results: list[ProducedPartition], position: int
+    ) -> None:
         """Add the current leader to the result, and that broker's endpoint to the answer."""
-        hint = leader_hint(wait.partition.id, self._services)
+        hint = leader_hint(partition_id, self._services)
         if hint is not None:
-            results, nodes = wait.results, self._answer[1]
-            results[wait.position] = results[wait.position]._replace(current_leader=hint)
+            nodes = self._answer[1]
+            results[position] = results[position]._replace(current_leader=hint)
             found = endpoints_of(hint[0], self._context, self._services).values()
             nodes += [node for node in found if node not in nodes]
 
@@ -142,7 +124,7 @@ def _fail(
 
 
 def _await_commit(
-    waiting: list[_Waiting],
+    waiting: list[CommitWait],
     partition: Partition,
     last_offset: int,
     results: list[ProducedPartition],
@@ -153,13 +135,13 @@ def _await_commit(
     required = Offset(last_offset + 1)
     code = partition.produce_outcome(required, partition.leader_epoch)
     if code is None:
-        waiting.append(_Waiting(partition, required, results, position))
+        waiting.append(CommitWait(partition, required, (results, position)))
     elif code is not ErrorCode.none:
         _fail(results, position, code, partition, counters)
 
 
 def _begin_to_wait(
-    waiting: list[_Waiting],
+    waiting: list[CommitWait],
     answer: Answer,
     deadline_ms: int,
     context: RequestContext,
@@ -184,7 +166,7 @@ def handle(
         -1 <= acks <= 1 and request.transactional_id is None and context.version >= _FIRST_WITH_ZSTD
     )
     results: list[_TopicResult] = []
-    waiting: list[_Waiting] = []
+    waiting: list[CommitWait] = []
     later: list[_Later] = []
     endpoints: dict[int, NodeEndpoint] = {}
     counters = services.counters
@@ -274,7 +256,7 @@ class _Rest(NamedTuple):
     services: DataServices
     results: list[_TopicResult]
     later: list[_Later]
-    waiting: list[_Waiting]
+    waiting: list[CommitWait]
     endpoints: dict[int, NodeEndpoint]
     deadline_ms: int
 

@@ -10,7 +10,7 @@ import heapq
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.replication.partition import Partition
@@ -27,12 +27,14 @@ _NEVER: Final = 1 << 62
 class CommitWait:
     """One partition of a waiting request, made right after the append."""
 
-    __slots__ = ("is_decided", "leader_epoch", "partition", "request", "required_offset")
+    __slots__ = ("is_decided", "leader_epoch", "partition", "place", "request", "required_offset")
 
     request: "WaitingRequest"
     """Set by `CommitWaits.add`."""
 
-    def __init__(self, partition: Partition, required_offset: Offset) -> None:
+    def __init__(self, partition: Partition, required_offset: Offset, place: Any = None) -> None:
+        """`place` is where the request has the result of the partition."""
+        self.place = place
         self.partition = partition
         self.required_offset = required_offset
         """The end of its batch."""
@@ -41,21 +43,23 @@ class CommitWait:
 
 
 class WaitingRequest(ABC):
-    """A request with at least one `CommitWait`; subclasses know its answer."""
+    """A request with at least one `CommitWait`; subclasses know its answer.
+
+    `CommitWaits.add` sets the attributes.
+    """
 
     __slots__ = ("has_ended", "payer", "undecided_count", "waits")
 
-    def __init__(self) -> None:
-        self.waits: Sequence[CommitWait] = ()
-        self.undecided_count = 0
-        self.has_ended = False
-        """Whether it is answered or dropped."""
-        self.payer: Payer | None = None
-        """Charged for the time of its answer."""
+    waits: Sequence[CommitWait]
+    undecided_count: int
+    has_ended: bool
+    """Whether it is answered or dropped."""
+    payer: Payer
+    """Charged for the time of its answer."""
 
     @abstractmethod
-    def on_outcome(self, wait: CommitWait, code: ErrorCode) -> None:
-        """The outcome of one of its waits."""
+    def on_failure(self, wait: CommitWait, code: ErrorCode) -> None:
+        """The batch of one of its waits is not committed, or not in time."""
 
     @abstractmethod
     def on_decided(self) -> None:
@@ -90,11 +94,20 @@ class CommitWaits:
         """Wait for outcomes until the deadline. The caller has found that none is known yet."""
         request.waits = waits
         request.undecided_count = len(waits)
+        request.has_ended = False
         request.payer = self._time.payer
         self.size += len(waits)
+        queues = self._queues
         for wait in waits:
             wait.request = request
-            self._enqueue(wait)
+            queue = queues.get(wait.partition.id)
+            if queue is None:
+                queues[wait.partition.id] = deque((wait,))
+            else:
+                position = len(queue)
+                while position and _is_before(wait, queue[position - 1]):
+                    position -= 1  # a duplicate of an earlier batch
+                queue.insert(position, wait)
         self._added_count += 1
         heapq.heappush(self._deadlines, (deadline_ms, self._added_count, request))
         if deadline_ms < self._timer_ms:
@@ -131,25 +144,15 @@ class CommitWaits:
             self.size -= request.undecided_count
             self._leave_stale(request.undecided_count)
 
-    def _enqueue(self, wait: CommitWait) -> None:
-        queue = self._queues.get(wait.partition.id)
-        if queue is None:
-            self._queues[wait.partition.id] = deque((wait,))
-            return
-        position = len(queue)
-        while position and _is_before(wait, queue[position - 1]):
-            position -= 1  # a duplicate of an earlier batch
-        queue.insert(position, wait)
-
     def _decide(self, wait: CommitWait, code: ErrorCode) -> None:
         request, time = wait.request, self._time
-        payer = request.payer
-        if payer is not None and time.payer is not payer:
-            time.switch(payer)
+        if time.payer is not request.payer:
+            time.switch(request.payer)
         wait.is_decided = True
         self.size -= 1
         request.undecided_count -= 1
-        request.on_outcome(wait, code)
+        if code is not ErrorCode.none:
+            request.on_failure(wait, code)
         if not request.undecided_count:
             self._end(request)
             request.on_decided()

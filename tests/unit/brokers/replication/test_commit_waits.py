@@ -44,16 +44,19 @@ class Request(WaitingRequest):
     """Keeps its outcomes."""
 
     def __init__(self, name: int, answered: list[int], then: Callable[[], None]) -> None:
-        super().__init__()
         self.name = name
         self.own: list[CommitWait] = []
-        self.outcomes: dict[CommitWait, ErrorCode] = {}
+        self.failures: dict[CommitWait, ErrorCode] = {}
         self._answered = answered
         self._then = then
 
-    def on_outcome(self, wait: CommitWait, code: ErrorCode) -> None:
-        assert wait not in self.outcomes
-        self.outcomes[wait] = code
+    def on_failure(self, wait: CommitWait, code: ErrorCode) -> None:
+        assert wait not in self.failures
+        self.failures[wait] = code
+
+    @property
+    def outcomes(self) -> list[ErrorCode]:
+        return [self.failures.get(wait, ErrorCode.none) for wait in self.own if wait.is_decided]
 
     def on_decided(self) -> None:
         self._answered.append(self.name)
@@ -176,9 +179,7 @@ def test_all_waits_of_a_partition_fail_when_its_leader_is_replaced(stage: Stage)
     stage.partitions[0].leader = None
     stage.check(0)
     assert stage.answered == [0, 1, 2]
-    assert [[*each.outcomes.values()] for each in requests] == [
-        [ErrorCode.not_leader_or_follower]
-    ] * 3
+    assert [each.outcomes for each in requests] == [[ErrorCode.not_leader_or_follower]] * 3
 
 
 def test_waits_of_an_earlier_epoch_fail_and_those_of_the_new_one_go_on(stage: Stage) -> None:
@@ -186,8 +187,8 @@ def test_waits_of_an_earlier_epoch_fail_and_those_of_the_new_one_go_on(stage: St
     stage.lead(0, epoch=1)
     new = stage.add((0, 3))
     stage.check(0)
-    assert list(old.outcomes.values()) == [ErrorCode.not_leader_or_follower]
-    assert new.outcomes == {}
+    assert old.outcomes == [ErrorCode.not_leader_or_follower]
+    assert new.outcomes == []
 
 
 def test_check_looks_at_one_request_more_than_it_answers(
@@ -215,7 +216,7 @@ def test_unanswered_partitions_time_out_at_the_deadline(stage: Stage) -> None:
     stage.pass_time(499)
     assert stage.answered == []
     stage.pass_time(500)
-    assert list(request.outcomes.values()) == [ErrorCode.none, TIMED_OUT]
+    assert request.outcomes == [ErrorCode.none, TIMED_OUT]
     assert stage.waits.size == 0
 
 
@@ -223,7 +224,7 @@ def test_request_that_is_committed_at_its_deadline_succeeds(stage: Stage) -> Non
     request = stage.add((0, 1), deadline_ms=500)
     stage.commit(0, 1)  # nobody has checked it yet
     stage.pass_time(500)
-    assert list(request.outcomes.values()) == [ErrorCode.none]
+    assert request.outcomes == [ErrorCode.none]
 
 
 def test_requests_time_out_in_the_order_of_their_deadlines(stage: Stage) -> None:
@@ -253,7 +254,7 @@ def test_dropped_request_is_not_answered(stage: Stage) -> None:
     stage.commit(0, 1)
     stage.check(0)
     stage.pass_time(1_000)
-    assert dropped.outcomes == {}
+    assert dropped.outcomes == []
     assert stage.answered == [other.name]
 
 
@@ -275,7 +276,7 @@ def test_ended_requests_of_a_partition_that_does_not_advance_are_released(stage:
     assert stage.waits.size == 1
     stage.commit(0, 1)
     stage.check(0)
-    assert list(first.outcomes.values()) == [ErrorCode.none]
+    assert first.outcomes == [ErrorCode.none]
 
 
 def test_answer_may_bring_the_next_request_of_the_same_partition(stage: Stage) -> None:
@@ -406,7 +407,7 @@ def test_outcomes_are_those_of_a_plain_model(partitions: list[Partition], steps:
             stage.check(first)
             model.check(first)
         got = {
-            request.name: [request.outcomes[wait] for wait in request.own]
+            request.name: request.outcomes
             for request in stage.requests
             if request.name in stage.answered
         }
