@@ -39,7 +39,7 @@ from bench.beside_systems import (
     checked_ports,
     serves,
 )
-from bench.beside_table import Row, table, write_section
+from bench.beside_table import Row, check_section, table, write_section
 from bench.foreign_clients import JavaTools, found_kcat
 from bench.kafka_server import HEAP, fetched_class_path
 from cluster.model.errors import UserError
@@ -71,6 +71,8 @@ class Bench:
         self._systems = [name for name in SYSTEMS if name in options.systems.split(",")]
         if not self._systems:
             raise UserError(f"--systems takes some of {','.join(SYSTEMS)}")
+        if options.markdown:
+            self._check_markdown(options.markdown)
         self._class_path = fetched_class_path()
         self._programs = Programs(
             JavaTools(self._class_path), found_kcat(), shutil.which("javac") is not None
@@ -78,6 +80,15 @@ class Bench:
         self._found: Found = defaultdict(lambda: defaultdict(list))
         self._is_interrupted = False
         self._check_machine()
+
+    def _check_markdown(self, path: Path) -> None:
+        is_whole = len(self._loads) == len(LOADS) and len(self._systems) == len(SYSTEMS)
+        if path.exists() and (self._options.quick or not is_whole):
+            raise UserError(
+                f"{path} would lose its table: leave out --quick, --only and --systems, or name a"
+                " new file"
+            )
+        check_section(path)
 
     def _check_machine(self) -> None:
         directory = self._options.directory

@@ -274,12 +274,12 @@ def many_partitions(stage: Stage) -> Values:
 
 P50: Final = Figure("p50", "{:,.0f}", "us")
 P99: Final = Figure("p99", "{:,.0f}", "us")
-REQUEST_CPU: Final = Figure("CPU of all brokers per request", "{:,.0f}", "us")
+REQUEST_CPU: Final = Figure("CPU per request", "{:,.0f}", "us")
 RATE: Final = Figure(f"{IN_FLIGHT} in flight", "{:,.0f}", "requests/s", more_is_better=True)
-BUSY_CPU: Final = Figure("the same, CPU per request", "{:,.0f}", "us")
+BUSY_CPU: Final = Figure(f"{IN_FLIGHT} in flight, CPU per request", "{:,.0f}", "us")
 RAW: Final = (P50, P99, REQUEST_CPU, RATE, BUSY_CPU)
 SPEED: Final = Figure("", "{:,.0f}", "MB/s", more_is_better=True)
-GB_CPU: Final = Figure("CPU of all brokers per GB", "{:,.2f}", "s")
+GB_CPU: Final = Figure("CPU per GB", "{:,.2f}", "s")
 MOVED: Final = (SPEED, GB_CPU)
 AT_REST: Final = (
     Figure("memory (PSS)", "{:,.0f}", "MB"),
@@ -287,7 +287,7 @@ AT_REST: Final = (
 )
 CREATED: Final = (
     Figure("every leader serves", "{:.2f}", "s"),
-    Figure("CPU of all brokers", "{:.2f}", "s"),
+    Figure("CPU", "{:.2f}", "s"),
     Figure("memory afterwards (PSS)", "{:,.0f}", "MB"),
 )
 

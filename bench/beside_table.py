@@ -1,5 +1,6 @@
 """The table of `bench/beside_kafka.py`: rows, medians with their spread, ratios."""
 
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,15 +78,29 @@ def write_section(path: Path, text: str) -> None:
 
     Raises UserError if the file has no marks.
     """
-    section = f"{BEGIN}\n\n{text.strip()}\n\n{END}"
+    before, after = _around_section(path)
+    path.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
+
+
+def check_section(path: Path) -> None:
+    """Raises UserError if `write_section` could not write that file."""
+    _around_section(path)
+    writable = path if path.exists() else path.absolute().parent
+    if not os.access(writable, os.W_OK):
+        raise UserError(f"{path} cannot be written: choose another file")
+
+
+def _around_section(path: Path) -> tuple[str, str]:
+    """What a file has before and after the section."""
     if not path.exists():
-        path.write_text(f"{section}\n")
-        return
+        return "", "\n"
+    if path.is_dir():
+        raise UserError(f"{path} is a directory: name a file in it")
     before, begin, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"{path} has no section to replace, which begins with the line {BEGIN}")
-    path.write_text(f"{before}{section}{after}")
+    return before, after
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -9,13 +9,14 @@ import pytest
 
 from bench.beside_kafka import TITLES, chosen_loads
 from bench.beside_loads import LOADS
-from bench.beside_systems import checked_ports
+from bench.beside_systems import ROOT, checked_ports
 from bench.beside_table import (
     BEGIN,
     END,
     Figure,
     Row,
     cell,
+    check_section,
     quantile,
     ratio,
     table,
@@ -89,7 +90,23 @@ def test_a_file_without_the_marks_is_refused(tmp_path: Path) -> None:
     path.write_text("# Other figures\n")
     with pytest.raises(UserError, match="no section to replace"):
         write_section(path, "text")
+    with pytest.raises(UserError, match="no section to replace"):
+        check_section(path)
     assert path.read_text() == "# Other figures\n"
+
+
+def test_the_documentation_has_a_place_for_the_table() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert text.count(BEGIN) == text.count(END) == 1
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path,
+) -> None:
+    check_section(tmp_path / "new.md")
+    for path in (tmp_path / "no" / "new.md", tmp_path):
+        with pytest.raises(UserError):
+            check_section(path)
 
 
 def test_the_rate_of_producer_performance_is_that_of_its_last_line() -> None:
