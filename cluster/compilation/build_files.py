@@ -146,6 +146,15 @@ class BuildFiles:
             raise
         return descriptor
 
+    def owns(self, lock: int) -> bool:
+        """Whether this descriptor holds the lock of the folder as it is now: another build may be
+        made in a new one if this one was removed.
+        """
+        try:
+            return os.path.samestat(os.fstat(lock), self._lock.stat())
+        except OSError:
+            return False
+
     def new_folder(self) -> Path:
         """An empty folder for the build that begins; leftovers of killed builds are removed."""
         for left_over in self.folder.glob(f"{_UNFINISHED}*"):

@@ -56,7 +56,7 @@ def build(files: BuildFiles, lock: int, say: Say) -> None:
             shutil.rmtree(folder, ignore_errors=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as problem:
         reason = one_line(_reason(problem, files.log), _REASON_MAX_CHARACTERS)
-        if manifest is not None:
+        if manifest is not None and files.owns(lock):
             files.fail(manifest.failed(reason))
         raise BuildFailed(reason) from None
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cluster.compilation.finder import use_build
 from cluster.runtime.json_lines import LineBuffer, line
 
 Send = Callable[[Mapping[str, Any]], None]
@@ -24,6 +25,7 @@ def main() -> None:
     module, niceness = sys.argv[1:]
     os.nice(int(niceness))
     answers = os.dup(1)
+    use_build()
     os.dup2(2, 1)  # output of `print` goes to the parent's log, not among the messages
     work = importlib.import_module(module).work
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()

@@ -10,6 +10,7 @@ from cluster.runtime.compiled import build_name, is_compiled
 from cluster.tools.arguments import add_command
 
 if TYPE_CHECKING:
+    from cluster.compilation.build_files import BuildFiles
     from cluster.tools.arguments import Subparsers
 
 
@@ -27,6 +28,8 @@ def run(_args: argparse.Namespace) -> int:
     files = BuildFiles()
     if not is_checkout():
         raise UserError("this is an installed package: `pip install` compiles it where it can")
+    if _is_done(files):
+        return 0
     missing = missing_compiler()
     if missing is not None:
         raise UserError(f"cannot compile: {missing}")
@@ -38,17 +41,25 @@ def run(_args: argparse.Namespace) -> int:
     except OSError as problem:
         raise UserError(f"cannot write {files.folder}: {problem.strerror}") from None
     assert lock is not None
-    if files.current() is None or files.failed() is not None:
-        try:
-            build(files, lock, _say)
-        except BuildFailed as failed:
-            raise UserError(f"compiling failed: {failed}; see {files.log}") from None
-    manifest = files.current()
-    if manifest is None:
+    if _is_done(files):
+        return 0
+    try:
+        build(files, lock, _say)
+    except BuildFailed as failed:
+        raise UserError(f"compiling failed: {failed}; see {files.log}") from None
+    if not _is_done(files):
         raise UserError("a source file was changed while it was compiled: compile again")
+    return 0
+
+
+def _is_done(files: "BuildFiles") -> bool:
+    """Whether there is a build of the present sources; says so."""
+    manifest = files.current()
+    if manifest is None or files.failed() is not None:
+        return False
     count = len(manifest.modules) - 1  # without the shared library
     print(f"{count} modules are compiled; clusters use them from their next start on.")
-    return 0
+    return True
 
 
 def compile_later() -> None:

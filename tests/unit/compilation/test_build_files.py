@@ -1,6 +1,7 @@
 """Builds in a folder: which is current, which may be removed, what a killed one leaves."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,20 @@ def test_one_build_is_made_at_a_time(files):
     assert files.hold_lock(waits=False) is None
     os.close(lock)
     assert not files.is_building()
+
+
+def test_a_lock_in_a_folder_that_was_removed_is_not_that_of_the_new_one(files):
+    lock = files.hold_lock(waits=False)
+    assert lock is not None
+    assert files.owns(lock)
+    shutil.rmtree(files.folder)
+    assert not files.owns(lock)
+    other = files.hold_lock(waits=False)
+    assert other is not None
+    assert files.owns(other)
+    assert not files.owns(lock)
+    os.close(lock)
+    os.close(other)
 
 
 def test_a_killed_build_leaves_nothing_that_is_used(files):
