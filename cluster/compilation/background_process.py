@@ -10,7 +10,7 @@ from cluster.compilation.compiler import missing_compiler
 
 _BUILD: Final = "cluster.compilation.build_process"
 # The shell ends at once, so the build has no parent that would have to wait for it.
-_IN_BACKGROUND: Final = 'nice -n 19 "$@" &'
+_IN_BACKGROUND: Final = '"$@" &'
 
 
 def begin_build(files: BuildFiles) -> bool:

@@ -27,6 +27,8 @@ Say = Callable[[str], None]
 _REQUIREMENTS: Final = "compile"
 """The set of packages in `etc/requirements`."""
 _REASON_MAX_CHARACTERS: Final = 200
+_NICENESS: Final = 19
+"""Of a build in the background: everything else on the machine comes first."""
 
 
 class BuildFailed(Exception):
@@ -152,6 +154,7 @@ def _phase(say: Say, title: str) -> Iterator[None]:
 
 def main() -> None:
     """Make a build unless one is being made or is current; started in the background."""
+    os.nice(_NICENESS)
     files = BuildFiles()
     try:
         lock = files.hold_lock(waits=False)
