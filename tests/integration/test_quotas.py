@@ -153,6 +153,23 @@ def test_answers_stay_in_order_when_requests_are_sent_ahead(cluster):
     assert all(second == 0 for _, second in delays)
 
 
+def test_requests_that_overtake_others_do_not_exceed_a_quota(cluster):
+    """Produce requests with acks=all are handled before earlier ones are answered."""
+    client_id, topic = a_client_id(), create_topic(cluster)
+    with (
+        limited(cluster, client_id, producer_byte_rate=50 * KIB),
+        NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
+    ):
+        began = time.monotonic()
+        client.send_bytes(
+            b"".join(client.frame(produce_request(topic, batch(20 * KIB))) for _ in range(20))
+        )
+        delays = [throttle_ms(client.receive()) for _ in range(8)]
+        took = time.monotonic() - began
+    assert any(delays)
+    assert took > 1.6  # 160 KiB are worth 3.2 s: a second's worth at once, and one request more
+
+
 @pytest.mark.parametrize("version", [0, 3, 8, 9, 12])
 def test_every_version_of_an_answer_may_tell_a_throttle_time(cluster, version):
     client_id = a_client_id()
