@@ -19,7 +19,7 @@ def begin_build(files: BuildFiles) -> bool:
     The process has the lowest priority and a session of its own, and keeps no terminal and no pipe
     of this one open. Returns whether it was started.
     """
-    if os.environ.get("CI") or files.current() is not None or files.failed() is not None:
+    if files.current() is not None or files.failed() is not None:
         return False
     if files.is_building() or obstacle(files) is not None:
         return False
@@ -41,6 +41,8 @@ def begin_build(files: BuildFiles) -> bool:
 def obstacle(files: BuildFiles) -> str | None:
     """Why no build can be made here in the background, in a few words."""
     environment = files.folder.parent
+    if os.environ.get("CI"):
+        return "CI is set"
     if not is_checkout():
         return "an installed package is compiled by pip or not at all"
     if environment.is_symlink():
