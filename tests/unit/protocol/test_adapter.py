@@ -34,6 +34,7 @@ def is_answerable(theirs: Any) -> bool:
     return all(topic.name is not None for topic in theirs.topics or ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
 @examples(8)
 @given(data=st.data())
@@ -48,6 +49,7 @@ def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: A
         assert frame == kio_frame(theirs, correlation_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
 @examples(8)
 @given(data=st.data())

@@ -54,6 +54,7 @@ class Load:
         return self._accounts.on_produced(self._size, 0, now_ms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "limit", "size", "worth"),
     [

@@ -66,6 +66,7 @@ def _heaps_of_threads(is_one: bool) -> int:
     return sum(start % (64 << 20) == 0 for start in starts)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="of glibc")
 def test_threads_share_one_heap_where_that_was_asked_for() -> None:
     with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:

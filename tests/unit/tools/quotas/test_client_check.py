@@ -33,6 +33,7 @@ def sized(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.binary(max_size=60), max_size=8),
     st.lists(st.integers(1, 40), min_size=1),

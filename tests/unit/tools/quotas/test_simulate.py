@@ -293,6 +293,7 @@ def test_the_command_prints_the_timeline(capsys, monkeypatch):
     assert json.loads(told.out)["throttlings"][0]["delay_ms"] == 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -531,6 +531,7 @@ class ReadsUnderWay:
             return self._answer.get(*how)
 
 
+@pytest.mark.slow
 def test_a_limited_number_of_reads_is_under_way_at_a_time(client, monkeypatch):
     monkeypatch.setattr(topic_records, "READS_AT_ONCE", 4)
     version = elected(client)
