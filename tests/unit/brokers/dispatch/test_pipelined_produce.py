@@ -5,6 +5,7 @@ import socket
 import struct
 import termios
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.publisher import MetricPublisher
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.pending_answers import PENDING_MAX, PENDING_MAX_OF_ALL
 from cluster.brokers.network.socket_server import NetworkOptions, SocketServer
@@ -451,3 +453,30 @@ def test_replica_wait_is_measured_as_remote_time(
     arrived_ns, began_ns, handled_ns, answered_ns, _, _, sent_ns = noted[0]
     assert arrived_ns == began_ns == handled_ns
     assert (answered_ns - arrived_ns, sent_ns - arrived_ns) == (100_000_000, 100_000_000)
+
+
+def test_waiting_partitions_are_counted_by_the_gauges_of_the_purgatory(
+    broker: Broker, counters: BrokerCounters
+) -> None:
+    def gauges() -> list[int]:
+        keys = ("ProducePurgatorySize", "PurgatorySize")
+        return [counters.stats.counts[counters.slots[key]] for key in keys]
+
+    def tick() -> list[int]:
+        stage.pass_time(1_000)
+        publisher.on_tick(stage.loop.now_ms, WALL_MS)
+        broker.turn()
+        return gauges()
+
+    stage = broker.stage
+    watched = replace(stage.core.metrics.watched, clients=broker.server)
+    publisher = MetricPublisher(
+        BROKER, counters, watched, None, 1_000, stage.loop.now_ms, WALL_MS, stage.slices
+    )
+    client = broker.connect()
+    two = produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), timeout_ms=IDLE_MS)
+    send(broker, client, two, produce(timeout_ms=IDLE_MS))
+    broker.until(lambda: tick() == [3, 3], "the gauges")
+    broker.follow(0)
+    broker.follow(1)
+    broker.until(lambda: tick() == [0, 0], "the gauges")
