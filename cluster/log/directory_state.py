@@ -37,11 +37,18 @@ def has_failed(failure: StorageFailed) -> bool:
     Errors without an operating system error as their cause, such as an old message format, do not
     count.
     """
-    cause = failure.__cause__
+    cause = _cause_of(failure)
     return isinstance(cause, OSError) and cause.errno not in _PASSING
 
 
 def concerns_a_name(failure: StorageFailed) -> bool:
     """Whether the cause may be a file of one partition that somebody removed or created by hand."""
-    cause = failure.__cause__
+    cause = _cause_of(failure)
     return isinstance(cause, OSError) and cause.errno in _OF_A_NAME
+
+
+def _cause_of(failure: StorageFailed) -> BaseException | None:
+    cause = failure.__cause__
+    if cause is None and not failure.__suppress_context__:
+        return failure.__context__  # modules that mypyc compiles lose what stands after `from`
+    return cause
