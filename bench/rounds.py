@@ -11,6 +11,7 @@ the machine nor on its load; the microseconds do. A test keeps the counts below 
 import argparse
 import select
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -35,15 +36,17 @@ from cluster.runtime.clock import SystemClock  # noqa: E402
 from cluster.runtime.compiled import build_name  # noqa: E402
 from cluster.runtime.local_link import UnixSockets  # noqa: E402
 from tests.support.cluster_states import a_broker, a_partition, a_topic  # noqa: E402
+from tests.support.fake_clock import FakeClock  # noqa: E402
 from tests.support.fake_sockets import NoLocalSockets  # noqa: E402
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage  # noqa: E402
 from tests.support.link_keys import Acquaintance  # noqa: E402
 
 ROUNDS: Final = 100
-CEILINGS: Final = {"leader": 140.0, "follower": 45.0}
+CEILINGS: Final = {"leader": 140.0, "follower": 47.0}
 """The highest accepted number of Python calls per round; raise it only for a reason."""
 _ALL_ACKS: Final = -1
 _DEADLINE_S: Final = 30.0
+_SETTLED_AFTER_MS: Final = 500
 
 Profile = Callable[[FrameType, str, Any], None]
 
@@ -51,7 +54,9 @@ Profile = Callable[[FrameType, str, Any], None]
 class ReplicatedPartition:
     """Three brokers that replicate one partition, and a client of its leader."""
 
-    def __init__(self, directory: Path, *, is_local: bool) -> None:
+    def __init__(self, directory: Path, *, is_local: bool, clock: FakeClock | SystemClock) -> None:
+        """With a fake clock no timer fires once the followers have connected."""
+        self._clock = clock
         brokers = Acquaintance()
         self._contexts = [brokers.context() for _ in range(3)]
         local = UnixSockets() if is_local else NoLocalSockets()
@@ -60,7 +65,7 @@ class ReplicatedPartition:
             HandlerStage(
                 directory / str(number),
                 number=number,
-                clock=SystemClock(),
+                clock=clock,
                 sockets=context,
                 local_sockets=local,
             )
@@ -106,17 +111,19 @@ class ReplicatedPartition:
                 answer = self._client.recv(4096)
             except BlockingIOError:
                 continue
-            if not answer:
-                raise ConnectionError("the leader closed the connection")
+            if _error_in(answer):
+                raise ValueError(f"produce was answered with error {_error_in(answer)}")
             return
         raise TimeoutError(f"no answer for {_DEADLINE_S:g} s")
 
-    def settle(self, seconds: float) -> None:
-        """Run the brokers for a while, so that followers connect."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def settle(self) -> None:
+        """Run the brokers for half a second of their clock, so that followers connect."""
+        end_ms = self._clock.monotonic_ms() + _SETTLED_AFTER_MS
+        while self._clock.monotonic_ms() < end_ms:
             for stage in self.stages:
                 stage.loop.run_once(max_wait_ms=5)
+            if isinstance(self._clock, FakeClock):
+                self._clock.pass_time(10)
 
     def close(self) -> None:
         self._client.close()
@@ -129,6 +136,11 @@ class ReplicatedPartition:
             stage.__exit__()
 
 
+def _error_in(answer: bytes) -> int:
+    """The error code of the only partition. Raises struct.error if the leader has disconnected."""
+    return int(struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len("t") + 4 + 4)[0])
+
+
 def _has_work(stage: HandlerStage) -> bool:
     """Whether a descriptor is ready or a call is due; timers run along with those."""
     loop = stage.loop
@@ -137,11 +149,13 @@ def _has_work(stage: HandlerStage) -> bool:
 
 
 @contextmanager
-def replicated_partition(directory: Path, *, is_local: bool) -> Iterator[ReplicatedPartition]:
+def replicated_partition(
+    directory: Path, *, is_local: bool, clock: FakeClock | SystemClock
+) -> Iterator[ReplicatedPartition]:
     """A replicated partition that has served some hundred rounds."""
-    made = ReplicatedPartition(directory, is_local=is_local)
+    made = ReplicatedPartition(directory, is_local=is_local, clock=clock)
     try:
-        made.settle(0.5)
+        made.settle()
         for _ in range(5 * ROUNDS):
             made.run_round()
         yield made
@@ -161,7 +175,8 @@ def count_calls(directory: Path, *, is_local: bool) -> tuple[Counter[str], Count
 
         return on_event
 
-    with replicated_partition(directory, is_local=is_local) as replicated:
+    clock = FakeClock(wall_ms=time.time_ns() // 1_000_000)  # the record's time must be possible
+    with replicated_partition(directory, is_local=is_local, clock=clock) as replicated:
         profiles = [counting(counts) for counts in calls]
         for _ in range(ROUNDS):
             replicated.run_round(profiles)
@@ -170,7 +185,7 @@ def count_calls(directory: Path, *, is_local: bool) -> tuple[Counter[str], Count
 
 def measure_us(directory: Path, rounds: int, *, is_local: bool) -> list[float]:
     """Microseconds of CPU time per round of each broker's thread."""
-    with replicated_partition(directory, is_local=is_local) as replicated:
+    with replicated_partition(directory, is_local=is_local, clock=SystemClock()) as replicated:
         replicated.busy_ns = [0, 0, 0]
         for _ in range(rounds):
             replicated.run_round()
