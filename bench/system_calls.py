@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from bench.broker import produce_frame
 from bench.calls import asking
+from bench.rounds import ROUNDS, Profile, replicated_partition
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
@@ -46,6 +47,11 @@ PARKED: Final = "parked fetch, two produces"
 CEILINGS: Final = {PRODUCE: 3, FETCH: 3, PARKED: 9}
 """The highest accepted numbers of Python's system calls on one broker, besides `TIMED`: a wait, a
 receive and a send for each request, whether it is parked or not."""
+ROUND_CEILINGS: Final = {"leader": 8, "follower": 4}
+"""The same for a replicated round over local connections. The leader waits twice, receives three
+messages and sends three."""
+MARGIN: Final = 0.2
+"""Besides the calls of requests: what brokers do now and then, such as checking an open file."""
 TIMED: Final = "thread_time_ns"
 """The CPU clock is read once a millisecond, whatever there is to do."""
 _NOT_CALLED: Final = frozenset({"fileno", "fspath", "gettimeout"})
@@ -89,11 +95,7 @@ def show(columns: dict[str, Counter[str]]) -> None:
 def count_in_process(directory: Path, kind: str, requests: int) -> Counter[str]:
     """System calls that Python functions make for so many requests of one kind, by name."""
     calls = Counter[str]()
-
-    def on_event(_frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_call" and is_system_call(function):
-            calls[function.__name__] += 1
-
+    on_event = counting(calls)
     fetch = frame_of(fetch_request("t", 0, max_bytes=FETCHED_BYTES), 1)
     with (
         asking(directory, "produce") as (stage, client, produce),
@@ -125,6 +127,26 @@ def count_in_process(directory: Path, kind: str, requests: int) -> Counter[str]:
         for _ in range(requests):
             act()
     return calls
+
+
+def count_rounds_in_process(directory: Path) -> tuple[Counter[str], Counter[str]]:
+    """System calls of `ROUNDS` replicated rounds: those of the leader, and of one follower."""
+    calls = [Counter[str]() for _ in range(3)]
+    profiles = [counting(counts) for counts in calls]
+    with replicated_partition(directory, is_local=True) as replicated:
+        for _ in range(ROUNDS):
+            replicated.run_round(profiles)
+    return calls[0], calls[1]
+
+
+def counting(calls: Counter[str]) -> Profile:
+    """A profile function that counts system calls by name."""
+
+    def on_event(_frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and is_system_call(function):
+            calls[function.__name__] += 1
+
+    return on_event
 
 
 def is_system_call(function: Any) -> bool:
