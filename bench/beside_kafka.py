@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,7 @@ from tests.support.waiting import wait_until
 START_S: Final = 120.0
 TITLES: Final = {1: "One broker", 3: "Three brokers, three replicas"}
 _GB: Final = 1e9
+_TEXT_WIDTH: Final = 138
 
 Found = dict[tuple[int, int], dict[str, list[float]]]
 """The values of each round: by load, figure and system."""
@@ -193,18 +195,21 @@ class Bench:
     def _head(self) -> Iterator[str]:
         yield "## Beside Apache Kafka: `.venv/bin/python -m bench.beside_kafka`"
         yield ""
-        rounds = f"{self._rounds} rounds" if self._rounds > 1 else "one round"
-        yield (
-            f"{rounds.capitalize()}{' of --quick' if self._options.quick else ''}; in each, both"
-            " systems are started anew, one at a time, and warmed up before anything but start and"
-            " idleness is measured. Each cell is the median, with the lowest and the highest value"
-            " in brackets. The ratio says how many times better the median of Milena is: above 1"
-            " Milena is better, below 1 Kafka, whether less or more of a thing is better."
+        rounds = f"{self._rounds} rounds" if self._rounds > 1 else "One round"
+        yield textwrap.fill(
+            f"{rounds}{' of --quick' if self._options.quick else ''}; in each, both systems are"
+            " started anew, one at a time, and warmed up before anything but start and idleness is"
+            f" measured: {self._sizes.warm_requests:,} raw requests of each kind, but no longer"
+            f" than {self._sizes.warm_most_s:g} s, then a Java producer. Each cell is the median,"
+            " with the lowest and the highest value in brackets. The ratio says how many times"
+            " better the median of Milena is: above 1 Milena is better, below 1 Kafka, whether less"
+            " or more of a thing is better.",
+            _TEXT_WIDTH,
         )
         yield ""
         kcat = "kcat" if self._programs.kcat else "no kcat"
         librdkafka = confluent_kafka.libversion()[0]
-        yield (
+        yield textwrap.fill(
             f"{milena_version()}, Python {platform.python_version()}; {KAFKA} on Java"
             f" {java_version()}, with the Java options of its start script and a heap of"
             f" {self._options.kafka_heap} a broker, every broker a controller. Clients: Kafka's own"
@@ -212,7 +217,8 @@ class Bench:
             f" {machine()}; clients run on the same cores. Both write to the page cache only, have"
             " their own defaults, and the same replicas, partitions and `min.insync.replicas` (2 of"
             " 3). CPU and memory are those of all processes of a system. Topics have one partition,"
-            " with 8 and 50 raw connections eight."
+            " with 8 and 50 raw connections eight.",
+            _TEXT_WIDTH,
         )
         yield ""
 

@@ -51,11 +51,14 @@ class Load(NamedTuple):
 
 def warm_up(stage: Stage) -> None:
     """Give the system requests of the usual kinds, so that Java has compiled what they need."""
+    sizes = stage.sizes
     topic = stage.create_topic(MOST_PARTITIONS)
     for acks in (1, ACKS_ALL):
         with stage.connections(topic, MOST_PARTITIONS, acks) as connections:
-            drive(connections, IN_FLIGHT // MOST_PARTITIONS, stage.sizes.warm_s)
-    megabytes = stage.sizes.java_small_mb
+            requests, began = 0, time.monotonic()
+            while requests < sizes.warm_requests and time.monotonic() < began + sizes.warm_most_s:
+                requests += drive(connections, IN_FLIGHT // MOST_PARTITIONS, 0.5).requests
+    megabytes = sizes.java_small_mb
     stage.programs.java.produce(stage.bootstrap, topic, "all", megabytes * 1_000, 1_000)
 
 

@@ -27,7 +27,10 @@ class Sizes(NamedTuple):
 
     settle_s: float = 6.0
     idle_s: float = 10.0
-    warm_s: float = 5.0
+    warm_requests: int = 40_000
+    """Of each kind, before anything but start and idleness is measured."""
+    warm_most_s: float = 20.0
+    """The end of warming up a system that takes longer than that for so many."""
     raw_s: float = 2.0
     """Of each way to drive raw connections, after half as long without measuring."""
     java_all_mb: int = 100
@@ -47,7 +50,8 @@ class Sizes(NamedTuple):
 QUICK: Final = Sizes(
     settle_s=0.5,
     idle_s=1.0,
-    warm_s=1.0,
+    warm_requests=2_000,
+    warm_most_s=2.0,
     raw_s=0.3,
     java_all_mb=8,
     java_one_mb=8,
