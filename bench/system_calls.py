@@ -28,6 +28,7 @@ from typing import Any, Final
 from bench.broker import produce_frame
 from bench.calls import asking
 from bench.rounds import ROUNDS, Profile, replicated_partition
+from cluster.runtime.clock import SystemClock
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
@@ -133,7 +134,7 @@ def count_rounds_in_process(directory: Path) -> tuple[Counter[str], Counter[str]
     """System calls of `ROUNDS` replicated rounds: those of the leader, and of one follower."""
     calls = [Counter[str]() for _ in range(3)]
     profiles = [counting(counts) for counts in calls]
-    with replicated_partition(directory, is_local=True) as replicated:
+    with replicated_partition(directory, is_local=True, clock=SystemClock()) as replicated:
         for _ in range(ROUNDS):
             replicated.run_round(profiles)
     return calls[0], calls[1]
