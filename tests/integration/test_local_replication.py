@@ -194,7 +194,7 @@ class ClusterOfTwoHosts(Cluster):
 
 
 def test_a_broker_of_another_network_replicates_by_zeromq(tmp_path: Path) -> None:
-    """As one on another host: it is reached by TCP alone."""
+    """It is reached by TCP alone, as it would be on another host."""
     with other_host() as host:
         if host is None:
             pytest.skip("no network namespace can be made here")

@@ -49,7 +49,8 @@ def odd_program(directory: Path, own: Mapping[str, str], namespace: str = "") ->
 def main() -> int:
     """The command line, as `odd_program` changes it."""
     own, namespace = json.loads(os.environ["ODD_BROKER"])
-    settings_of, child_of = plan.broker_settings, plan.broker_child
+    changed: Any = plan  # the names that it uses, which are not its own
+    settings_of, child_of = changed.broker_settings, changed.broker_child
 
     def settings(texts: Mapping[str, str], *places: Any) -> Any:
         if texts.get("broker.id") == str(ODD):
@@ -58,7 +59,7 @@ def main() -> int:
         return settings_of(texts, *places)
 
     def child(broker: int, *arguments: Any) -> ChildSpec:
-        spec = child_of(broker, *arguments)
+        spec: ChildSpec = child_of(broker, *arguments)
         if broker != ODD or not namespace:
             return spec
 
@@ -68,7 +69,7 @@ def main() -> int:
 
         return replace(spec, run=run)
 
-    plan.broker_settings, plan.broker_child = settings, child
+    changed.broker_settings, changed.broker_child = settings, child
     from cluster.tools.main import main as command_line
 
     return command_line()

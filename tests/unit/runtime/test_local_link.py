@@ -148,7 +148,7 @@ def test_a_peer_that_does_not_receive_costs_no_wait(ends: Ends) -> None:
     assert connection.send(b"again")
 
 
-def test_what_was_sent_is_received_on_demand_even_before_the_connection_is_accepted(
+def test_messages_are_received_on_demand_even_before_their_connection_is_accepted(
     ends: Ends,
 ) -> None:
     assert ends.listener is not None
@@ -184,18 +184,17 @@ def test_processes_of_another_user_are_refused(
     ends: Ends, monkeypatch: pytest.MonkeyPatch, refusing: str
 ) -> None:
     """Their credentials are those that the kernel tells."""
-    real = socket.socket.getsockopt
 
     class Foreign(socket.socket):
         def getsockopt(self, *arguments: Any) -> Any:
-            told = real(self, *arguments)
+            told: Any = super().getsockopt(*arguments)
             if arguments[1] != socket.SO_PEERCRED:
                 return told
             pid, uid, gid = struct.unpack("3i", told)
             return struct.pack("3i", pid, uid + 1, gid)
 
     if refusing == "connecting":
-        monkeypatch.setattr(local_link.socket, "socket", Foreign)
+        monkeypatch.setattr(socket, "socket", Foreign)
         assert ends.connect() is None
         return
     connection = ends.connect()
@@ -235,13 +234,13 @@ def test_an_address_in_use_is_one_line(ends: Ends, caplog: pytest.LogCaptureFixt
 def test_a_system_without_such_sockets_has_no_local_connections(
     ends: Ends, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As macOS."""
+    """macOS is one."""
 
     def refuse(*_: Any) -> None:
         raise OSError(43, "Protocol not supported")
 
     caplog.set_level("INFO")
-    monkeypatch.setattr(local_link.socket, "socket", refuse)
+    monkeypatch.setattr(socket, "socket", refuse)
     assert ends.listen() is None
     assert ends.connect() is None
     assert caplog.messages == [
@@ -249,7 +248,7 @@ def test_a_system_without_such_sockets_has_no_local_connections(
     ]
 
 
-def test_nobody_listens_at_an_unknown_address(ends: Ends) -> None:
+def test_connecting_to_an_unknown_address_gives_no_connection(ends: Ends) -> None:
     sockets = UnixSockets()
     unknown = local_address("tcp://127.0.0.1:2#unknown")
     assert unknown != ends.address

@@ -671,6 +671,31 @@ def test_late_answer_to_a_session_that_was_given_up_is_nothing(tmp_path: Path) -
     talk.close()
 
 
+def test_late_compact_answer_to_a_former_session_is_nothing(tmp_path: Path) -> None:
+    """Its handles stand for other partitions now."""
+    talk = Dialogue(tmp_path, by_file=False)
+    for number in (0, 1):
+        talk.lead(number)
+        talk.append(number, b"first")
+        talk.follow(number)
+    talk.run_until_quiet()
+    talk.append(0, b"only of partition 0")
+    late = talk.to_follower.popleft()
+    assert isinstance(late, list)
+
+    first = talk.following[TopicPartition("orders", 0)]
+    talk.fetcher.unfollow(first.id)
+    talk.fetcher.follow(first)
+    talk.fetcher.ask(talk.now_ms)
+    for _ in range(10):  # until the number of the late answer was used in this session, too
+        talk.run_until_quiet()
+        talk.append(0)
+    talk.run_until_quiet()
+    talk.follower_takes(late)
+    assert in_step(talk)
+    talk.close()
+
+
 def test_follower_that_has_caught_up_reports_its_position_when_asked(tmp_path: Path) -> None:
     talk = Dialogue(tmp_path, by_file=False)
     talk.lead(0)
