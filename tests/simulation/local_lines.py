@@ -108,9 +108,10 @@ class SimulatedEnd:
     def wake(self) -> None:
         """Let its process look, some time later."""
         world = self.node.world
-        world.after(world.delay_ms(), lambda: self.node.run(self._look))
+        world.after(world.delay_ms(), lambda: self.node.run(self.look))
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Receive one message, and be woken again for the next."""
         if self.receive() and (self.buffer or not self.is_peer_there):
             self.wake()
 

@@ -6,9 +6,11 @@ from random import Random
 
 import pytest
 
+from cluster.brokers.replication.follower_fetcher import FollowerFetcher
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import batches_of, checksum
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.local_lines import SimulatedEnd
 
 ORDERS = TopicPartition("orders", 0)
 pytestmark = pytest.mark.simulation
@@ -52,6 +54,32 @@ def leads(cluster: SimulatedCluster, number: int) -> bool:
     """Whether the broker itself believes that it leads."""
     replica = cluster.brokers[number].table.find(ORDERS)
     return replica is not None and replica.leader is not None
+
+
+# Local connections
+
+
+def test_a_full_request_waits_for_what_was_sent_locally_before(new_cluster, monkeypatch):
+    """Otherwise the leader would take it for one that others were lost before."""
+    cluster = new_cluster(by_file=True, is_local=True)
+    write(cluster, 3)
+    refused = []
+
+    def wake_late(end: SimulatedEnd) -> None:
+        end.node.world.after(100, lambda: end.node.run(end.look))
+
+    def refuse(fetcher: FollowerFetcher, now_ms: int) -> None:
+        refused.append(now_ms)
+
+    monkeypatch.setattr(SimulatedEnd, "wake", wake_late)
+    monkeypatch.setattr(FollowerFetcher, "_begin_again_later", refuse)
+    for number in range(5):
+        write(cluster, 1)
+        assert cluster.create_topic(f"more-{number}", 1, 3)
+        cluster.world.run_for(200)
+    assert cluster.lines.delivered > 20
+    assert refused == []
+    cluster.settle()
 
 
 # One broker goes

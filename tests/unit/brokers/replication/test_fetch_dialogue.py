@@ -220,6 +220,13 @@ class Dialogue:
             self.line.close()
             self.leader_side.on_way_lost(self.line)
 
+    def leader_forgets(self) -> None:
+        """It is another process with the same partitions; what was under way to it is lost."""
+        self.to_leader.clear()
+        for line in list(self.lines):
+            line.close()
+        self.restart_leader()
+
     def leader_takes(self, identity: bytes, message: FollowerFetch | bytes) -> None:
         if isinstance(message, bytes):
             self.leader_side.on_compact_fetch(identity, message, self.now_ms)
@@ -495,6 +502,31 @@ def test_replicas_are_equal_at_the_end_whatever_the_order(
             assert following.high_watermark == leading.high_watermark
             live = (BrokerId(FOLLOWER),)
             assert leading.low_watermark(live) == leading.log.log_start_offset
+        talk.close()
+
+
+LOSSES = st.tuples(st.sampled_from(["leader_dislikes_a_message", "leader_forgets"]))
+
+
+@examples(60)
+@given(
+    steps=st.lists(st.tuples(LOSSES, STEPS.map(lambda steps: steps[:15])), min_size=1, max_size=4),
+    by_file=st.booleans(),
+)
+def test_replicas_are_equal_after_a_while_whatever_is_lost(
+    steps: list[tuple[tuple[str], list[tuple[Any, ...]]]], by_file: bool
+) -> None:
+    with TemporaryDirectory() as directory:
+        talk = Dialogue(Path(directory), by_file=by_file, is_local=True)
+        happening = [step for loss, most in steps for step in (*most, loss)]
+        play(talk, [("follow", 0), *happening])
+        for _ in range(15):  # an answer is overdue, and high watermarks are told
+            talk.run_until_quiet()
+            talk.pass_time(MAX_WAIT_MS)
+        talk.run_until_quiet()
+        assert in_step(talk)
+        for partition_id, following in talk.following.items():
+            assert following.high_watermark == talk.leading[partition_id].high_watermark
         talk.close()
 
 
