@@ -29,6 +29,10 @@ class Recorder:
         self, cluster: Cluster, topic: str, *, partitions: int = 1, **config: object
     ) -> None:
         self.acknowledged: Records = {p: {} for p in range(partitions)}
+        self._without_offset = 0
+        """Records that the client takes for acknowledged because a later one of its partition was;
+        it does not know their offsets.
+        """
         self.sent: dict[int, list[bytes]] = {p: [] for p in range(partitions)}
         self.failed: list[KafkaError] = []
         self._topic = topic
@@ -60,7 +64,7 @@ class Recorder:
     def acknowledged_count(self) -> int:
         """How many records have been acknowledged so far."""
         self._producer.poll(0)
-        return sum(map(len, self.acknowledged.values()))
+        return sum(map(len, self.acknowledged.values())) + self._without_offset
 
     @contextlib.contextmanager
     def producing(self, prefix: str, per_second: int = 1000) -> Iterator[None]:
@@ -90,8 +94,10 @@ class Recorder:
             self.failed.append(error)
             return
         partition, offset, value = message.partition(), message.offset(), message.value()
+        if offset is None:
+            self._without_offset += 1
+            return
         assert partition is not None
-        assert offset is not None
         assert isinstance(value, bytes)
         self.acknowledged[partition][offset] = value
 
