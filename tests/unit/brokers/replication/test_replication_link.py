@@ -291,6 +291,7 @@ FETCHING_BY_ZEROMQ = "is closed: fetching by ZeroMQ"
 GARBAGE = [b"?", b"\x01", b"\x02" * 40, b"\x01" * 40, b"\xff" * (16 << 10)]
 
 
+@pytest.mark.slow  # it waits until the follower may connect again
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda garbage: f"{garbage[0]}-{len(garbage)}")
 def test_garbage_for_the_leader_ends_the_connection_and_loses_nothing(
     local_pair: LocalPair, caplog: pytest.LogCaptureFixture, garbage: bytes
@@ -308,6 +309,7 @@ def test_garbage_for_the_leader_ends_the_connection_and_loses_nothing(
     assert len(lines_about(caplog, FETCHING_BY_ZEROMQ)) == 1
 
 
+@pytest.mark.slow  # it waits until the follower may connect again
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda garbage: f"{garbage[0]}-{len(garbage)}")
 def test_garbage_for_the_follower_ends_the_connection_and_loses_nothing(
     local_pair: LocalPair, caplog: pytest.LogCaptureFixture, garbage: bytes
