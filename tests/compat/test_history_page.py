@@ -467,6 +467,7 @@ def test_sql_examples_give_the_expected_rows_in_duckdb(place):
         compare(block, found)
 
 
+@pytest.mark.long
 def test_example_of_late_records_gives_the_expected_rows(shell):
     """Those that were written last, of times that all partitions had passed."""
     (block,) = (each for each in OF_SQL if each.heading == "Late records")

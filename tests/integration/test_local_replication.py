@@ -105,7 +105,14 @@ def harm(cluster: Cluster, broker: int, way: str) -> None:
         cluster.restart(broker)
 
 
-@pytest.mark.parametrize("way", ["kill", "pause", "restart"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "kill",
+        pytest.param("pause", marks=pytest.mark.long),
+        pytest.param("restart", marks=pytest.mark.long),
+    ],
+)
 def test_leader_follower_and_both_fail_and_nothing_is_lost_or_doubled(
     new_cluster: NewCluster, way: str
 ) -> None:

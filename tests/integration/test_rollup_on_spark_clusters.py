@@ -69,6 +69,7 @@ def submission(
     )
 
 
+@pytest.mark.long
 def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
     topic = filled_topic(cluster)
     config = tmp_path / "client.properties"

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 BUDGETS: Final = {
-    "tests/unit": 600,
+    "tests/unit": 750,
     "tests/wire": 15,
-    "tests/tidy": 30,
+    "tests/tidy": 45,
     "tests/simulation": 200,
     "tests/fuzz": 50,
     "tests/integration": 1_500,
