@@ -83,16 +83,37 @@ class Checkout:
     def version(self) -> str:
         return self.run("--version").stdout.strip().partition(" (")[2].removesuffix(")")
 
+    def forget_builds(self) -> None:
+        """Remove every trace of earlier builds."""
+        for path in self.files.folder.iterdir():
+            if path.is_file():
+                path.unlink()
+
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    made = Checkout(tmp_path_factory.mktemp("background") / "checkout")
-    yield made
-    made.run("stop")
-    wait_until(lambda: not made.files.is_building(), "the build", BUILD_TIMEOUT_S)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("background") / "checkout")
+
+
+@pytest.fixture
+def checkout(shared: Checkout) -> Iterator[Checkout]:
+    """The project without a running cluster or build; an earlier build may be there."""
+    yield shared
+    shared.run("stop")
+    wait_until(lambda: not shared.files.is_building(), "the build", BUILD_TIMEOUT_S)
+
+
+@pytest.fixture
+def built(checkout: Checkout) -> Checkout:
+    """The project with a build of its present sources."""
+    if checkout.files.current() is None:
+        done = checkout.run("compile")
+        assert done.returncode == 0, done.stderr
+    return checkout
 
 
 def test_the_start_after_a_build_in_the_background_is_compiled(checkout: Checkout) -> None:
+    checkout.forget_builds()
     assert "is being compiled in the background" in checkout.start()
     wait_until(lambda: checkout.files.current() is not None, "the build", BUILD_TIMEOUT_S)
     assert checkout.version() == "compiled"
@@ -108,13 +129,15 @@ def test_the_start_after_a_build_in_the_background_is_compiled(checkout: Checkou
     checkout.stop()
 
 
-def test_a_changed_source_runs_as_plain_python_at_once(checkout: Checkout) -> None:
-    source = checkout.root / "cluster" / "model" / "ids.py"
+def test_a_changed_source_runs_as_plain_python_at_once(built: Checkout) -> None:
+    source = built.root / "cluster" / "model" / "ids.py"
     before = source.read_text()
-    source.write_text(f"{before}# changed\n")
-    assert checkout.version() == "plain Python: compiled in the background after the next start"
-    source.write_text(before)
-    assert checkout.version() == "compiled"
+    try:
+        source.write_text(f"{before}# changed\n")
+        assert built.version() == "plain Python: compiled in the background after the next start"
+    finally:
+        source.write_text(before)
+    assert built.version() == "compiled"
 
 
 def test_source_runs_unless_the_launcher_asks_for_the_build(checkout: Checkout) -> None:
@@ -123,28 +146,31 @@ def test_source_runs_unless_the_launcher_asks_for_the_build(checkout: Checkout) 
     )
 
 
-def test_a_failed_build_is_one_line_and_is_not_tried_again(checkout: Checkout) -> None:
-    setup = checkout.root / "setup.py"
+def test_a_failed_build_is_one_line_and_is_not_tried_again(built: Checkout) -> None:
+    setup = built.root / "setup.py"
     before = setup.read_text()
-    setup.write_text(f"raise SystemExit('this is broken')\n{before}")
-    assert "is being compiled in the background" in checkout.start()
-    wait_until(checkout.has_failed, "the end of the build", BUILD_TIMEOUT_S)
-    assert checkout.build_of_cluster() == (
-        "Runs plain Python (compiling failed: this is broken; see .venv/compiled/log, then try"
-        " `bin/cluster compile`)."
-    )
-    checkout.stop()
-    assert checkout.start() == ""
-    checkout.stop()
-    done = checkout.run("compile")
-    assert done.returncode == 1
-    assert "error: compiling failed: this is broken; see " in done.stderr
-    setup.write_text(before)
-    assert checkout.version() == "compiled"
+    try:
+        setup.write_text(f"raise SystemExit('this is broken')\n{before}")
+        assert "is being compiled in the background" in built.start()
+        wait_until(built.has_failed, "the end of the build", BUILD_TIMEOUT_S)
+        assert built.build_of_cluster() == (
+            "Runs plain Python (compiling failed: this is broken; see .venv/compiled/log, then try"
+            " `bin/cluster compile`)."
+        )
+        built.stop()
+        assert built.start() == ""
+        built.stop()
+        done = built.run("compile")
+        assert done.returncode == 1
+        assert "error: compiling failed: this is broken; see " in done.stderr
+    finally:
+        setup.write_text(before)
+        built.run("stop")
+    assert built.version() == "compiled"
 
 
-def test_compile_says_that_there_is_nothing_to_do(checkout: Checkout) -> None:
-    done = checkout.run("compile")
+def test_compile_says_that_there_is_nothing_to_do(built: Checkout) -> None:
+    done = built.run("compile")
     assert done.returncode == 0, done.stderr
     assert "modules are compiled; clusters use them" in done.stdout
     assert done.stderr == ""
@@ -153,11 +179,13 @@ def test_compile_says_that_there_is_nothing_to_do(checkout: Checkout) -> None:
 def test_a_machine_without_a_compiler_runs_plain_python(checkout: Checkout) -> None:
     source = checkout.root / "cluster" / "model" / "ids.py"
     before = source.read_text()
-    source.write_text(f"{before}# changed\n")
-    missing = {"CC": "no-such-compiler"}
-    assert checkout.run("--version", **missing).stdout.endswith(
-        "(plain Python: no C compiler: no-such-compiler is missing)\n"
-    )
-    done = checkout.run("compile", **missing)
-    assert done.stderr == "error: cannot compile: no C compiler: no-such-compiler is missing\n"
-    source.write_text(before)
+    try:
+        source.write_text(f"{before}# changed\n")
+        missing = {"CC": "no-such-compiler"}
+        assert checkout.run("--version", **missing).stdout.endswith(
+            "(plain Python: no C compiler: no-such-compiler is missing)\n"
+        )
+        done = checkout.run("compile", **missing)
+        assert done.stderr == "error: cannot compile: no C compiler: no-such-compiler is missing\n"
+    finally:
+        source.write_text(before)
