@@ -186,6 +186,7 @@ def test_kafka_python_elects_leaders(own: Cluster, topic: str) -> None:
         assert leader(own, topic, 0) == 1
         with pytest.raises(errors.UnknownTopicOrPartitionError):
             admin.elect_leaders(0, {topic: [7]})
+        wait_until(lambda: are_all_in_sync(own), "every replica to be in sync")
         admin.elect_leaders(0)
     finally:
         admin.close()

@@ -20,7 +20,6 @@ class Followed:
         "is_told",
         "last_fetched_epoch",
         "leader_epoch",
-        "log_start_offset",
         "session",
     )
 
@@ -32,7 +31,6 @@ class Followed:
         self.leader_epoch = LeaderEpoch(-1)
         self.fetch_offset = Offset(-1)
         self.last_fetched_epoch = LeaderEpoch(-1)
-        self.log_start_offset = Offset(-1)
         self.is_told = False
         """It was answered, and its new position was not reported since."""
         self.given_offset = -1
@@ -52,7 +50,6 @@ class FollowerSession:
         "follower",
         "heard_at_ms",
         "identity",
-        "machine",
         "max_bytes",
         "max_wait_ms",
         "number",
@@ -64,10 +61,9 @@ class FollowerSession:
         "way",
     )
 
-    def __init__(self, follower: BrokerId, identity: bytes, machine: str, number: int) -> None:
+    def __init__(self, follower: BrokerId, identity: bytes, number: int) -> None:
         self.follower = follower
         self.identity = identity
-        self.machine = machine
         self.number = number
         self.sequence = 0
         self.partitions: dict[TopicPartition, Followed] = {}

@@ -276,7 +276,7 @@ class LeaderFetches:
                 self._drop(known)
             if len(self._sessions) >= _SESSIONS_MAX:
                 return None
-            session = FollowerSession(follower, identity, fetch.machine, fetch.session)
+            session = FollowerSession(follower, identity, fetch.session)
             self._sessions[follower] = session
             return session
         if known is None or known.number != fetch.session:
@@ -315,7 +315,6 @@ class LeaderFetches:
         followed.leader_epoch = leader_epoch
         followed.fetch_offset = fetch_offset
         followed.last_fetched_epoch = last_fetched_epoch
-        followed.log_start_offset = log_start_offset
         followed.is_told = False
         if session.ready:
             session.ready.pop(followed, None)
