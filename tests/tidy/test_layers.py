@@ -47,6 +47,7 @@ def test_no_modules_import_each_other_in_a_circle(monkeypatch: pytest.MonkeyPatc
         pytest.fail(" -> ".join(reversed(circle.args[1])))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_module_can_be_imported_by_itself():
     command = [sys.executable, "-m", "tests.support.lone_imports"]

@@ -631,6 +631,7 @@ def test_windows_in_an_object_store(output, tmp_path, monkeypatch, capsys):
     assert "secret" not in err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_hundred_thousand_clients_a_table_of_a_hundred(tmp_path, capsys):
     place = tmp_path / "rollup"
