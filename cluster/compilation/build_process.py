@@ -28,7 +28,7 @@ _REQUIREMENTS: Final = "compile"
 """The set of packages in `etc/requirements`."""
 _REASON_MAX_CHARACTERS: Final = 200
 _NICENESS: Final = 19
-"""Of a build in the background: everything else on the machine comes first."""
+"""A build in the background takes the lowest priority: everything else comes first."""
 
 
 class BuildFailed(Exception):

@@ -11,7 +11,7 @@ from cluster.records.batch import MAX_INT32, NO_TIMESTAMP, read_header
 
 _RECENT_BATCHES: Final = 64
 _READ_ENDS: Final = 8
-"""Of different followers, or of one that was told before the log grew again."""
+"""The number of ends that are kept, as followers differ in what they were told last."""
 _UNKNOWN: Final = -2
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 

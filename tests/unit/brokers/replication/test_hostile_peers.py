@@ -266,6 +266,19 @@ class Follower:
         self.now_ms = MonotonicMs(self.now_ms + duration_ms)
         self.fetcher.on_tick(self.now_ms)
 
+    def check_log(self) -> None:
+        """Its offsets are in order, and its records can be read."""
+        log = self.log
+        assert 0 <= log.log_start_offset <= log.log_end_offset
+        assert self.partition.high_watermark <= log.log_end_offset
+        if log.log_start_offset < log.log_end_offset:
+            log.read(
+                log.log_start_offset,
+                1 << 20,
+                upper_offset=log.log_end_offset,
+                at_least_one_batch=True,
+            )
+
     def __enter__(self) -> "Follower":
         return self
 
@@ -382,16 +395,7 @@ def test_any_answers_leave_a_log_that_can_be_read(
         for partitions in answers:
             follower.receive(*partitions)
             follower.pass_time(500)
-            log = follower.log
-            assert 0 <= log.log_start_offset <= log.log_end_offset
-            assert follower.partition.high_watermark <= log.log_end_offset
-            if log.log_start_offset < log.log_end_offset:
-                log.read(
-                    log.log_start_offset,
-                    1 << 20,
-                    upper_offset=log.log_end_offset,
-                    at_least_one_batch=True,
-                )
+            follower.check_log()
         follower.pass_time(20_000)
         follower.pass_time(5_000)
         follower.pass_time(5_000)
@@ -465,13 +469,4 @@ def test_any_compact_answers_leave_a_log_that_can_be_read(answers: list[Any]) ->
             except PeerError:
                 follower.fetcher.on_malformed_answer(follower.now_ms)
             follower.pass_time(500)
-            log = follower.log
-            assert 0 <= log.log_start_offset <= log.log_end_offset
-            assert follower.partition.high_watermark <= log.log_end_offset
-            if log.log_start_offset < log.log_end_offset:
-                log.read(
-                    log.log_start_offset,
-                    1 << 20,
-                    upper_offset=log.log_end_offset,
-                    at_least_one_batch=True,
-                )
+            follower.check_log()
