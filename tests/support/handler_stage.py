@@ -455,7 +455,10 @@ class HandlerStage:
 
     def follower_fetches(self, follower: int, partition: Partition, offset: int) -> None:
         """A follower has every record before an offset."""
-        moved, _ = partition.on_follower_fetch(BrokerId(follower), Offset(offset), self.loop.now_ms)
+        assert partition.leader is not None
+        moved, _ = partition.leader.on_follower_fetch(
+            BrokerId(follower), Offset(offset), self.loop.now_ms
+        )
         if moved:
             self.events.on_high_watermark_moved(partition)
         self.turn()

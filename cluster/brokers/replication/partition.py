@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Container
 from typing import Final
 
-from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.log.partition_log import Appended, PartitionLog
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
@@ -12,7 +12,6 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import (
     NO_BROKER,
     NO_EPOCH,
-    BrokerEpoch,
     BrokerId,
     LeaderEpoch,
     Offset,
@@ -251,18 +250,6 @@ class Partition:
         if self.leader is None:
             return self.log.log_start_offset
         return self.leader.low_watermark(self.log.log_start_offset, live)
-
-    def on_follower_fetch(
-        self,
-        follower: BrokerId,
-        offset: Offset,
-        now_ms: MonotonicMs,
-        broker_epoch: BrokerEpoch = BrokerEpoch(-1),
-    ) -> tuple[bool, IsrProposal | None]:
-        """A follower wants `offset` next; see `LeaderReplica.on_follower_fetch`."""
-        if self.leader is None:
-            return False, None
-        return self.leader.on_follower_fetch(follower, offset, now_ms, broker_epoch)
 
     # -- follower ----------------------------------------------------------------------------
 

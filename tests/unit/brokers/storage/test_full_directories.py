@@ -163,7 +163,8 @@ def test_a_follower_with_a_full_directory_leaves_the_isr_within_seconds(
     stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))
     partition = stage.table.find(T0)
     assert partition is not None
-    partition.on_follower_fetch(BrokerId(OTHER), partition.log.log_end_offset, stage.loop.now_ms)
+    leader = partition.check_leader()
+    leader.on_follower_fetch(BrokerId(OTHER), partition.log.log_end_offset, stage.loop.now_ms)
     stage.pass_time(1_100)
     stage.changes.look_round()
     stage.turn()
