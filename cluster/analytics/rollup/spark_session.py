@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading  # noqa: TID251 - PySpark has threads that print
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,8 +90,7 @@ def spark_session(
             try:
                 yield session
             finally:
-                with contextlib.suppress(Exception):  # a dead JVM cannot be stopped
-                    session.stop()
+                _stop(session)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -111,9 +111,19 @@ def submitted_session() -> Iterator["SparkSession"]:
         session.sparkContext.addPyFile(str(packed(scratch)))
         yield session
     finally:
-        with contextlib.suppress(Exception):  # a dead JVM cannot be stopped
-            session.stop()
+        _stop(session)
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _stop(session: "SparkSession") -> None:
+    """Stop a session whose JVM may be dead, which no call of its own survives."""
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        with contextlib.suppress(Exception):
+            session.stop()
+        # If that failed, this one, without a handle of the JVM now, ends the thread that receives
+        # accumulators, which would print a trace whenever it notices its broken connection.
+        with contextlib.suppress(Exception):
+            session.sparkContext.stop()
 
 
 def _start(

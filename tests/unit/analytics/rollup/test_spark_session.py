@@ -1,8 +1,14 @@
 """The worker's own message is extracted from an error of Spark."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from cluster.analytics.rollup.spark_session import reason_in
+from tests.support.spark import need_spark
 
 IN_WORKER = """\
 An exception was thrown from the Python worker:
@@ -62,3 +68,41 @@ def test_the_reason_is_the_workers_own_last_line(text, expected):
 
 def test_reason_is_the_last_cause_of_a_java_error():
     assert reason_in(IN_JAVA) == "disk full"
+
+
+KILLED_JAVA = """
+import sys, threading
+from pathlib import Path
+import psutil
+from cluster.analytics.rollup.spark_session import JVM_GONE, spark_session
+
+with spark_session("local[1]", Path(sys.argv[1])) as session:
+    total = session.sparkContext.accumulator(0)
+    session.sparkContext.parallelize([1, 2]).foreach(total.add)
+    assert total.value == 3
+    java, = [each for each in psutil.Process().children() if each.name() == "java"]
+    java.kill()
+    psutil.wait_procs([java])
+    for _ in range(2):
+        try:
+            session.sparkContext.parallelize([1, 2]).count()
+        except JVM_GONE:
+            pass
+print([each.name for each in threading.enumerate() if "serve_forever" in each.name])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_killed_java_leaves_no_thread_that_prints_a_trace_later(tmp_path):
+    need_spark()
+    checkout = Path(__file__).parents[4]
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", KILLED_JAVA, str(tmp_path / "spark.log")],
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "[]\n", "")
