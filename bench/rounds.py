@@ -145,7 +145,9 @@ def _has_work(stage: HandlerStage) -> bool:
     """Whether a descriptor is ready or a call is due; timers run along with those."""
     loop = stage.loop
     poller: Any = loop._poller  # noqa: SLF001 - readable if a watched one is
-    return loop.has_calls or bool(select.select([poller], [], [], 0)[0])
+    ready = select.poll()  # `select.select` takes no descriptor above 1023
+    ready.register(poller, select.POLLIN)
+    return loop.has_calls or bool(ready.poll(0))
 
 
 @contextmanager
