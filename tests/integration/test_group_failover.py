@@ -23,6 +23,7 @@ from tests.support.group_requests import (
 from tests.support.group_stage import subscription
 from tests.support.kafka_wire import ClosedByPeer, WireClient
 from tests.support.recording_producer import Recorder
+from tests.support.retried import retried
 from tests.support.running_cluster import Address, Cluster
 from tests.support.running_members import RunningGroup, a_group
 from tests.support.topics import create_topic, wait_for_isr
@@ -57,7 +58,8 @@ def committed(cluster: Cluster, topic: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
     try:
         asked = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        return [each.offset for each in consumer.committed(asked, timeout=60)]
+        found = retried(lambda: consumer.committed(asked, timeout=60), "the committed offsets")
+        return [each.offset for each in found]
     finally:
         consumer.close()
 

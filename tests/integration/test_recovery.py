@@ -19,6 +19,7 @@ from cluster.records.builder import NewRecord, build_batch
 from cluster.records.produced import validate_produced
 from tests.support.broker_probes import STARTED_MS
 from tests.support.recording_producer import Recorder, read_all
+from tests.support.retried import retried
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, wait_for_isr
 from tests.support.waiting import wait_until
@@ -58,7 +59,10 @@ def helpers_of(pid: int) -> list[psutil.Process]:
 def end_offset(cluster: Cluster, topic: str, partition: int) -> int:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
     try:
-        _, end = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=30)
+        place = KafkaPartition(topic, partition)
+        _, end = retried(
+            lambda: consumer.get_watermark_offsets(place, timeout=30), "the end of the log"
+        )
     finally:
         consumer.close()
     return int(end)

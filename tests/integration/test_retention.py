@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.support.retried import retried
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, unique_name
 from tests.support.waiting import wait_until
@@ -75,7 +76,10 @@ def first_segment(cluster: Cluster, broker: int, topic: str) -> int:
 
 
 def first_offset(reader: Consumer, topic: str) -> int:
-    low: int = reader.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)[0]
+    partition = TopicPartition(topic, 0)
+    low: int = retried(
+        lambda: reader.get_watermark_offsets(partition, TIMEOUT_S), "the offsets of the topic"
+    )[0]
     return low
 
 

@@ -63,7 +63,9 @@ def assert_rows(found: pa.Table, expected: Sequence[Record], kind: WindowKind) -
         for name, value in wanted.items():
             if name in ("rate_p95", "rate_p99"):
                 # The lowest bucket of rates, up to some 1e-38, counts as 0.
-                assert math.isclose(row[name], value, rel_tol=1.01 * RATE_ERROR, abs_tol=1e-37), name
+                assert math.isclose(row[name], value, rel_tol=1.01 * RATE_ERROR, abs_tol=1e-37), (
+                    name
+                )
             elif isinstance(value, float):
                 assert math.isclose(row[name], value, rel_tol=1e-9, abs_tol=1e-9), name
             else:
