@@ -2,8 +2,9 @@
 
 import importlib
 import types
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, get_args, get_origin
 
@@ -118,7 +119,32 @@ def wire_struct(key: ApiKey, direction: str, first: int, last: int) -> WireStruc
     Raises ValueError for a shape that the generator does not know.
     """
     versions = {version: _kio_class(key, version, direction) for version in range(first, last + 1)}
-    return _Gatherer(key, direction, versions).gather(versions)
+    return _unified(_Gatherer(key, direction, versions).gather(versions))
+
+
+def _unified(message: WireStruct) -> WireStruct:
+    """Give a struct that the message has in several places, each in other versions, one form."""
+    places: dict[str, list[WireStruct]] = defaultdict(list)
+    pending = [message]
+    while pending:
+        struct = pending.pop()
+        places[struct.name].append(struct)
+        pending += [each.struct for each in struct.fields if each.struct is not None]
+
+    def unified(name: str) -> WireStruct:
+        alike = zip(*(each.fields for each in places[name]), strict=True)
+        return replace(places[name][0], fields=tuple(map(merged, alike)))
+
+    def merged(alike: tuple[WireField, ...]) -> WireField:
+        struct = alike[0].struct
+        return replace(
+            alike[0],
+            struct=None if struct is None else unified(struct.name),
+            versions=frozenset[int]().union(*(each.versions for each in alike)),
+            nullable=frozenset[int]().union(*(each.nullable for each in alike)),
+        )
+
+    return unified(message.name)
 
 
 def _kio_class(key: ApiKey, version: int, direction: str) -> type[Any]:

@@ -1,4 +1,4 @@
-"""InitProducerId messages, versions 0 to 5.
+"""InitProducerId messages, versions 0 to 6.
 
 Written by `python -m cluster.protocol.codegen`.
 """
@@ -15,31 +15,39 @@ from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STR
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_ihqh = Struct(">ihqh").pack
+_pack_ihqhqh = Struct(">ihqhqh").pack
 _pack_iqh = Struct(">iqh").pack
+_pack_iqhoo = Struct(">iqh??").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
 _unpack_ihqh = Struct(">ihqh").unpack_from
+_unpack_ihqhqh = Struct(">ihqhqh").unpack_from
 _unpack_iqh = Struct(">iqh").unpack_from
+_unpack_iqhoo = Struct(">iqh??").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
 class InitProducerIdRequest:
-    """InitProducerId request, versions 0-5."""
+    """InitProducerId request, versions 0-6."""
 
     transactional_id: str | None
     transaction_timeout: timedelta
     producer_id: int = -1
     producer_epoch: int = -1
+    enable2_pc: bool = False
+    keep_prepared_txn: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class InitProducerIdResponse:
-    """InitProducerId response, versions 0-5."""
+    """InitProducerId response, versions 0-6."""
 
     throttle_time: timedelta
     error_code: ErrorCode
     producer_id: int = -1
     producer_epoch: int
+    ongoing_txn_producer_id: int = -1
+    ongoing_txn_producer_epoch: int = -1
 
 
 def _read_request_legacy(
@@ -84,7 +92,14 @@ def _read_request_flexible(
         transactional_id = None
     producer_id: int = -1
     producer_epoch: int = -1
-    if version >= 3:
+    enable2_pc: bool = False
+    keep_prepared_txn: bool = False
+    if version >= 6:
+        transaction_timeout, producer_id, producer_epoch, enable2_pc, keep_prepared_txn = (
+            _unpack_iqhoo(buffer, position)
+        )
+        position += 16
+    elif version >= 3:
         transaction_timeout, producer_id, producer_epoch = _unpack_iqh(buffer, position)
         position += 14
     else:
@@ -99,6 +114,8 @@ def _read_request_flexible(
         transaction_timeout=timedelta(0, 0, 0, transaction_timeout),
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        enable2_pc=enable2_pc,
+        keep_prepared_txn=keep_prepared_txn,
     ), position
 
 
@@ -121,12 +138,22 @@ def _write_response_legacy(out: bytearray, message: InitProducerIdResponse, vers
 
 
 def _write_response_flexible(out: bytearray, message: InitProducerIdResponse, version: int) -> None:
-    out += _pack_ihqh(
-        message.throttle_time // MILLISECOND,
-        message.error_code,
-        message.producer_id,
-        message.producer_epoch,
-    )
+    if version >= 6:
+        out += _pack_ihqhqh(
+            message.throttle_time // MILLISECOND,
+            message.error_code,
+            message.producer_id,
+            message.producer_epoch,
+            message.ongoing_txn_producer_id,
+            message.ongoing_txn_producer_epoch,
+        )
+    else:
+        out += _pack_ihqh(
+            message.throttle_time // MILLISECOND,
+            message.error_code,
+            message.producer_id,
+            message.producer_epoch,
+        )
     out += NO_TAGS
 
 
@@ -155,7 +182,15 @@ def _write_request_flexible(out: bytearray, message: InitProducerIdRequest, vers
         encoded = message.transactional_id.encode()
         out += varint(len(encoded) + 1)
         out += encoded
-    if version >= 3:
+    if version >= 6:
+        out += _pack_iqhoo(
+            message.transaction_timeout // MILLISECOND,
+            message.producer_id,
+            message.producer_epoch,
+            message.enable2_pc,
+            message.keep_prepared_txn,
+        )
+    elif version >= 3:
         out += _pack_iqh(
             message.transaction_timeout // MILLISECOND, message.producer_id, message.producer_epoch
         )
@@ -188,8 +223,21 @@ def _read_response_legacy(
 def _read_response_flexible(
     buffer: bytes, position: int, end: int, version: int
 ) -> tuple[InitProducerIdResponse, int]:
-    throttle_time, error_code, producer_id, producer_epoch = _unpack_ihqh(buffer, position)
-    position += 16
+    ongoing_txn_producer_id: int = -1
+    ongoing_txn_producer_epoch: int = -1
+    if version >= 6:
+        (
+            throttle_time,
+            error_code,
+            producer_id,
+            producer_epoch,
+            ongoing_txn_producer_id,
+            ongoing_txn_producer_epoch,
+        ) = _unpack_ihqhqh(buffer, position)
+        position += 26
+    else:
+        throttle_time, error_code, producer_id, producer_epoch = _unpack_ihqh(buffer, position)
+        position += 16
     if not buffer[position]:
         position += 1
     else:
@@ -199,6 +247,8 @@ def _read_response_flexible(
         error_code=ErrorCode(error_code),
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        ongoing_txn_producer_id=ongoing_txn_producer_id,
+        ongoing_txn_producer_epoch=ongoing_txn_producer_epoch,
     ), position
 
 
