@@ -9,10 +9,11 @@ from the `.txnindex` files, and the consumers skip their records. Kafka: `Produc
 import logging
 import os
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 from cluster.log.log_reads import segment_slot
-from cluster.log.producer_state import ProducerState
+from cluster.log.producer_state import EndedTransaction, ProducerState
 from cluster.log.segment_list import SegmentList
 from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import (
@@ -38,6 +39,9 @@ class LogTransactions:
         """Where the oldest transaction begins that has not ended."""
         self.are_none = False
         """Known to be so: nothing is open, nothing was aborted."""
+        self._undecided: list[tuple[int, int]] = []
+        """First offset and that of the marker, of transactions that have ended: a heap. The first
+        one's marker may be above the high watermark, so that another leader may lack it."""
         self._files = files
         self._changes_seen = files.changes
         self._aborted: list[AbortedTransaction] | None = None
@@ -50,9 +54,13 @@ class LogTransactions:
         """
         self.first_open = producers.first_undecided_offset
         self.are_none = False
-        if producers.aborted:
-            self._keep(producers.aborted)
-            producers.aborted = []
+        if producers.ended:
+            for ended in producers.ended:
+                heappush(self._undecided, (ended.first_offset, ended.last_offset))
+            aborted = [each for each in producers.ended if each.is_abort]
+            if aborted:
+                self._keep(map(_indexed, aborted))
+            producers.ended = []
 
     def warn_of_open(self, name: object) -> None:
         """Log one line if `read_committed` consumers do not get all records."""
@@ -66,7 +74,9 @@ class LogTransactions:
             )
 
     def cut(self, end: Offset) -> None:
-        """Forget aborted transactions at or beyond the new log end. Raises StorageFailed."""
+        """Forget what ended at or beyond the new log end. Raises StorageFailed."""
+        self._undecided = [each for each in self._undecided if each[1] < end]
+        heapify(self._undecided)
         path = self._index_of(self._files.active.base_offset)
         try:
             found = read_transactions(path)
@@ -80,12 +90,18 @@ class LogTransactions:
         """The last stable offset: every transaction below it is committed or aborted."""
         if self.are_none:
             return high_watermark
+        undecided = self._undecided
+        while undecided and undecided[0][1] < high_watermark:
+            heappop(undecided)
         self._known()
         if self._is_uncertain:
             return min(high_watermark, log_start_offset)
-        if self.first_open is None:
-            return high_watermark
-        return Offset(min(high_watermark, self.first_open))
+        stable = int(high_watermark)
+        if self.first_open is not None and self.first_open < stable:
+            stable = self.first_open
+        if undecided and undecided[0][0] < stable:
+            stable = undecided[0][0]
+        return Offset(stable)
 
     def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction with records in a range."""
@@ -103,7 +119,9 @@ class LogTransactions:
         aborted = self._aborted
         if aborted is None:
             aborted = self._aborted = self._read()
-            self.are_none = not aborted and self.first_open is None and not self._is_uncertain
+        self.are_none = not (
+            aborted or self._undecided or self._is_uncertain or self.first_open is not None
+        )
         return aborted
 
     def _read(self) -> list[AbortedTransaction]:
@@ -149,3 +167,8 @@ class LogTransactions:
 
     def _index_of(self, base_offset: int) -> Path:
         return segment_path(self._files.directory, base_offset, TRANSACTION_INDEX_SUFFIX)
+
+
+def _indexed(ended: EndedTransaction) -> AbortedTransaction:
+    """The entry of the index: without `is_abort`, which all have in common."""
+    return AbortedTransaction(*ended[:-1])

@@ -24,6 +24,7 @@ from cluster.log.log_transactions import LogTransactions
 from cluster.log.mmap_segment import Located
 from cluster.log.options import LogOptions
 from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.log.producer_state import Verification
 from cluster.log.recovery import (
     FilesState,
     LastStop,
@@ -49,8 +50,10 @@ from cluster.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     pack_head,
+    read_header,
 )
 from cluster.records.checked_batch import Produced
+from cluster.records.markers import EndMarker, build_marker
 
 _log = logging.getLogger(__name__)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
@@ -194,17 +197,23 @@ class PartitionLog:
 
     # Append
 
-    def append(self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs) -> Appended:
+    def append(
+        self,
+        produced: Produced,
+        leader_epoch: LeaderEpoch,
+        wall_ms: WallMs,
+        verification: Verification | None = None,
+    ) -> Appended:
         """Append a batch that `validate_produced` has checked, with new offsets and this epoch.
 
-        Raises Refused (see `ProducerState.check`; record_list_too_large for a batch larger than a
-        segment) and StorageFailed; then nothing is appended. The caller flushes afterwards if the
-        log end reaches `durability.flush_at`.
+        `verification` is that of a transactional batch which had to be verified first. Raises
+        Refused (see `ProducerState.check`; record_list_too_large for a batch larger than a segment)
+        and StorageFailed; then nothing is appended. The caller flushes afterwards if the log end
+        reaches `durability.flush_at`.
         """
-        header, records, from_magic = produced
-        size = len(records)
+        header = produced.header
         has_producer = header.producer_id >= 0
-        if has_producer and (repeated := self.producers.check(header)) is not None:
+        if has_producer and (repeated := self.producers.check(header, verification)) is not None:
             stamp = repeated.timestamp_ms if self.limits.is_log_append_time else NO_TIMESTAMP
             return Appended(
                 Offset(repeated.base_offset),
@@ -213,6 +222,37 @@ class PartitionLog:
                 self.log_start_offset,
                 is_duplicate=True,
             )
+        base_offset = self._store(produced, leader_epoch, wall_ms)
+        timestamp_ms, attributes = header.max_timestamp, header.attributes
+        if has_producer:
+            self.producers.record(header, base_offset, timestamp_ms)
+            if attributes & TRANSACTIONAL_BIT:
+                self.transactions.on_replayed(self.producers)
+        append_time_ms = timestamp_ms if attributes & LOG_APPEND_TIME_BIT else NO_TIMESTAMP
+        last_offset = base_offset + header.last_offset_delta
+        appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
+        return _new(Appended, appended)
+
+    def append_marker(
+        self, marker: EndMarker, leader_epoch: LeaderEpoch, wall_ms: WallMs
+    ) -> Appended:
+        """Append the marker that ends a producer's transaction, if one is open or not.
+
+        Raises Refused (see `ProducerState.check_marker`) and StorageFailed; then nothing is
+        appended, unless only the index of aborted transactions could not be written.
+        """
+        self.producers.check_marker(marker)
+        batch = memoryview(build_marker(marker, wall_ms))
+        header = read_header(batch)
+        base_offset = self._store(Produced(header, batch, b""), leader_epoch, wall_ms)
+        self.producers.record_marker(header._replace(base_offset=base_offset), marker)
+        self.transactions.on_replayed(self.producers)
+        return Appended(base_offset, base_offset, NO_TIMESTAMP, self.log_start_offset)
+
+    def _store(self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs) -> Offset:
+        """Write a batch at the end; returns its base offset."""
+        header, records, from_magic = produced
+        size = len(records)
         if size > self.options.segment_bytes:
             raise Refused(
                 ErrorCode.record_list_too_large,
@@ -221,8 +261,6 @@ class PartitionLog:
         base_offset = self.log_end_offset
         last_offset = Offset(base_offset + header.last_offset_delta)
         timestamp_ms = header.max_timestamp
-        is_append_time = header.attributes & LOG_APPEND_TIME_BIT
-        append_time_ms = timestamp_ms if is_append_time else NO_TIMESTAMP
         tail = self.files.active.tail
         if tail.must_roll(size, last_offset, timestamp_ms, wall_ms):
             tail = self._roll(base_offset, wall_ms).tail
@@ -232,13 +270,10 @@ class PartitionLog:
         head = pack_head(base_offset, header.batch_length, leader_epoch)
         position = tail.file.append(records, head + from_magic if from_magic else head)
         tail.note_batch(base_offset, last_offset, timestamp_ms, position, size)
-        if has_producer:
-            self.producers.record(header, base_offset, timestamp_ms)
         self.log_end_offset = Offset(last_offset + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
-        appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
-        return _new(Appended, appended)
+        return base_offset
 
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them.
@@ -277,7 +312,7 @@ class PartitionLog:
         self._files_state = FilesState.CHANGED
         if log_start_offset > self.log_start_offset:
             self.advance_log_start_offset(log_start_offset)
-        if self.producers.aborted or attributes & TRANSACTIONAL_BIT:
+        if attributes & TRANSACTIONAL_BIT:
             self.transactions.on_replayed(self.producers)  # may fail, so it follows the batch
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()
@@ -406,7 +441,7 @@ class PartitionLog:
         self._files_state = FilesState.CHANGED
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
-        self.producers.entries.clear()
+        self.producers.clear()
         self.transactions.on_replayed(self.producers)
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 

@@ -6,10 +6,9 @@ files.
 """
 
 from collections import deque
-from struct import Struct
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from cluster.log.transaction_index import AbortedTransaction
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
@@ -20,23 +19,12 @@ from cluster.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
-from cluster.records.reader import records_of_batch
+from cluster.records.markers import NO_COORDINATOR_EPOCH, EndMarker, read_marker
 
 BATCHES_KEPT: Final = 5
 """As many as an idempotent client keeps in flight: the oldest it can still repeat."""
 NO_TRANSACTION: Final = -1
-NO_COORDINATOR_EPOCH: Final = -1
-_MARKER: Final = Struct(">hi")
-_MARKER_KEY: Final = Struct(">hh")
-_ABORT: Final = 0
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
-
-
-class Marker(NamedTuple):
-    """The content of an end-of-transaction marker."""
-
-    coordinator_epoch: int = NO_COORDINATOR_EPOCH
-    is_abort: bool = False
 
 
 class AppendedBatch(NamedTuple):
@@ -82,24 +70,78 @@ class ProducerEntry:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
+class EndedTransaction(NamedTuple):
+    """A transaction that has ended in the partition; both offsets are inclusive."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """That of its marker."""
+    last_stable_offset: int
+    """Below it, no transaction was open when this one ended."""
+    is_abort: bool
+
+
+class Verification:
+    """The time between the question whether a partition belongs to a producer's transaction, which
+    the transaction coordinator answers, and the append of the producer's first batch (KIP-890).
+
+    Requests of the producer that come in this time share it. A marker of the producer ends it: an
+    append afterwards would begin a transaction that nobody ends.
+    """
+
+    __slots__ = ("began_ms", "epoch", "is_valid", "lowest_sequence")
+
+    def __init__(self, epoch: int, sequence: int, began_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        """The transaction begins with the batch of this base sequence."""
+        self.began_ms = began_ms
+        """Milliseconds since the Unix epoch."""
+        self.is_valid = True
+
+
 class ProducerState:
     """All producer ids of one partition."""
 
-    __slots__ = ("aborted", "entries", "expiration_ms")
+    __slots__ = ("_open", "_verifications", "ended", "entries", "expiration_ms")
 
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
         self.entries: dict[int, ProducerEntry] = {}
-        self.aborted: list[AbortedTransaction] = []
-        """Transactions whose abort marker was replayed; for the log, which takes them away."""
+        """Changed by the methods only."""
+        self.ended: list[EndedTransaction] = []
+        """Transactions whose marker was recorded; for the log, which takes them away."""
+        self._open: dict[int, int] = {}
+        """The first offset of each open transaction by its producer, in the order of offsets."""
+        self._verifications: dict[int, Verification] = {}
 
-    def check(self, header: BatchHeader) -> AppendedBatch | None:
+    def restore(self, entries: Mapping[int, ProducerEntry]) -> None:
+        """Begin with the entries of a snapshot."""
+        self.entries = dict(entries)
+        opened = [(e.transaction_offset, producer_id) for producer_id, e in entries.items()]
+        self._open = {producer_id: offset for offset, producer_id in sorted(opened) if offset >= 0}
+
+    def clear(self) -> None:
+        """Forget everything: the log is emptied."""
+        self.entries.clear()
+        self._open.clear()
+        for verification in self._verifications.values():
+            verification.is_valid = False
+        self._verifications.clear()
+
+    def check(
+        self, header: BatchHeader, verification: Verification | None = None
+    ) -> AppendedBatch | None:
         """Validate a batch that a client sends with a producer id.
 
         Returns the earlier batch that this one duplicates, or None for a new batch. An unknown
         producer id may begin with any sequence, because its earlier batches may have been deleted.
-        Raises Refused: invalid_producer_epoch, out_of_order_sequence_number, invalid_txn_state.
+        `verification` is that of a batch whose transaction had to be verified first. Raises
+        Refused: invalid_producer_epoch, out_of_order_sequence_number, invalid_txn_state.
         """
+        if verification is not None:
+            self._check_verified(header, verification)
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
@@ -141,6 +183,69 @@ class ProducerState:
                 f"epoch {header.producer_epoch} is not 0",
             )
 
+    def _check_verified(self, header: BatchHeader, verification: Verification) -> None:
+        if self.has_open_transaction(header.producer_id, header.producer_epoch):
+            return  # an earlier batch was appended meanwhile
+        if not verification.is_valid or verification.epoch != header.producer_epoch:
+            raise Refused(
+                ErrorCode.invalid_txn_state,
+                f"the transaction of producer {header.producer_id} has ended meanwhile",
+            )
+        if header.base_sequence > verification.lowest_sequence:
+            raise Refused(
+                ErrorCode.out_of_order_sequence_number,
+                f"producer {header.producer_id}: sequence {header.base_sequence} before"
+                f" {verification.lowest_sequence}, with which its transaction begins",
+            )
+
+    def check_marker(self, marker: EndMarker) -> None:
+        """Validate a marker that a transaction coordinator sends.
+
+        Raises Refused: invalid_producer_epoch, and transaction_coordinator_fenced if a later leader
+        of the coordinator's partition has written a marker.
+        """
+        entry = self.entries.get(marker.producer_id)
+        if entry is None:
+            return
+        if marker.producer_epoch < entry.epoch:
+            raise Refused(
+                ErrorCode.invalid_producer_epoch,
+                f"producer {marker.producer_id}: marker of epoch {marker.producer_epoch}, "
+                f"last seen {entry.epoch}",
+            )
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise Refused(
+                ErrorCode.transaction_coordinator_fenced,
+                f"producer {marker.producer_id}: marker of coordinator epoch"
+                f" {marker.coordinator_epoch}, last seen {entry.coordinator_epoch}",
+            )
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has a transaction of this epoch here that has not ended."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.transaction_offset >= 0 and entry.epoch == epoch
+
+    def begin_verification(self, header: BatchHeader, wall_ms: WallMs) -> Verification:
+        """Begin to verify the transaction of a batch, or join the verification that has begun.
+
+        Raises Refused(invalid_producer_epoch) if a batch of a later epoch is being verified.
+        """
+        found = self._verifications.get(header.producer_id)
+        if found is not None and found.epoch > header.producer_epoch:
+            raise Refused(
+                ErrorCode.invalid_producer_epoch,
+                f"producer {header.producer_id}: epoch {header.producer_epoch}, "
+                f"last seen {found.epoch}",
+            )
+        if found is None or found.epoch < header.producer_epoch:
+            if found is not None:
+                found.is_valid = False
+            found = Verification(header.producer_epoch, header.base_sequence, wall_ms)
+            self._verifications[header.producer_id] = found
+        elif header.base_sequence < found.lowest_sequence:
+            found.lowest_sequence = header.base_sequence
+        return found
+
     def next_sequence(self, producer_id: int, epoch: int) -> int:
         """The base sequence that `check` expects of the producer's next batch of an epoch."""
         entry = self.entries.get(producer_id)
@@ -161,19 +266,31 @@ class ProducerState:
         entry.last_timestamp_ms = timestamp_ms
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
             entry.transaction_offset = base_offset
+            self._open[header.producer_id] = base_offset
+            if self._verifications:
+                self._verifications.pop(header.producer_id, None)
 
-    def record_end_of_transaction(self, header: BatchHeader, marker: Marker) -> None:
-        """Record a stored commit or abort marker."""
-        entry = self.entries.setdefault(header.producer_id, ProducerEntry())
+    def record_marker(self, header: BatchHeader, marker: EndMarker | None) -> None:
+        """Record a stored commit or abort marker; None is one that compaction has emptied."""
+        producer_id = header.producer_id
+        entry = self.entries.setdefault(producer_id, ProducerEntry())
         entry.enter_epoch(header.producer_epoch)
-        entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
         first_offset, entry.transaction_offset = entry.transaction_offset, NO_TRANSACTION
-        if marker.is_abort and first_offset >= 0:
-            undecided = self.first_undecided_offset
-            stable = header.last_offset + 1 if undecided is None else undecided
-            self.aborted.append(
-                AbortedTransaction(header.producer_id, first_offset, header.last_offset, stable)
-            )
+        self._open.pop(producer_id, None)
+        verification = self._verifications.pop(producer_id, None)
+        if verification is not None:
+            verification.is_valid = False
+        if marker is not None:
+            entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
+            if first_offset >= 0:
+                last_offset = header.last_offset
+                undecided = self.first_undecided_offset
+                stable = last_offset + 1 if undecided is None else undecided
+                self.ended.append(
+                    EndedTransaction(
+                        producer_id, first_offset, last_offset, stable, not marker.is_commit
+                    )
+                )
         entry.last_timestamp_ms = header.max_timestamp
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
@@ -181,15 +298,20 @@ class ProducerState:
         if header.producer_id < 0:
             return
         if header.attributes & CONTROL_BIT:
-            self.record_end_of_transaction(header, _marker(header, batch))
+            self.record_marker(header, read_marker(header, batch))
         else:
             self.record(header, header.base_offset, header.max_timestamp)
 
     @property
     def first_undecided_offset(self) -> int | None:
         """First offset of the oldest open transaction (Kafka: `firstUnstableOffset`), or None."""
-        offsets = [e.transaction_offset for e in self.entries.values() if e.transaction_offset >= 0]
-        return min(offsets) if offsets else None
+        for offset in self._open.values():
+            return offset
+        return None
+
+    def open_transactions(self) -> Iterable[tuple[int, int]]:
+        """Producer id and first offset of each open transaction, the oldest first."""
+        return self._open.items()
 
     def expire(self, wall_ms: WallMs) -> int:
         """Forget idle producers (`producer.id.expiration.ms`); returns their number."""
@@ -201,16 +323,8 @@ class ProducerState:
         ]
         for producer_id in idle:
             del self.entries[producer_id]
+        for producer_id, verification in list(self._verifications.items()):
+            if wall_ms - verification.began_ms >= self.expiration_ms:
+                verification.is_valid = False
+                del self._verifications[producer_id]
         return len(idle)
-
-
-def _marker(header: BatchHeader, batch: memoryview) -> Marker:
-    """Decode a marker: its key is int16 version, int16 type, its value int16 version, int32
-    coordinator epoch. Compaction may have emptied it."""
-    for record in records_of_batch(header, batch):
-        key, value = record.key or b"", record.value or b""
-        return Marker(
-            _MARKER.unpack_from(value)[1] if len(value) >= _MARKER.size else NO_COORDINATOR_EPOCH,
-            len(key) >= _MARKER_KEY.size and _MARKER_KEY.unpack_from(key)[1] == _ABORT,
-        )
-    return Marker()

@@ -506,7 +506,7 @@ def load_producers(
     for offset in reversed(snapshots):
         if offset <= log_end_offset:
             try:
-                producers.entries = read_snapshot(directory, offset)
+                producers.restore(read_snapshot(directory, offset))
             except DamagedSnapshot as error:
                 _log.warning("%s dropped: %s", snapshot_path(directory, offset), error)
             else:

@@ -1,0 +1,67 @@
+"""The batches that end a transaction in a partition: commit and abort markers (KIP-98). Pure.
+
+A marker is a control batch of one record. Its key is int16 version 0 and int16 type, its value
+int16 version 0 and int32 coordinator epoch.
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from cluster.model.clocks import WallMs
+from cluster.model.ids import NO_SEQUENCE
+from cluster.records.batch import BatchHeader
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.reader import records_of_batch
+
+NO_COORDINATOR_EPOCH: Final = -1
+_KEY: Final = Struct(">hh")
+_VALUE: Final = Struct(">hi")
+_VERSION: Final = 0
+_ABORT, _COMMIT = 0, 1
+
+
+class EndMarker(NamedTuple):
+    """The end of a producer's transaction in one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    """The leader epoch of the coordinator's partition of `__transaction_state`."""
+    is_commit: bool
+
+
+def build_marker(marker: EndMarker, wall_ms: WallMs) -> bytes:
+    """The batch of a marker, for the leader to append."""
+    record = NewRecord(
+        _VALUE.pack(_VERSION, marker.coordinator_epoch),
+        _KEY.pack(_VERSION, _COMMIT if marker.is_commit else _ABORT),
+        wall_ms,
+    )
+    return bytes(
+        build_batch(
+            [record],
+            producer=ProducerIdentity(marker.producer_id, marker.producer_epoch, NO_SEQUENCE),
+            is_transactional=True,
+            is_control=True,
+        )
+    )
+
+
+def read_marker(header: BatchHeader, batch: memoryview) -> EndMarker | None:
+    """The marker in a control batch; None for other control records, and for a marker whose record
+    compaction has removed.
+
+    Raises Refused for a batch that cannot be decoded.
+    """
+    for record in records_of_batch(header, batch):
+        key, value = record.key or b"", record.value or b""
+        if len(key) < _KEY.size:
+            return None
+        kind = _KEY.unpack_from(key)[1]
+        if kind not in (_ABORT, _COMMIT):
+            return None
+        epoch = NO_COORDINATOR_EPOCH
+        if len(value) >= _VALUE.size:
+            epoch = _VALUE.unpack_from(value)[1]
+        return EndMarker(header.producer_id, header.producer_epoch, epoch, kind == _COMMIT)
+    return None
