@@ -13,9 +13,7 @@ from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.offsets.commits import OffsetCommits
 from cluster.coordinator.groups.requests import GroupProtocol
 from cluster.coordinator.groups.shared.records import (
-    CorruptRecord,
     StoredMember,
-    UnknownRecord,
     read_group_value,
     read_key,
     read_offset_value,
@@ -24,6 +22,7 @@ from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_storage import restore
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 from cluster.coordinator.shards.load_report import LoadReport
 from cluster.model.clocks import Moment
 from cluster.model.ids import NO_PRODUCER_ID

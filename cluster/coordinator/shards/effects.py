@@ -1,6 +1,6 @@
-"""What a shard asks of the runtime: records to append, and replies to send. Pure."""
+"""What a shard asks of the runtime: records to append, replies and messages to send. Pure."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -39,6 +39,8 @@ class Effects(NamedTuple):
 
     appends: tuple[Append, ...] = ()
     answers: tuple[Answer, ...] = ()
+    messages: tuple[Any, ...] = ()
+    """For other parts of the broker, in the types of the coordinator (`Coordinator.on_message`)."""
 
 
 NOTHING = Effects()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from cluster.coordinator.shards.effects import NOTHING, Answer, Append, CoordinatorRecord, Effects
 from cluster.model.clocks import Moment
@@ -38,12 +38,17 @@ class Outbox:
     def __init__(self) -> None:
         self._appends: list[Append] = []
         self._answers: list[Answer] = []
+        self._messages: list[Any] = []
         self._pending: dict[int, _Pending] = {}
         self._next_id = 0
 
     def answer(self, token: object, reply: object) -> None:
         """Answer a request."""
         self._answers.append(Answer(token, reply))
+
+    def send(self, message: Any) -> None:
+        """Give other parts of the broker a message."""
+        self._messages.append(message)
 
     def append(
         self,
@@ -61,11 +66,12 @@ class Outbox:
 
     def take(self) -> Effects:
         """All effects since the last call."""
-        if not self._appends and not self._answers:
+        if not self._appends and not self._answers and not self._messages:
             return NOTHING
-        effects = Effects(tuple(self._appends), tuple(self._answers))
+        effects = Effects(tuple(self._appends), tuple(self._answers), tuple(self._messages))
         self._appends.clear()
         self._answers.clear()
+        self._messages.clear()
         return effects
 
     def on_appended(
@@ -94,3 +100,4 @@ class Outbox:
                 pending.after.answer(ErrorCode.not_leader_or_follower, now)
         self._pending.clear()
         self._appends.clear()
+        self._messages.clear()

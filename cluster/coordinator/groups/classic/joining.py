@@ -16,7 +16,6 @@ from cluster.coordinator.groups.requests import (
     JoinGroup,
     JoinGroupReply,
 )
-from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.options import GroupOptions
 from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.shared.subscription import CONSUMER, subscribed_topics
@@ -25,6 +24,7 @@ from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Rejoin, Replace
 from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.coordinator.shards.record_text import is_storable
 from cluster.model.clocks import Moment
@@ -332,7 +332,7 @@ class _ReplacementStored:
             return
         if error is not ErrorCode.none:
             reply = JoinGroupReply(
-                group_error(error),
+                coordinator_error(error),
                 generation_id=group.generation_id,
                 protocol_type=group.roster.protocol_type,
                 protocol_name=group.protocol_name,

@@ -11,13 +11,13 @@ from typing import Final
 
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import JoinedMember, JoinGroupReply, SyncGroupReply
-from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
 from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, MemberGone
 from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
@@ -44,7 +44,7 @@ class _EmptyGroupStored:
     def answer(self, error: ErrorCode, now: Moment) -> None:
         del now
         if error is not ErrorCode.none:
-            reason = group_error(error).name
+            reason = coordinator_error(error).name
             log.warning("Group %s is empty, which could not be stored: %s", self.group_id, reason)
 
 

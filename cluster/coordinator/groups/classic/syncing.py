@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from cluster.coordinator.groups.classic.rebalancing import Rebalancing
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import SyncGroup, SyncGroupReply
-from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.counts import GroupCounts
 from cluster.coordinator.groups.shared.records import group_key, group_value
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
@@ -18,6 +17,7 @@ from cluster.coordinator.groups.state.classic_member import Member
 from cluster.coordinator.groups.state.classic_states import GroupState, Sync
 from cluster.coordinator.groups.state.classic_storage import stored_group
 from cluster.coordinator.groups.state.parts import ShardParts
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
@@ -131,7 +131,7 @@ class _AssignmentStored:
         ):
             return
         if error is not ErrorCode.none:
-            reply_error = group_error(error)
+            reply_error = coordinator_error(error)
             self.rebalancing.refuse_syncs(group, reply_error, now)
             cause = Cause(
                 CauseKind.ASSIGNMENT_NOT_STORED, self.leader.who, detail=reply_error.name.upper()

@@ -35,7 +35,6 @@ from cluster.coordinator.groups.consumer.requests import (
 )
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind
 from cluster.coordinator.groups.requests import JoinGroupReply, LeaveGroupReply
-from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.records import group_key
 from cluster.coordinator.groups.shared.topics import Topics
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
@@ -43,6 +42,7 @@ from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup, MemberAlarms
 from cluster.coordinator.groups.state.parts import ShardParts
 from cluster.coordinator.shards.alarms import Alarm
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
@@ -346,7 +346,7 @@ class ConsumerGroups(MemberAlarms):
     def answer(self, replies: Replies, error: ErrorCode) -> None:
         """Send the computed replies, or the error of the append."""
         for token, reply in replies:
-            self._parts.outbox.answer(token, _with_error(reply, group_error(error)))
+            self._parts.outbox.answer(token, _with_error(reply, coordinator_error(error)))
 
     def _refuse(self, event: HeartbeatEvent, refusal: Refusal) -> None:
         reply = ConsumerHeartbeatReply(refusal.error, refusal.message)
@@ -425,4 +425,4 @@ class _Stored:
     def answer(self, error: ErrorCode, now: Moment) -> None:
         self.groups.answer(self.replies, error)
         if not self.is_settled:
-            self.groups.on_late(self.journal.group.group_id, group_error(error), now)
+            self.groups.on_late(self.journal.group.group_id, coordinator_error(error), now)

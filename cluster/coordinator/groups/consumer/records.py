@@ -23,7 +23,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from cluster.coordinator.groups.requests import GroupProtocol
-from cluster.coordinator.groups.shared.records import CorruptRecord, UnknownRecord
 from cluster.coordinator.groups.shared.topics import Partitions
 from cluster.coordinator.groups.state.consumer_values import (
     ClassicMetadata,
@@ -33,6 +32,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberState,
     ResolvedExpression,
 )
+from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 from cluster.coordinator.shards.effects import CoordinatorRecord
 
 T = TypeVar("T")

@@ -20,7 +20,6 @@ from cluster.coordinator.groups.requests import (
     DeleteOffsetsReply,
     PartitionError,
 )
-from cluster.coordinator.groups.shared.append_errors import group_error
 from cluster.coordinator.groups.shared.records import group_key, offset_key
 from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.coordinator.groups.state.classic_group import ClassicGroup
@@ -28,6 +27,7 @@ from cluster.coordinator.groups.state.classic_states import GroupState
 from cluster.coordinator.groups.state.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.state.group_offsets import Partition
 from cluster.coordinator.groups.state.parts import AnyGroup, ShardParts
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
@@ -245,7 +245,7 @@ class _OffsetsGone:
     def answer(self, error: ErrorCode, now: Moment) -> None:
         del now
         if self.waiting is not None:
-            self.waiting.answer(self.group.group_id, group_error(error))
+            self.waiting.answer(self.group.group_id, coordinator_error(error))
 
 
 @dataclass(slots=True)
@@ -295,9 +295,9 @@ class _ConsumerGroupGone:
     def answer(self, error: ErrorCode, now: Moment) -> None:
         group_id = self.journal.group.group_id
         if self.waiting is not None:
-            self.waiting.answer(group_id, group_error(error))
+            self.waiting.answer(group_id, coordinator_error(error))
         if not self.is_settled:
-            self.consumers.on_late(group_id, group_error(error), now)
+            self.consumers.on_late(group_id, coordinator_error(error), now)
 
 
 @dataclass(slots=True)

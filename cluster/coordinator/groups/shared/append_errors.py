@@ -1,35 +1,22 @@
-"""Translates the errors of appends for the requests that wait for them. Pure.
+"""The errors of appends for commits of offsets. Pure.
 
-Kafka: `appendGroupMetadataErrorToResponseError` and its counterpart for offsets.
+Kafka: the counterpart of `appendGroupMetadataErrorToResponseError` for offsets.
 """
 
 from typing import Final
 
+from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.model.error_codes import ErrorCode
 
-_GROUP: Final = {
-    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
-    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
-    ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
-    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
-    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
-    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
-    ErrorCode.message_too_large: ErrorCode.unknown_server_error,
-    ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
-    ErrorCode.invalid_fetch_size: ErrorCode.unknown_server_error,
-}
-_OFFSETS: Final = _GROUP | {
-    ErrorCode.message_too_large: ErrorCode.invalid_commit_offset_size,
-    ErrorCode.record_list_too_large: ErrorCode.invalid_commit_offset_size,
-    ErrorCode.invalid_fetch_size: ErrorCode.invalid_commit_offset_size,
-}
-
-
-def group_error(error: ErrorCode) -> ErrorCode:
-    """The error for members whose generation could not be stored, and for deletions."""
-    return _GROUP.get(error, error)
+_TOO_LARGE: Final = frozenset(
+    {
+        ErrorCode.message_too_large,
+        ErrorCode.record_list_too_large,
+        ErrorCode.invalid_fetch_size,
+    }
+)
 
 
 def offset_error(error: ErrorCode) -> ErrorCode:
     """The error for commits of offsets."""
-    return _OFFSETS.get(error, error)
+    return ErrorCode.invalid_commit_offset_size if error in _TOO_LARGE else coordinator_error(error)

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from cluster.coordinator.groups.requests import NO_TIMESTAMP
+from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 
 OFFSET_KEY: Final = 1
 GROUP_KEY: Final = 2
@@ -34,14 +35,6 @@ _FOUR: Final = struct.Struct(">i")
 _EIGHT: Final = struct.Struct(">q")
 _START_3: Final = struct.Struct(">hqih")
 _OFFSET_3: Final = struct.Struct(">qih")
-
-
-class CorruptRecord(ValueError):
-    """The bytes are malformed; the text is one line, without text of the record."""
-
-
-class UnknownRecord(CorruptRecord):
-    """The kind or version of the record is unknown here; newer brokers may write it."""
 
 
 class OffsetKey(NamedTuple):

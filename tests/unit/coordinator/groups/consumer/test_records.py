@@ -26,7 +26,6 @@ from cluster.coordinator.groups.consumer.records import (
     target_value,
 )
 from cluster.coordinator.groups.requests import GroupProtocol
-from cluster.coordinator.groups.shared.records import CorruptRecord, UnknownRecord
 from cluster.coordinator.groups.state.consumer_values import (
     ClassicMetadata,
     CurrentAssignment,
@@ -35,6 +34,7 @@ from cluster.coordinator.groups.state.consumer_values import (
     MemberState,
     ResolvedExpression,
 )
+from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 
 TOPIC = uuid.UUID(bytes=bytes(range(16)))
 TEXTS = st.text(max_size=20)

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from cluster.coordinator.groups.shared.records import (
     CommittedOffset,
-    CorruptRecord,
     OffsetKey,
     StoredGroup,
     StoredMember,
-    UnknownRecord,
     group_key,
     group_value,
     offset_key,
@@ -24,6 +22,7 @@ from cluster.coordinator.groups.shared.records import (
     read_key,
     read_offset_value,
 )
+from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 
 GROUP_HEX = "000cd0b3d180d183d0bfd0bfd0b0"
 KEY_HEX = f"{GROUP_HEX}00066f726465727300000007"

@@ -1,0 +1,1 @@
+"""Transactions: a pure state machine per partition of `__transaction_state`."""

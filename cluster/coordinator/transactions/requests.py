@@ -1,0 +1,139 @@
+"""Requests to the transaction coordinator and its replies, independent of protocol versions.
+
+Kafka: the methods of `TransactionCoordinator`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cluster.coordinator.shards.requests import Query, Request
+from cluster.coordinator.transactions.states import TransactionState
+from cluster.model.clocks import WallMs
+from cluster.model.error_codes import ErrorCode
+from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer id with its epoch."""
+
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_PRODUCER_EPOCH
+
+
+NOBODY = ProducerIdentity()
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerReply:
+    """The producer id and epoch to use from now on, or an error.
+
+    With `needs_producer_id` nothing was done: the request needs a new producer id, and is to be
+    repeated with one.
+    """
+
+    error: ErrorCode
+    producer: ProducerIdentity = NOBODY
+    needs_producer_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducer(Request[ProducerReply]):
+    """A producer starts with a transactional id, which fences every earlier one; or it continues
+    after an error as the `expected` one (KIP-360).
+
+    Handlers check id and timeout.
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    expected: ProducerIdentity | None = None
+    fresh_producer_id: int = NO_PRODUCER_ID
+    """An unused id, if one was needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Request[ErrorCode]):
+    """Partitions become part of a producer's transaction, which begins with the first ones."""
+
+    transactional_id: str
+    producer: ProducerIdentity
+    partitions: frozenset[TopicPartition]
+    client_version: int
+    """The transaction version of the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction(Request[ProducerReply]):
+    """A producer commits or aborts; answered when the outcome is stored."""
+
+    transactional_id: str
+    producer: ProducerIdentity
+    is_commit: bool
+    client_version: int
+    fresh_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsMarked(Request[None]):
+    """Partitions have the marker of a transaction's end, or do not exist any more."""
+
+    transactional_id: str
+    producer: ProducerIdentity
+    """Of the marker."""
+    partitions: Collection[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPartitions(Query[Mapping[TopicPartition, ErrorCode]]):
+    """Whether partitions are part of a producer's open transaction (KIP-890)."""
+
+    transactional_id: str
+    producer: ProducerIdentity
+    partitions: frozenset[TopicPartition]
+
+
+class EndMarkers(NamedTuple):
+    """Markers to be written to all of these partitions: a message to the brokers that lead them.
+
+    `PartitionsMarked` reports which have theirs.
+    """
+
+    transactional_id: str
+    producer: ProducerIdentity
+    coordinator_epoch: int
+    is_commit: bool
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    """One transactional id as requests describe it."""
+
+    transactional_id: str
+    state: TransactionState
+    producer: ProducerIdentity
+    timeout_ms: int
+    start_ms: WallMs
+    last_update_ms: WallMs
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTransaction(Query[DescribedTransaction | None]):
+    """One transactional id; None if it is unknown here."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListTransactions(Query[list[DescribedTransaction]]):
+    """The transactional ids that fulfil every condition given."""
+
+    states: frozenset[TransactionState] = frozenset()
+    """Empty: any state."""
+    producer_ids: frozenset[int] = frozenset()
+    longer_than_ms: int = -1
+    """Open for longer than this; -1: any."""
+    matches: Callable[[str], bool] | None = None
+    """Of the transactional id."""

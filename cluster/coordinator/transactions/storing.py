@@ -1,0 +1,159 @@
+"""Stores the transitions of transactional ids, and applies them once they are stored. Pure.
+
+Kafka: `TransactionStateManager.appendTransactionToLog`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.coordinator.shards.append_errors import coordinator_error
+from cluster.coordinator.shards.effects import CoordinatorRecord
+from cluster.coordinator.transactions.parts import ShardParts
+from cluster.coordinator.transactions.records import transaction_key, transaction_value
+from cluster.coordinator.transactions.requests import EndMarkers, ProducerIdentity
+from cluster.coordinator.transactions.states import TransactionState
+from cluster.coordinator.transactions.transaction import (
+    EPOCH_BUMPED_AT_END,
+    StoredTransaction,
+    Transaction,
+)
+from cluster.model.clocks import Moment
+from cluster.model.error_codes import ErrorCode
+from cluster.model.ids import NO_PRODUCER_ID
+
+OnStored = Callable[[ErrorCode], None]
+_RETRY_MS: Final = 500
+_COMPLETE: Final = {
+    TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
+}
+
+
+class Storing:
+    """Changes what is stored of transactional ids; nothing else does."""
+
+    def __init__(self, parts: ShardParts) -> None:
+        self._parts = parts
+
+    def store(
+        self,
+        transaction: Transaction,
+        new: StoredTransaction,
+        answer: OnStored,
+        *,
+        is_fence: bool = False,
+    ) -> None:
+        """Append a transition. `answer` is called with the outcome, as a client gets it."""
+        transaction.pending = new
+        transactional_id = transaction.transactional_id
+        record = CoordinatorRecord(transaction_key(transactional_id), transaction_value(new))
+        self._parts.outbox.append([record], _Stored(self, transaction, new, answer, is_fence))
+
+    def remove(self, transaction: Transaction) -> None:
+        """Append a tombstone: the transactional id has expired."""
+        old = transaction.stored
+        new = transaction.pending = old._replace(state=TransactionState.DEAD)
+        record = CoordinatorRecord(transaction_key(transaction.transactional_id), None)
+        self._parts.outbox.append([record], _Stored(self, transaction, new, _ignore, False))
+
+    def settle(
+        self, transaction: Transaction, new: StoredTransaction, now: Moment, *, is_stored: bool
+    ) -> None:
+        """The outcome of an append is known. Requests that wait for it are tried again."""
+        transaction.pending = None
+        if is_stored:
+            self.apply(transaction, new, now)
+        elif transaction.stored.state.is_preparing and not transaction.unmarked:
+            self._complete_later(transaction, now)
+        self._parts.waits.resume(transaction.transactional_id, now)
+
+    def apply(self, transaction: Transaction, new: StoredTransaction, now: Moment) -> None:
+        """The new state is stored: begin what follows from it."""
+        parts, transactional_id = self._parts, transaction.transactional_id
+        transaction.stored = new
+        state = new.state
+        if state is TransactionState.ONGOING:
+            parts.ongoing[transactional_id] = None
+            return
+        parts.ongoing.pop(transactional_id, None)
+        if state.is_preparing:
+            self.send_markers(transaction, now)
+        elif state is TransactionState.DEAD:
+            del parts.transactions[transactional_id]
+
+    def send_markers(self, transaction: Transaction, now: Moment) -> None:
+        """The outcome is stored: have the markers written."""
+        stored = transaction.stored
+        transaction.has_failed_fence = False
+        transaction.unmarked = set(stored.partitions)
+        if not transaction.unmarked:
+            self.complete(transaction, now)
+            return
+        self._parts.outbox.send(
+            EndMarkers(
+                transaction.transactional_id,
+                ProducerIdentity(stored.producer_id, stored.producer_epoch),
+                self._parts.coordinator_epoch,
+                stored.state is TransactionState.PREPARE_COMMIT,
+                stored.partitions,
+            )
+        )
+
+    def complete(self, transaction: Transaction, now: Moment) -> None:
+        """Every partition has the marker: store that, again and again if it fails."""
+        stored = transaction.stored
+        is_commit = stored.state is TransactionState.PREPARE_COMMIT
+        new = stored._replace(
+            state=TransactionState.COMPLETE_COMMIT
+            if is_commit
+            else TransactionState.COMPLETE_ABORT,
+            partitions=frozenset(),
+            last_update_ms=now.wall_ms,
+        )
+        if stored.client_version >= EPOCH_BUMPED_AT_END and stored.next_producer_id >= 0:
+            new = new._replace(
+                producer_id=stored.next_producer_id,
+                producer_epoch=0,
+                previous_producer_id=stored.producer_id,
+                next_producer_id=NO_PRODUCER_ID,
+            )
+        self.store(transaction, new, _ignore)
+
+    def _complete_later(self, transaction: Transaction, now: Moment) -> None:
+        def complete(at: Moment) -> None:
+            alarm.drop()
+            self.complete(transaction, at)
+
+        alarm = self._parts.alarms.alarm(complete)
+        alarm.set_after(now, _RETRY_MS)
+
+
+@dataclass(slots=True)
+class _Stored:
+    """The append of a transition."""
+
+    storing: Storing
+    transaction: Transaction
+    new: StoredTransaction
+    on_stored: OnStored
+    is_fence: bool
+
+    def settle(self, now: Moment, *, is_stored: bool) -> None:
+        if self.is_fence and not is_stored:
+            # The producer is fenced nevertheless; the new epoch was given to nobody.
+            transaction = self.transaction
+            transaction.has_failed_fence = True
+            transaction.stored = transaction.stored._replace(
+                producer_epoch=self.new.producer_epoch,
+                last_producer_epoch=self.new.last_producer_epoch,
+            )
+        self.storing.settle(self.transaction, self.new, now, is_stored=is_stored)
+
+    def answer(self, error: ErrorCode, now: Moment) -> None:
+        del now
+        self.on_stored(coordinator_error(error))
+
+
+def _ignore(_error: ErrorCode) -> None:
+    """Nobody waits for the outcome."""

@@ -1,0 +1,60 @@
+"""One transactional id: what is stored of it, and the transition that is being stored. Pure.
+
+Kafka: `TransactionMetadata` and `TxnTransitMetadata`.
+"""
+
+from typing import Final, NamedTuple
+
+from cluster.coordinator.transactions.states import TransactionState
+from cluster.model.clocks import WallMs
+from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+
+EPOCH_MAX: Final = 0x7FFF
+LAST_EPOCH: Final = EPOCH_MAX - 1
+"""The last epoch that a producer gets: the one after it may be needed to fence that producer."""
+NOT_STARTED: Final = WallMs(-1)
+EPOCH_BUMPED_AT_END: Final = 2
+"""The transaction version from which the end of each transaction bumps the epoch (KIP-890)."""
+
+
+class StoredTransaction(NamedTuple):
+    """The content of a record of `__transaction_state`, and what only memory has."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    last_update_ms: WallMs = NOT_STARTED
+    start_ms: WallMs = NOT_STARTED
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
+    """The transaction version of the client's last request."""
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    """The epoch before, if a producer that continues has bumped it. Not in records: Kafka's
+    coordinator also forgets it when the leader changes."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the producer id has no further epoch for a producer."""
+        return self.producer_epoch >= LAST_EPOCH
+
+
+class Transaction:
+    """A transactional id in memory.
+
+    Invariant: `pending` is set exactly while its record is being appended.
+    """
+
+    __slots__ = ("has_failed_fence", "pending", "stored", "transactional_id", "unmarked")
+
+    def __init__(self, transactional_id: str, stored: StoredTransaction) -> None:
+        self.transactional_id = transactional_id
+        self.stored = stored
+        self.pending: StoredTransaction | None = None
+        self.has_failed_fence = False
+        """The record of a fence could not be stored: its epoch was given to nobody, and the next
+        fence uses it."""
+        self.unmarked: set[TopicPartition] = set()
+        """Partitions that lack the marker while a transaction is being completed."""
