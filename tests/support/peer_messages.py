@@ -55,6 +55,13 @@ from cluster.protocol.peer.replication import (
     FileSource,
     FollowerFetch,
 )
+from cluster.protocol.peer.transactions import (
+    CheckTransactions,
+    MarkersOfProducer,
+    PartitionErrors,
+    TransactionPartitions,
+    WriteMarkers,
+)
 
 STRANGER: Final = BrokerId(77)
 """No broker of any test has this id."""
@@ -109,6 +116,12 @@ REQUESTS: Final[tuple[Any, ...]] = (
     KeepHistories((b"no history",)),
     AskLogEnds((NumberedPartitions("no-such-topic", (0, 3)),)),
     AskBatches("no-such-topic", uuid.UUID(int=7), 3, 5, 9),
+    CheckTransactions(
+        (TransactionPartitions("nobody", 2**40, 7, True, (NumberedPartitions("t", (0, 3)),)),)
+    ),
+    WriteMarkers(
+        (MarkersOfProducer(2**40, 7, 3, False, (NumberedPartitions("no-such-topic", (0, 3)),)),)
+    ),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""
 
@@ -119,6 +132,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
     ),
     ShutdownPrepared(False),
     LogEnds(((7, -1), ())),
+    PartitionErrors(((ErrorCode.none, ErrorCode.producer_fenced), ())),
     Batches(ErrorCode.none, False, 9, b"records"),
     Acknowledged(ErrorCode.stale_broker_epoch),
     Refusal(ErrorCode.invalid_request, "malformed"),

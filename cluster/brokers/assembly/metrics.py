@@ -91,7 +91,7 @@ def assemble_metrics(
     """
     ports, metadata, counters = foundation.ports, membership.metadata, foundation.ports.counters
     topic = MetricTopic(
-        foundation.id, ports.loop, metadata, replication.internal_topics, ports.control_link
+        foundation.id, ports.loop, metadata, replication.internal_topics.appends, ports.control_link
     )
     ports.control_link.serve(ProduceMetrics, topic.on_request)
     if counters is not None:

@@ -14,6 +14,7 @@ from cluster.brokers.replication.commit_waits import CommitWaits
 from cluster.brokers.replication.internal_topics import InternalTopics
 from cluster.brokers.replication.isr_proposals import IsrProposals
 from cluster.brokers.replication.leader_fetches import LeaderActions
+from cluster.brokers.replication.own_appends import OwnAppends
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
@@ -77,7 +78,8 @@ def assemble_replication(
     )
     events.subscribe(on_role=commit_waits.check, on_moved=commit_waits.check)
     events.subscribe(on_role=purgatory.check, on_moved=purgatory.check)
-    internal_topics = InternalTopics(table, events, ports.clock, loop)
+    appends = OwnAppends(table, events, ports.clock, loop)
+    internal_topics = InternalTopics(table, events, appends)
     roles = ReplicaRoles(
         foundation.id,
         table,

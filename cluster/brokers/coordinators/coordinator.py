@@ -5,7 +5,7 @@ Kafka: `CoordinatorRuntime`.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
 from cluster.brokers.coordinators.led_shard import LedShard, ShardT
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
@@ -27,6 +27,10 @@ NewShard = Callable[[TopicPartition, LeaderEpoch], ShardT]
 BeforeUnload = Callable[[LedShard[ShardT]], None]
 
 
+def _nothing(_: Any) -> None:
+    pass
+
+
 class Coordinator(Generic[ShardT]):
     """Owned by the broker's thread. The `StateKeeper` of its internal topic.
 
@@ -38,15 +42,18 @@ class Coordinator(Generic[ShardT]):
         options: CoordinatorOptions,
         ports: CoordinatorPorts,
         new_shard: NewShard[ShardT],
-        before_unload: BeforeUnload[ShardT],
+        before_unload: BeforeUnload[ShardT] = _nothing,
+        on_message: Callable[[Any], None] = _nothing,
     ) -> None:
-        """`before_unload` is called with each shard that is about to be unloaded."""
+        """`before_unload` is called with each shard that is about to be unloaded, `on_message` with
+        each message of a shard's effects."""
         self._options = options
         self._ports = ports
         self._metadata = ports.metadata
         self._topic: Final = options.topic
         self._new_shard = new_shard
         self._before_unload = before_unload
+        self._on_message = on_message
         self._led: dict[int, LedShard[ShardT]] = {}
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         ports.internal_topics.keep(options.topic, self)
@@ -56,7 +63,7 @@ class Coordinator(Generic[ShardT]):
     def on_elected(self, partition: Partition, epoch: LeaderEpoch) -> None:
         """Begin to load the partition. `on_resigned` ended the load of an earlier epoch."""
         shard = self._new_shard(partition.id, epoch)
-        led = LedShard(partition, shard, self._options, self._ports, self._growth)
+        led = LedShard(partition, shard, self._options, self._ports, self._growth, self._on_message)
         self._led[partition.id.partition] = led
         self._ports.slices.start(led.loading_steps(), steps_at_once=1)
 
@@ -97,6 +104,11 @@ class Coordinator(Generic[ShardT]):
         if led.is_loading:
             raise Refused(ErrorCode.coordinator_load_in_progress)
         return led
+
+    def led(self, partition: TopicPartition) -> LedShard[ShardT] | None:
+        """The loaded shard of a partition, if this broker leads it."""
+        led = self._led.get(partition.partition)
+        return None if led is None or led.is_loading else led
 
     def all_loaded(self) -> list[LedShard[ShardT]]:
         """The shards that are loaded now. After it is unloaded, a shard answers as if empty."""

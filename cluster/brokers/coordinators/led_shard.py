@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
-from cluster.brokers.coordinators.shard_appends import ShardAppends
+from cluster.brokers.coordinators.shard_appends import OnMarked, ShardAppends
 from cluster.brokers.coordinators.shard_loading import LoadCount, load_steps
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.shards.effects import Effects
@@ -14,6 +14,7 @@ from cluster.coordinator.shards.shard import Shard
 from cluster.model.clocks import Moment, WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
+from cluster.records.markers import EndMarker
 from cluster.runtime.collector import Growth
 from cluster.runtime.loop import Timer
 
@@ -36,8 +37,10 @@ class LedShard(Generic[ShardT]):
         options: CoordinatorOptions,
         ports: CoordinatorPorts,
         growth: Growth,
+        on_message: Callable[[Any], None],
     ) -> None:
-        """`growth` counts appended records: what they change stays in memory for long."""
+        """`growth` counts appended records: what they change stays in memory for long.
+        `on_message` takes the messages of the shard's effects."""
         self.id = partition.id
         self._partition = partition
         self._shard = shard
@@ -46,6 +49,7 @@ class LedShard(Generic[ShardT]):
         self._clock = ports.clock
         self._loop = ports.loop
         self._growth = growth
+        self._on_message = on_message
         self._appends = ShardAppends(partition, options, ports, self)
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -138,11 +142,19 @@ class LedShard(Generic[ShardT]):
         elif not self._is_closed:
             self._held.append(event)
 
+    def append_marker(self, marker: EndMarker, on_marked: OnMarked) -> None:
+        """End a transaction in this partition; `on_marked` is called once, when the marker is
+        committed or on error."""
+        self._appends.add_marker(marker, on_marked)
+
     # -- effects -----------------------------------------------------------------------------------
 
     def on_appended(self, append_id: int, code: ErrorCode, *, is_in_log: bool | None) -> None:
         effects = self._shard.on_appended(append_id, code, self._now(), is_in_log=is_in_log)
         self._carry_out(effects)
+
+    def on_marker(self, marker: EndMarker) -> None:
+        self._shard.replay_marker(marker.producer_id, is_commit=marker.is_commit)
 
     def on_append_late(self, append_id: int) -> None:
         self._carry_out(self._shard.on_append_late(append_id, self._now()))
@@ -154,6 +166,8 @@ class LedShard(Generic[ShardT]):
         for answer in effects.answers:
             # The token is the `on_reply` that `submit` has taken with the request.
             cast("Callable[[Any], None]", answer.token)(answer.reply)
+        for message in effects.messages:
+            self._on_message(message)
         if not self._is_closed:
             self._set_timer()
 

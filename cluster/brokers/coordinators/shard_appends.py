@@ -6,11 +6,12 @@ others to join its batch.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
-from cluster.brokers.replication.internal_topics import AppendOutcome
+from cluster.brokers.replication.own_appends import AppendOutcome
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.shards.effects import Append
 from cluster.model.clocks import MonotonicMs
@@ -18,6 +19,7 @@ from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_ID
 from cluster.records.batch import HEADER_BYTES
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.markers import EndMarker
 from cluster.runtime.loop import Timer
 
 _RECORD_OVERHEAD_BYTES: Final = 32
@@ -36,6 +38,18 @@ class AppendListener(Protocol):
         """The in-sync replicas have not confirmed the append within the time limit."""
         ...
 
+    def on_marker(self, marker: EndMarker) -> None:
+        """The end of a transaction is in the log and will stay there."""
+        ...
+
+
+OnMarked = Callable[[ErrorCode], None]
+
+
+class _MarkerToAppend(NamedTuple):
+    marker: EndMarker
+    on_marked: OnMarked
+
 
 @dataclass(slots=True)
 class _Batch:
@@ -43,6 +57,7 @@ class _Batch:
     due_ms: MonotonicMs
     outcome: AppendOutcome | None = None
     is_late: bool = False
+    marker: _MarkerToAppend | None = None
 
 
 class ShardAppends:
@@ -59,13 +74,13 @@ class ShardAppends:
         listener: AppendListener,
     ) -> None:
         self._partition = partition
-        self._internal_topics = ports.internal_topics
+        self._own_appends = ports.internal_topics.appends
         self._codec = options.codec
         self._timeout_ms = options.append_timeout_ms
         self._clock = ports.clock
         self._loop = ports.loop
         self._listener = listener
-        self._collected: list[Append] = []
+        self._collected: list[Append | _MarkerToAppend] = []
         self._in_flight: deque[_Batch] = deque()
         self._timer: Timer | None = None
         self._is_closed = False
@@ -74,15 +89,30 @@ class ShardAppends:
     def add(self, append: Append) -> None:
         """Append the records at the end of this turn, in a batch with others unless they belong to
         a transaction."""
+        self._collect(append)
+
+    def add_marker(self, marker: EndMarker, on_marked: OnMarked) -> None:
+        """Append the end of a transaction at the end of this turn, after all that was added before.
+
+        `on_marked` is called once: when it is committed, and the listener knows it, or on error.
+        """
+        self._collect(_MarkerToAppend(marker, on_marked))
+
+    def _collect(self, item: Append | _MarkerToAppend) -> None:
         if not self._collected:
             self._loop.defer(self._flush)
-        self._collected.append(append)
+        self._collected.append(item)
 
     def close(self) -> None:
-        """The shard is unloaded: nothing more is appended or reported."""
+        """The shard is unloaded: nothing more is appended, or reported but to those who wait for a
+        marker."""
         self._is_closed = True
-        self._collected.clear()
+        collected, self._collected = self._collected, []
+        markers = [each for each in collected if isinstance(each, _MarkerToAppend)]
+        markers += [batch.marker for batch in self._in_flight if batch.marker is not None]
         self._in_flight.clear()
+        for each in markers:
+            each.on_marked(ErrorCode.not_leader_or_follower)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -94,6 +124,12 @@ class ShardAppends:
         group: list[Append] = []
         size_bytes = HEADER_BYTES
         for append in collected:
+            if isinstance(append, _MarkerToAppend):
+                if group:
+                    self._write(group)
+                    group, size_bytes = [], HEADER_BYTES
+                self._write_marker(append)
+                continue
             own_bytes = _size_of(append)
             is_apart = append.producer_id != NO_PRODUCER_ID
             if group and (is_apart or size_bytes + own_bytes > limit_bytes):
@@ -138,13 +174,23 @@ class ShardAppends:
             producer=producer,
             is_transactional=producer is not _NO_PRODUCER,
         )
-        self._internal_topics.append(
+        self._own_appends.append(
             self._partition.id,
             memoryview(content),
             lambda outcome: self._on_outcome(batch, outcome),
         )
         if batch.outcome is None and self._timer is None:
             self._timer = self._loop.call_at(batch.due_ms, self._look_for_late_ones)
+
+    def _write_marker(self, item: _MarkerToAppend) -> None:
+        if self._is_closed:
+            item.on_marked(ErrorCode.not_leader_or_follower)
+            return
+        batch = _Batch([], MonotonicMs(self._loop.now_ms + self._timeout_ms), marker=item)
+        self._in_flight.append(batch)
+        self._own_appends.append_marker(
+            self._partition.id, item.marker, lambda outcome: self._on_outcome(batch, outcome)
+        )
 
     # -- outcomes ----------------------------------------------------------------------------------
 
@@ -164,6 +210,10 @@ class ShardAppends:
     def _report(self, batch: _Batch, outcome: AppendOutcome) -> None:
         # After a lost leadership, the next leader decides whether these records stay in the log.
         is_in_log = True if outcome.code is ErrorCode.not_enough_replicas_after_append else None
+        if batch.marker is not None:
+            if outcome.code is ErrorCode.none or is_in_log:
+                self._listener.on_marker(batch.marker.marker)
+            batch.marker.on_marked(outcome.code)
         for append_id in batch.append_ids:
             if self._is_closed:
                 return

@@ -5,7 +5,6 @@ that commits all day writes thousands of records with the same few keys.
 """
 
 import logging
-import struct
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +15,7 @@ from cluster.coordinator.shards.shard import Shard
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import BatchHeader, batches_of, checksum
+from cluster.records.markers import read_marker
 from cluster.records.reader import keys_and_values
 from cluster.runtime import collector
 
@@ -31,9 +31,6 @@ collections: they stay for long, and a collection of a million offsets takes 0.2
 KEYS_MAX: Final = 30_000
 """How many keys of a piece are collected before they are replayed: creating or freeing more at once
 would delay requests."""
-_MARKER_KEY: Final = struct.Struct(">hh")
-"""Version and type, the key of a control record."""
-_ABORT, _COMMIT = 0, 1
 
 
 @dataclass(slots=True)
@@ -168,11 +165,9 @@ class _PieceReader:
                 collector.leave_out_what_is_there()
 
     def _replay_marker(self, header: BatchHeader, batch: memoryview) -> None:
-        for key, _ in keys_and_values(header, batch):
-            if key is not None and len(key) >= _MARKER_KEY.size:
-                _, kind = _MARKER_KEY.unpack_from(key)
-                if kind in (_ABORT, _COMMIT):
-                    self._shard.replay_marker(header.producer_id, is_commit=kind == _COMMIT)
+        marker = read_marker(header, batch)
+        if marker is not None:
+            self._shard.replay_marker(marker.producer_id, is_commit=marker.is_commit)
 
     def _on_damage(self, what: str, refused: Refused) -> None:
         self._count.damaged_batches += 1

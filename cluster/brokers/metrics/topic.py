@@ -13,7 +13,7 @@ from typing import Final
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.metrics.records import MetricRecord
-from cluster.brokers.replication.internal_topics import AppendOutcome, InternalTopics
+from cluster.brokers.replication.own_appends import AppendOutcome, OwnAppends
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.errors import ErrorCode
@@ -88,13 +88,13 @@ class MetricTopic:
         local_id: BrokerId,
         loop: EventLoop,
         metadata: MetadataCache,
-        internal: InternalTopics,
+        appends: OwnAppends,
         link: ControlLink,
     ) -> None:
         self._local_id = local_id
         self._loop = loop
         self._metadata = metadata
-        self._internal = internal
+        self._appends = appends
         self._link = link
         self._waiting: deque[tuple[bytes | bytearray, int]] = deque()
         self._in_flight = False
@@ -210,7 +210,7 @@ class MetricTopic:
                 reply(Acknowledged(ErrorCode.not_leader_or_follower))
 
         partition = TopicPartition(METRICS_TOPIC, request.partition)
-        self._internal.append(partition, memoryview(request.batch), on_outcome)
+        self._appends.append(partition, memoryview(request.batch), on_outcome)
 
     def _append(self, number: int) -> bool:
         """Append the oldest batch here; False if it has to wait for another leader."""
@@ -237,7 +237,7 @@ class MetricTopic:
                 self._waiting.appendleft((batch, count))
 
         partition = TopicPartition(METRICS_TOPIC, number)
-        self._internal.append(partition, memoryview(batch), on_outcome)
+        self._appends.append(partition, memoryview(batch), on_outcome)
         return not self._waiting or self._waiting[0][0] is not batch
 
     def _ask(self, endpoint: str, number: int) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.log.partition_log import Appended, PartitionLog
+from cluster.log.producer_state import Verification
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
@@ -17,8 +18,9 @@ from cluster.model.ids import (
     Offset,
     TopicPartition,
 )
-from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.model.topics import INTERNAL_TOPICS
 from cluster.records.checked_batch import Produced
+from cluster.records.markers import EndMarker
 from cluster.records.produced import validate_produced
 
 ACKS_ALL: Final = -1
@@ -71,8 +73,9 @@ class Partition:
         self.is_offline = False
         """Whether its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
-        self._may_use_reserve = partition.topic == CONSUMER_OFFSETS_TOPIC
-        """Committed offsets are few bytes, and consumers need them while producers are refused."""
+        self._may_use_reserve = partition.topic in INTERNAL_TOPICS
+        """The state of coordinators is few bytes, and consumers need it while producers are
+        refused."""
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
         self._last_stable_seen = Offset(-1)
 
@@ -171,11 +174,13 @@ class Partition:
         *,
         at_once: bool = True,
         produced: Produced | None = None,
+        verification: Verification | None = None,
     ) -> Appended:
         """Append one batch, which is checked unless it is `produced` already.
 
-        Raises Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); then
-        nothing is written.
+        `verification` is that of a transactional batch which had to be verified first. Raises
+        Refused, StorageFailed or, without `at_once`, IsLong (`validate_produced`); then nothing is
+        written.
 
         The batch is in the log, however, if only the sync that `flush.messages` demands has failed.
         A full log directory refuses batches even if its segment has space.
@@ -184,18 +189,14 @@ class Partition:
         if leader is None:
             leader = self.check_leader()
         if acks == ACKS_ALL and len(leader.isr) < self.min_insync_replicas:
-            raise Refused(
-                ErrorCode.not_enough_replicas,
-                f"{len(leader.isr)} in-sync replicas of {self.id}, {self.min_insync_replicas}"
-                " are needed (min.insync.replicas)",
-            )
+            self._check_in_sync(leader)
         log = self.log
         room = log.room
         if room is not None and room.is_full and (room.is_used_up or not self._may_use_reserve):
             raise room.failure()
         if produced is None:
             produced = validate_produced(records, log.limits, wall_ms, at_once=at_once)
-        appended = log.append(produced, self.leader_epoch, wall_ms)
+        appended = log.append(produced, self.leader_epoch, wall_ms, verification)
         if not appended.is_duplicate:
             leader.on_appended(log.log_end_offset, now_ms)
             counts = self.counts
@@ -205,6 +206,31 @@ class Partition:
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()
         return appended
+
+    def append_marker(self, marker: EndMarker, wall_ms: WallMs, now_ms: MonotonicMs) -> Appended:
+        """Append the end of a transaction.
+
+        Raises Refused and StorageFailed as `append` with acks=all; a full log directory takes
+        markers, which are small and free what waits for the transaction.
+        """
+        leader = self.check_leader()
+        self._check_in_sync(leader)
+        log = self.log
+        if log.room is not None and log.room.is_used_up:
+            raise log.room.failure()
+        appended = log.append_marker(marker, self.leader_epoch, wall_ms)
+        leader.on_appended(log.log_end_offset, now_ms)
+        if log.log_end_offset >= log.durability.flush_at:
+            log.flush()
+        return appended
+
+    def _check_in_sync(self, leader: LeaderReplica) -> None:
+        if len(leader.isr) < self.min_insync_replicas:
+            raise Refused(
+                ErrorCode.not_enough_replicas,
+                f"{len(leader.isr)} in-sync replicas of {self.id}, {self.min_insync_replicas}"
+                " are needed (min.insync.replicas)",
+            )
 
     def produce_outcome(
         self, required_offset: Offset, leader_epoch: LeaderEpoch

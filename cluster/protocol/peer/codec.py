@@ -58,6 +58,14 @@ from cluster.protocol.peer.replication import (
     pack_answer,
     read_answer,
 )
+from cluster.protocol.peer.transactions import (
+    CHECK_TRANSACTIONS,
+    PARTITION_ERRORS,
+    WRITE_MARKERS,
+    CheckTransactions,
+    PartitionErrors,
+    WriteMarkers,
+)
 
 Frames = list[bytes | memoryview]
 _Read = Callable[[Any, Sequence[bytes]], Any]
@@ -108,6 +116,9 @@ KINDS: Final = (
     _kind("log-ends", LogEnds, LOG_ENDS),
     _kind("ask-batches", AskBatches, ASK_BATCHES, Batches),
     _kind("batches", Batches, BATCHES),
+    _kind("check-transactions", CheckTransactions, CHECK_TRANSACTIONS, PartitionErrors),
+    _kind("write-markers", WriteMarkers, WRITE_MARKERS, PartitionErrors),
+    _kind("partition-errors", PartitionErrors, PARTITION_ERRORS),
     _kind("acknowledged", Acknowledged, ACKNOWLEDGED),
     _kind("refusal", Refusal, REFUSAL),
 )

@@ -451,13 +451,11 @@ SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
 PING: Final = record(Ping, number=NUMBER)
 PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))
 KEEP_HISTORIES: Final = record(KeepHistories, histories=listed(octets(_BATCH_BYTES_MAX), _LIST_MAX))
-ASK_LOG_ENDS: Final = record(
-    AskLogEnds,
-    topics=listed(
-        record(NumberedPartitions, topic=_TOPIC, partitions=listed(NUMBER, PARTITIONS_MAX)),
-        PARTITIONS_MAX,
-    ),
+PARTITIONS_OF_TOPICS: Final = listed(
+    record(NumberedPartitions, topic=_TOPIC, partitions=listed(NUMBER, PARTITIONS_MAX)),
+    PARTITIONS_MAX,
 )
+ASK_LOG_ENDS: Final = record(AskLogEnds, topics=PARTITIONS_OF_TOPICS)
 LOG_ENDS: Final = record(
     LogEnds, ends=listed(listed(OFFSET_OR_NONE, PARTITIONS_MAX), PARTITIONS_MAX)
 )

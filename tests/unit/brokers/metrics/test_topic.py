@@ -14,7 +14,7 @@ from cluster.brokers.metrics.topic import (
     RECORD_MAX_BYTES,
     MetricTopic,
 )
-from cluster.brokers.replication.internal_topics import AppendOutcome
+from cluster.brokers.replication.own_appends import AppendOutcome
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.replication.internal_topics import AppendOutcome
+from cluster.brokers.replication.own_appends import AppendOutcome
 from cluster.log.files import LogFiles
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
@@ -31,7 +31,9 @@ def led_by(leader: int, epoch: int = 0):
 
 def append(stage: HandlerStage) -> list[AppendOutcome]:
     outcomes: list[AppendOutcome] = []
-    stage.core.replication.internal_topics.append(T0, memoryview(a_batch()), outcomes.append)
+    stage.core.replication.internal_topics.appends.append(
+        T0, memoryview(a_batch()), outcomes.append
+    )
     return outcomes
 
 

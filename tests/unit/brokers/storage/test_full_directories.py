@@ -79,7 +79,7 @@ def test_committed_offsets_are_taken_out_of_the_reserve(
     disk.leave(10 * MIB)
     look(stage)
     outcomes: list[Any] = []
-    stage.core.replication.internal_topics.append(
+    stage.core.replication.internal_topics.appends.append(
         TopicPartition("__consumer_offsets", 0), memoryview(a_batch()), outcomes.append
     )
     assert [outcome.code for outcome in outcomes] == [ErrorCode.none]
