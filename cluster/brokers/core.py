@@ -20,6 +20,7 @@ from cluster.brokers.assembly.metrics import assemble_metrics
 from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.assembly.replication import assemble_replication
 from cluster.brokers.assembly.storage import assemble_storage
+from cluster.brokers.assembly.transactions import assemble_transactions
 from cluster.brokers.stored.document_follower import FollowerGroup
 from cluster.config import broker as keys
 from cluster.config.settings import Settings
@@ -44,11 +45,19 @@ class BrokerCore:
         self.replication = replication = assemble_replication(made, membership, storage)
         self.maintenance = assemble_maintenance(made, membership, storage, replication)
         self.groups = assemble_groups(made, membership, storage, replication)
+        self.transactions = assemble_transactions(made, membership, replication, self.groups)
         self.control = control = assemble_control(
             made, membership, storage, replication, self.maintenance, self.groups, limits
         )
         self.clients = assemble_clients(
-            made, membership, storage, replication, self.groups, limits, control
+            made,
+            membership,
+            storage,
+            replication,
+            self.groups,
+            self.transactions,
+            limits,
+            control,
         )
         self.metrics = assemble_metrics(
             made,

@@ -844,6 +844,84 @@ PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
     effect=without_effect("expiry is checked when a segment is rolled or the broker starts"),
 )
 
+# ------------------------------------------------------------------- transactions
+
+TRANSACTION_STATE_LOG_NUM_PARTITIONS: Final = broker_setting(
+    "transaction.state.log.num.partitions",
+    integer(at_least=1),
+    default=50,
+    scope=Scope.CLUSTER,
+    doc="Number of partitions of __transaction_state; must not be changed once the topic exists.",
+)
+TRANSACTION_STATE_LOG_REPLICATION_FACTOR: Final = broker_setting(
+    "transaction.state.log.replication.factor",
+    integer(at_least=1, at_most=32_767),
+    default=3,
+    doc="Replication factor of __transaction_state, which is created once that many brokers are"
+    " running. `start` sets min(3, brokers).",
+)
+TRANSACTION_STATE_LOG_MIN_ISR: Final = broker_setting(
+    "transaction.state.log.min.isr",
+    integer(at_least=1),
+    default=2,
+    doc="min.insync.replicas of __transaction_state when it is created. `start` sets it to at most"
+    " the number of brokers.",
+)
+TRANSACTION_STATE_LOG_SEGMENT_BYTES: Final = broker_setting(
+    "transaction.state.log.segment.bytes",
+    integer(at_least=1),
+    default=100 * MIB,
+    doc="segment.bytes of __transaction_state when it is created: small segments are compacted, and"
+    " therefore loaded, sooner.",
+)
+TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE: Final = broker_setting(
+    "transaction.state.log.load.buffer.size",
+    integer(at_least=1),
+    default=5 * MIB,
+    doc="Maximum bytes of a partition of __transaction_state that are read at a time when"
+    " transactions are loaded; a larger batch is read whole.",
+)
+TRANSACTION_MAX_TIMEOUT_MS: Final = broker_setting(
+    "transaction.max.timeout.ms",
+    integer(at_least=1),
+    default=15 * MINUTE_MS,
+    doc="Longest transaction.timeout.ms that a producer may ask for: an open transaction holds"
+    " consumers with isolation.level=read_committed back.",
+)
+TRANSACTIONAL_ID_EXPIRATION_MS: Final = broker_setting(
+    "transactional.id.expiration.ms",
+    integer(at_least=1),
+    default=7 * DAY_MS,
+    doc="Inactivity after which a transactional id without an open transaction is removed.",
+)
+TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS: Final = broker_setting(
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    integer(at_least=1),
+    default=10 * SECOND_MS,
+    doc="How often transactions that are open for longer than their timeout are aborted.",
+)
+TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS: Final = broker_setting(
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    integer(at_least=1),
+    default=60 * MINUTE_MS,
+    doc="How often transactional ids that have expired are removed.",
+)
+TRANSACTION_PARTITION_VERIFICATION_ENABLE: Final = broker_setting(
+    "transaction.partition.verification.enable",
+    boolean(),
+    default=True,
+    update=Update.CLUSTER_WIDE,
+    doc="Whether the first batch of a transaction in a partition is accepted only if the"
+    " transaction coordinator knows that the partition belongs to it (KIP-890).",
+)
+ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS: Final = broker_setting(
+    "add.partitions.to.txn.retry.backoff.max.ms",
+    integer(at_least=0),
+    default=100,
+    doc="How long a request waits at the transaction coordinator until the transaction before has"
+    " ended, before the client is told to try again (CONCURRENT_TRANSACTIONS).",
+)
+
 # ------------------------------------------------------------------- consumer groups
 
 GROUP_MIN_SESSION_TIMEOUT_MS: Final = broker_setting(

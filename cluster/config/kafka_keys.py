@@ -15,7 +15,6 @@ _THREADS: Final = "one thread does a broker's work, and a few others have fixed 
 _JAVA: Final = "it selects a part of the Java runtime"
 NO_CLASSES: Final = "Java classes cannot be loaded"
 _LINKS: Final = "brokers connect to each other by links that are not listeners"
-_TRANSACTIONS: Final = "there are no transactions yet"
 _KERBEROS: Final = "GSSAPI (Kerberos) is not implemented: use PLAIN, SCRAM or OAUTHBEARER"
 _REMOTE: Final = "there is no remote tier"
 _NOT_THROTTLED: Final = "replication is not throttled"
@@ -29,7 +28,7 @@ _ONE_FORMAT: Final = "record batches are stored and sent in format 2 only"
 _REVOKED: Final = "revocation of the registry's certificates is not checked"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "add.partitions.to.txn.*": _TRANSACTIONS,
+    "add.partitions.to.txn.retry.backoff.ms": "the coordinator waits instead",
     "advertised.host.name": _ADDRESSES,
     "advertised.port": _ADDRESSES,
     "alter.config.policy.class.name": NO_CLASSES,
@@ -110,8 +109,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "ssl.secure.random.implementation": _JAVA,
     "ssl.trustmanager.algorithm": _JAVA,
     "telemetry.max.bytes": "metrics pushed by clients are not accepted",
-    "transaction.*": _TRANSACTIONS,
-    "transactional.*": _TRANSACTIONS,
+    "transaction.two.phase.commit.enable": "InitProducerId of version 6 is not served (KIP-939)",
     "unclean.leader.election.interval.ms": "leaders are elected as soon as possible",
     "unstable.*": _FINAL,
     "zookeeper.max.in.flight.requests": "requests to the registry are not limited",

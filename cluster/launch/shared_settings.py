@@ -61,6 +61,8 @@ def read_shared_settings(
     texts = {
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": str(min(2, count)),
         "group.initial.rebalance.delay.ms": "0",
         **read.texts,
     }

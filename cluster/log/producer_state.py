@@ -225,25 +225,25 @@ class ProducerState:
         entry = self.entries.get(producer_id)
         return entry is not None and entry.transaction_offset >= 0 and entry.epoch == epoch
 
-    def begin_verification(self, header: BatchHeader, wall_ms: WallMs) -> Verification:
+    def begin_verification(
+        self, producer_id: int, epoch: int, base_sequence: int, wall_ms: WallMs
+    ) -> Verification:
         """Begin to verify the transaction of a batch, or join the verification that has begun.
 
         Raises Refused(invalid_producer_epoch) if a batch of a later epoch is being verified.
         """
-        found = self._verifications.get(header.producer_id)
-        if found is not None and found.epoch > header.producer_epoch:
+        found = self._verifications.get(producer_id)
+        if found is not None and found.epoch > epoch:
             raise Refused(
                 ErrorCode.invalid_producer_epoch,
-                f"producer {header.producer_id}: epoch {header.producer_epoch}, "
-                f"last seen {found.epoch}",
+                f"producer {producer_id}: epoch {epoch}, last seen {found.epoch}",
             )
-        if found is None or found.epoch < header.producer_epoch:
+        if found is None or found.epoch < epoch:
             if found is not None:
                 found.is_valid = False
-            found = Verification(header.producer_epoch, header.base_sequence, wall_ms)
-            self._verifications[header.producer_id] = found
-        elif header.base_sequence < found.lowest_sequence:
-            found.lowest_sequence = header.base_sequence
+            found = self._verifications[producer_id] = Verification(epoch, base_sequence, wall_ms)
+        elif base_sequence < found.lowest_sequence:
+            found.lowest_sequence = base_sequence
         return found
 
     def next_sequence(self, producer_id: int, epoch: int) -> int:

@@ -11,6 +11,7 @@ from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.security import Security, assemble_security
 from cluster.brokers.assembly.services import assemble_services
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.assembly.transactions import Transactions
 from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import ServicesOfFamilies
@@ -68,6 +69,7 @@ def assemble_clients(
     storage: Storage,
     replication: Replication,
     groups: Groups,
+    transactions: Transactions,
     limits: Limits,
     control: Control,
 ) -> Clients:
@@ -84,6 +86,7 @@ def assemble_clients(
         storage,
         replication,
         groups,
+        transactions,
         control,
         security,
         quota_changes,

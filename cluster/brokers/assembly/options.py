@@ -14,11 +14,17 @@ from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings
 from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.groups.shared.options import MINUTE_MS, GroupOptions
+from cluster.coordinator.transactions.options import TransactionOptions
+from cluster.coordinator.transactions.transaction import EPOCH_BUMPED_AT_END
 from cluster.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
-from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
+from cluster.model.topics import (
+    CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    NewTopic,
+)
 from cluster.quotas.connection_rates import CreationRates
 from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.records.batch import Compression
@@ -142,9 +148,36 @@ def group_coordinator_options(settings: Settings) -> CoordinatorOptions:
 
 def features(settings: Settings) -> dict[str, int]:
     """The finalized features with their levels, as ApiVersions reports them."""
+    found = {"transaction.version": EPOCH_BUMPED_AT_END}
     if "consumer" in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
-        return {"group.version": 1}
-    return {}
+        found["group.version"] = 1
+    return found
+
+
+def transaction_coordinator_options(settings: Settings) -> CoordinatorOptions:
+    """The options for reading and writing the transaction coordinator's topic."""
+    return CoordinatorOptions(
+        topic=TRANSACTION_STATE_TOPIC,
+        invalid_key=ErrorCode.invalid_request,
+        load_buffer_bytes=settings[broker.TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE],
+        append_timeout_ms=settings[broker.REQUEST_TIMEOUT_MS],
+        codec=Compression.NONE,
+    )
+
+
+def transaction_options(settings: Settings) -> TransactionOptions:
+    """The times of transactional ids."""
+    return TransactionOptions(
+        max_timeout_ms=settings[broker.TRANSACTION_MAX_TIMEOUT_MS],
+        id_expiration_ms=settings[broker.TRANSACTIONAL_ID_EXPIRATION_MS],
+        timeout_check_interval_ms=settings[
+            broker.TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS
+        ],
+        expiry_check_interval_ms=settings[
+            broker.TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS
+        ],
+        wait_max_ms=settings[broker.ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS],
+    )
 
 
 def leader_returns(settings: Settings) -> ReturnOptions:
@@ -159,6 +192,19 @@ def leader_returns(settings: Settings) -> ReturnOptions:
 
 def automatic_topic(settings: Settings, name: str) -> NewTopic:
     """The settings of an automatically created topic (Kafka: `AutoTopicCreationManager`)."""
+    if name == TRANSACTION_STATE_TOPIC:
+        return NewTopic(
+            name,
+            settings[broker.TRANSACTION_STATE_LOG_NUM_PARTITIONS],
+            settings[broker.TRANSACTION_STATE_LOG_REPLICATION_FACTOR],
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(settings[broker.TRANSACTION_STATE_LOG_MIN_ISR]),
+                "segment.bytes": str(settings[broker.TRANSACTION_STATE_LOG_SEGMENT_BYTES]),
+                "unclean.leader.election.enable": "false",
+            },
+        )
     if name != CONSUMER_OFFSETS_TOPIC:
         return NewTopic(name)
     return NewTopic(

@@ -8,6 +8,7 @@ from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.security import Security
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.assembly.transactions import Transactions
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import (
     AdminServices,
@@ -16,6 +17,7 @@ from cluster.brokers.handlers.services import (
     GroupServices,
     SecurityServices,
     ServicesOfFamilies,
+    TransactionServices,
 )
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
@@ -30,6 +32,7 @@ def assemble_services(
     storage: Storage,
     replication: Replication,
     groups: Groups,
+    transactions: Transactions,
     control: Control,
     security: Security,
     quota_changes: QuotaChanges,
@@ -53,10 +56,10 @@ def assemble_services(
         events=replication.events,
         purgatory=replication.purgatory,
         commit_waits=replication.commit_waits,
+        checks=transactions.checks,
         counters=foundation.ports.counters,
         long_work=long_work,
         fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],
-        producer_ids=_producer_ids(foundation),
         api_versions=ApiVersionsAnswers(
             (handler.api for handler in HANDLERS), options.features(foundation.live.now)
         ),
@@ -74,7 +77,16 @@ def assemble_services(
     authentication = security.authentication
     return ServicesOfFamilies(
         data,
-        GroupServices(**shared, groups=groups.coordinator),
+        GroupServices(**shared, groups=groups.coordinator, transactions=transactions.coordinator),
+        TransactionServices(
+            **shared,
+            groups=groups.coordinator,
+            transactions=transactions.coordinator,
+            checks=transactions.checks,
+            markers=transactions.writer,
+            partitions=storage.table,
+            producer_ids=_producer_ids(foundation),
+        ),
         admin,
         SecurityServices(
             **shared,

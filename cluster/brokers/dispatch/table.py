@@ -3,6 +3,8 @@
 from typing import Any, Final
 
 from cluster.brokers.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_client_quotas,
     alter_configs,
     alter_replica_log_dirs,
@@ -27,6 +29,7 @@ from cluster.brokers.handlers import (
     describe_log_dirs,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     expire_delegation_token,
     explain_group,
     fetch,
@@ -49,6 +52,7 @@ from cluster.brokers.handlers import (
     sasl_authenticate,
     sasl_handshake,
     sync_group,
+    txn_offset_commit,
 )
 from cluster.brokers.handlers.request import Handler
 
@@ -99,4 +103,8 @@ HANDLERS: Final[tuple[Handler[Any], ...]] = (
     describe_acls.HANDLER,
     create_acls.HANDLER,
     delete_acls.HANDLER,
+    add_partitions_to_txn.HANDLER,
+    add_offsets_to_txn.HANDLER,
+    end_txn.HANDLER,
+    txn_offset_commit.HANDLER,
 )

@@ -1,9 +1,9 @@
 """FindCoordinator (API key 10), versions 0-6.
 
-The coordinator is the leader of the group's partition of `__consumer_offsets`. The topic is created
-on demand, whatever `auto.create.topics.enable` is; COORDINATOR_NOT_AVAILABLE until it exists and
-while the leader is not known to be alive. Not supported: coordinators of transactions
-(docs/decisions/051-transactional-ids.md) and of share groups (INVALID_REQUEST).
+The coordinator is the leader of the group's partition of `__consumer_offsets`, or of the
+transactional id's of `__transaction_state`. The topic is created on demand, whatever
+`auto.create.topics.enable` is; COORDINATOR_NOT_AVAILABLE until it exists and while the leader is
+not known to be alive. Not supported: coordinators of share groups (INVALID_REQUEST).
 v1 key types, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
 """
 
@@ -15,8 +15,8 @@ from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.brokers.handlers.services import GroupServices
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import BrokerId
-from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     Coordinator,
@@ -30,8 +30,6 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _FIRST_WITH_SEVERAL: Final = 4
 _NO_NODE: Final = -1
-_LAST_OF_LIBRDKAFKA: Final = 2
-NO_TRANSACTIONS: Final = "Transactions are not supported by this cluster (Milena)."
 
 
 def handle(
@@ -61,12 +59,16 @@ def _coordinator(
     try:
         if key_type == _TRANSACTION:
             check(services, context, DESCRIBE_TRANSACTIONAL_ID, key)
-            raise _no_transactions(context.version)
-        if key_type == _GROUP:
+            found, topic = services.transactions.partition_of(key), TRANSACTION_STATE_TOPIC
+        elif key_type == _GROUP:
             check(services, context, DESCRIBE_GROUP, key)
-        if key_type != _GROUP:
-            raise Refused(ErrorCode.invalid_request, "Only consumer groups have coordinators.")
-        broker, endpoint = _leader(key, context, services)
+            found, topic = services.groups.partition_of(key), CONSUMER_OFFSETS_TOPIC
+        else:
+            raise Refused(
+                ErrorCode.invalid_request,
+                "Only consumer groups and transactional ids have coordinators.",
+            )
+        broker, endpoint = _leader(found, topic, context, services)
     except Refused as refused:
         return Coordinator(
             key=key,
@@ -86,27 +88,13 @@ def _coordinator(
     )
 
 
-def _no_transactions(version: int) -> Refused:
-    """An error that makes every client give up immediately, with a message where the client shows
-    one.
-
-    librdkafka, which uses version 2 at most, retries every other code until its own timeout.
-    """
-    if version <= _LAST_OF_LIBRDKAFKA:
-        return Refused(ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS)
-    return Refused(ErrorCode.unsupported_version, NO_TRANSACTIONS)
-
-
 def _leader(
-    group_id: str, context: RequestContext, services: GroupServices
+    partition: TopicPartition | None, topic: str, context: RequestContext, services: GroupServices
 ) -> tuple[BrokerId, Endpoint]:
-    partition = services.groups.partition_of(group_id)
     if partition is None:
         # The broker needs the topic, not the client, so no client's quota is charged.
-        services.controller_client.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
-        raise Refused(
-            ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."
-        )
+        services.controller_client.request_topic_creation([topic], None)
+        raise Refused(ErrorCode.coordinator_not_available, f"{topic} is being created.")
     state = services.metadata.partition(partition)
     endpoint = None
     if state is not None and not services.liveness.is_lost(state.leader, services.loop.now_ms):

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import check
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.brokers.handlers.request import NotYet, RequestContext, now_or_later
 from cluster.brokers.handlers.services import GroupServices
 from cluster.config.broker import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from cluster.coordinator.groups.shard import GroupShard
@@ -42,29 +42,18 @@ def check_consumer_protocol(services: GroupServices) -> None:
 
 def answered(
     context: RequestContext,
-    group: LedShard[GroupShard],
+    shard: LedShard[Any],
     request: Request[ReplyT],
     response_of: Callable[[ReplyT], ResponseT],
-) -> ResponseT | NotYet:
+) -> "ResponseT | NotYet":
     """Submit a request to the coordinator.
 
     Returns the response, or PARKED if the reply comes later. A client that disconnects meanwhile
     remains a member until its session expires, as in Kafka.
     """
-    early: list[ReplyT] = []
-    is_parked = False
-
-    def on_reply(reply: ReplyT) -> None:
-        if is_parked:
-            context.answer(response_of(reply))
-        else:
-            early.append(reply)
-
-    group.submit(request, on_reply)
-    if early:
-        return response_of(early[0])
-    is_parked = True
-    return PARKED
+    return now_or_later(
+        lambda respond: shard.submit(request, lambda reply: respond(response_of(reply))), context
+    )
 
 
 def client_host(context: RequestContext) -> str:

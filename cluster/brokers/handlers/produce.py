@@ -5,10 +5,11 @@ high watermark has passed its batches, or until the timeout; meanwhile the conne
 request is handled. acks=0 has no answer; an error closes the connection. A batch that takes long to
 check (compressed, or with very many records) is copied, checked on another thread and then
 appended, followed by the batches behind it; the connection's next request waits for that.
-Not supported: transactions (INVALID_TXN_STATE). Each partition accepts exactly one batch, of magic
-2.
+The first batch of a transaction in a partition waits until the transaction's coordinator has
+confirmed that the partition belongs to it, or has added it (KIP-890). Each partition accepts
+exactly one batch, of magic 2.
 v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
-v13 topic ids.
+v11 TRANSACTION_ABORTABLE; v12 partitions are added to transactions by writing; v13 topic ids.
 """
 
 import uuid
@@ -18,6 +19,13 @@ from typing import Final, NamedTuple
 from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
+from cluster.brokers.handlers.produce_transactions import (
+    NOT_VERIFIED,
+    NotVerified,
+    Verified,
+    check_begun,
+    verify,
+)
 from cluster.brokers.handlers.request import (
     APPENDED,
     NO_ANSWER,
@@ -31,7 +39,9 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.replication.commit_waits import CommitWait, WaitingRequest
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
-from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
+from cluster.config.broker import (
+    METRICS_TOPIC_CLIENT_PRODUCE,
+)
 from cluster.model.errors import (
     ErrorCode,
     PeerError,
@@ -195,6 +205,7 @@ def handle(
                 ):
                     _check_request(request, records, context.version)
                     _check_writer(topic, context.client_id, services)
+                    check_begun(partition, records, context.version, services)
                 appended = partition.append(
                     records,  # type: ignore[arg-type]  # None was refused
                     acks,
@@ -202,7 +213,7 @@ def handle(
                     services.loop.now_ms,
                     at_once=False,
                 )
-            except IsLong:
+            except (IsLong, NotVerified):
                 _put_off(later, topic, topic_id, index, records, produced)
                 continue
             except Refused as refused:
@@ -237,7 +248,7 @@ def handle(
 
 
 class _Later(NamedTuple):
-    """A batch of a request whose check is postponed."""
+    """A batch of a request whose check, or that of its transaction, is postponed."""
 
     topic: str | None
     topic_id: uuid.UUID | None
@@ -246,6 +257,10 @@ class _Later(NamedTuple):
     results: list[ProducedPartition]
     position: int
     """The position of its outcome in the results."""
+
+    @property
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic or "", self.partition)
 
 
 class _Rest(NamedTuple):
@@ -277,15 +292,21 @@ def _begin_later(rest: _Rest) -> NotYet:
     channel = rest.context.channel
     channel.hold(sum(len(each.records) for each in rest.later), is_worked_on=True)
     if channel.is_open:
-        rest.services.long_work.start(
-            _append_later(rest),
-            channel.payer,
-            lambda: channel.close("internal error while handling PRODUCE"),
+        verify(
+            {each.place: memoryview(each.records) for each in rest.later},
+            rest.request.transactional_id,
+            rest.context.version,
+            rest.services,
+            lambda verified: rest.services.long_work.start(
+                _append_later(rest, verified),
+                channel.payer,
+                lambda: channel.close("internal error while handling PRODUCE"),
+            ),
         )
     return PARKED
 
 
-def _append_later(rest: _Rest) -> Job:
+def _append_later(rest: _Rest, verified: Verified) -> Job:
     """Check and append the remaining batches, and answer; also if the client has disconnected."""
     request, context, services, results, later, waiting, endpoints, deadline_ms = rest
     acks, counters = request.acks, services.counters
@@ -296,15 +317,25 @@ def _append_later(rest: _Rest) -> Job:
             _check_request(request, memoryview(records), context.version)
             _check_writer(topic, context.client_id, services)
             partition.check_leader()
+            verification = verified.get(TopicPartition(topic or "", index))
+            if isinstance(verification, ErrorCode):
+                raise Refused(verification, NOT_VERIFIED)
             wall_ms = services.clock.wall_ms()
-            checked = yield partial(
-                validate_produced, memoryview(records), partition.log.limits, wall_ms
-            )
-            partition = find_partition(services, topic, index, topic_id)
-            wall_ms = services.clock.wall_ms()
-            checked = restamped(checked, wall_ms)
+            limits = partition.log.limits
+            try:
+                checked = validate_produced(memoryview(records), limits, wall_ms, at_once=False)
+            except IsLong:
+                checked = yield partial(validate_produced, memoryview(records), limits, wall_ms)
+                partition = find_partition(services, topic, index, topic_id)
+                wall_ms = services.clock.wall_ms()
+                checked = restamped(checked, wall_ms)
             appended = partition.append(
-                checked.records, acks, wall_ms, services.loop.now_ms, produced=checked
+                checked.records,
+                acks,
+                wall_ms,
+                services.loop.now_ms,
+                produced=checked,
+                verification=verification,
             )
         except Refused as refused:
             produced[position] = _refusal(index, refused, topic, context, services, endpoints)
@@ -389,8 +420,10 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
     if records is None or len(records) == 0:
         raise Refused(ErrorCode.invalid_record, "the partition has no record batch in the request")
     attributes = records[_ATTRIBUTES_LOW_BYTE] if len(records) > _ATTRIBUTES_LOW_BYTE else 0
-    if request.transactional_id is not None or attributes & _TRANSACTIONAL_BIT:
-        raise Refused(ErrorCode.invalid_txn_state, "transactions are not supported")
+    if request.transactional_id is None and attributes & _TRANSACTIONAL_BIT:
+        raise Refused(
+            ErrorCode.transactional_id_authorization_failed, "the request has no transactional id"
+        )
     if version < _FIRST_WITH_ZSTD and attributes & _CODEC_BITS == _ZSTD:
         # Neither a client this old nor a consumer of its age knows zstd (KIP-110).
         raise Refused(

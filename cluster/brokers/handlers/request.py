@@ -131,6 +131,7 @@ class RequestContext:
 
 
 P_contra = TypeVar("P_contra", contravariant=True)
+ResponseT = TypeVar("ResponseT")
 
 
 class Unchecked(NamedTuple):
@@ -197,6 +198,30 @@ class Route:
     """Counts requests; None if metrics are disabled."""
     take_ticket: Callable[[], bool] | None
     """Counts a request and returns whether to time it; None if metrics are disabled."""
+
+
+def now_or_later(
+    begin: Callable[[Callable[[ResponseT], None]], None], context: RequestContext
+) -> ResponseT | NotYet:
+    """Begin the work for a request with the function that takes its answer, once.
+
+    Returns the answer if that was called before `begin` has returned; else PARKED, and the request
+    is answered later.
+    """
+    early: list[ResponseT] = []
+    is_parked = False
+
+    def respond(response: ResponseT) -> None:
+        if is_parked:
+            context.answer(response)
+        else:
+            early.append(response)
+
+    begin(respond)
+    if early:
+        return early[0]
+    is_parked = True
+    return PARKED
 
 
 def adapted(

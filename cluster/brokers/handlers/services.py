@@ -23,6 +23,9 @@ from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.stored.setting_changes import SettingChanges
 from cluster.brokers.stored.user_credentials import UserCredentials
+from cluster.brokers.transactions.marker_writer import MarkerWriter
+from cluster.brokers.transactions.transaction_checks import TransactionChecks
+from cluster.brokers.transactions.transaction_coordinator import TransactionCoordinator
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -73,11 +76,11 @@ class DataServices(Services):
     events: PartitionEvents
     purgatory: Purgatory
     commit_waits: CommitWaits
+    checks: TransactionChecks
     counters: BrokerCounters | None
     """None if metrics are disabled."""
     long_work: LongWork
     fetch_max_bytes: int
-    producer_ids: ProducerIds
     api_versions: ApiVersionsAnswers
 
 
@@ -86,6 +89,19 @@ class GroupServices(Services):
     """For the APIs of consumer groups and their committed offsets."""
 
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionServices(Services):
+    """For the APIs of transactions."""
+
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    checks: TransactionChecks
+    markers: MarkerWriter
+    partitions: PartitionTable
+    producer_ids: ProducerIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +138,11 @@ class ServicesOfFamilies:
 
     data: DataServices
     groups: GroupServices
+    transactions: TransactionServices
     admin: AdminServices
     security: SecurityServices
 
     def by_type(self) -> Mapping[type, Services]:
         """The records by their types."""
-        return {type(each): each for each in (self.data, self.groups, self.admin, self.security)}
+        families = (self.data, self.groups, self.transactions, self.admin, self.security)
+        return {type(each): each for each in families}
