@@ -27,6 +27,8 @@ from cluster.brokers.handlers import (
     describe_delegation_token,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
     end_txn,
@@ -42,6 +44,7 @@ from cluster.brokers.handlers import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -53,6 +56,7 @@ from cluster.brokers.handlers import (
     sasl_handshake,
     sync_group,
     txn_offset_commit,
+    write_txn_markers,
 )
 from cluster.brokers.handlers.request import Handler
 
@@ -107,4 +111,8 @@ HANDLERS: Final[tuple[Handler[Any], ...]] = (
     add_offsets_to_txn.HANDLER,
     end_txn.HANDLER,
     txn_offset_commit.HANDLER,
+    write_txn_markers.HANDLER,
+    describe_producers.HANDLER,
+    describe_transactions.HANDLER,
+    list_transactions.HANDLER,
 )

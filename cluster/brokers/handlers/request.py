@@ -237,7 +237,7 @@ def adapted(
     def encode(
         version: int, correlation_id: int, response: Any, throttle_ms: int
     ) -> "list[Outgoing]":
-        if throttle_ms:
+        if throttle_ms and "throttle_time" in response.__slots__:
             response.throttle_time = timedelta(milliseconds=throttle_ms)
         return [encode_response(key, version, correlation_id, response)]
 
