@@ -116,7 +116,7 @@ class PartitionLog:
         self.update_options(options)
         self.transactions = LogTransactions(self.files)
         self.transactions.on_replayed(self.producers)
-        self.transactions.warn_of_open(partition)
+        self.transactions.tell_of_open(partition)
 
     @classmethod
     def open(

@@ -110,7 +110,7 @@ class ProducerState:
         self.expiration_ms = expiration_ms
         self.entries: dict[int, ProducerEntry] = {}
         """Changed by the methods only."""
-        self.ended: list[EndedTransaction] = []
+        self.ended: deque[EndedTransaction] = deque()
         """Transactions whose marker was recorded; for the log, which takes them away."""
         self._open: dict[int, int] = {}
         """The first offset of each open transaction by its producer, in the order of offsets."""

@@ -57,18 +57,31 @@ def transactions_in(content: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
         yield version, AbortedTransaction(*fields)
 
 
+def entry_at(content: bytes | bytearray, position: int) -> AbortedTransaction:
+    """The entry at a position of a file's content, without checks."""
+    _, *fields = _ENTRY.unpack_from(content, position)
+    return AbortedTransaction(*fields)
+
+
+def read_content(path: Path) -> bytes:
+    """The content of a file, empty if it is missing.
+
+    Raises DamagedTransactionIndex if the file cannot be read.
+    """
+    try:
+        return files_of(path).read_file(path)
+    except FileNotFoundError:
+        return b""
+    except OSError as problem:
+        raise DamagedTransactionIndex(str(problem)) from problem
+
+
 def read_transactions(path: Path) -> list[AbortedTransaction]:
     """Read the entries of a file; a missing file has none.
 
     Raises DamagedTransactionIndex, also if the file cannot be read.
     """
-    try:
-        content = files_of(path).read_file(path)
-    except FileNotFoundError:
-        return []
-    except OSError as problem:
-        raise DamagedTransactionIndex(str(problem)) from problem
-    return decode_transactions(content)
+    return decode_transactions(read_content(path))
 
 
 def write_transactions(path: Path, transactions: Iterable[AbortedTransaction]) -> None:

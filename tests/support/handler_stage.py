@@ -336,13 +336,14 @@ class HandlerStage:
         services = self.core.clients.services
         controller: Any = self.controller
         return ServicesOfFamilies(
+            services.data,
+            services.groups,
             replace(
-                services.data,
+                services.transactions,
                 producer_ids=ProducerIds(
                     lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
                 ),
             ),
-            services.groups,
             replace(services.admin, controller=controller),
             replace(services.security, controller=controller),
         )

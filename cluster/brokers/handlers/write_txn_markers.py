@@ -5,7 +5,7 @@ with it (KIP-664); brokers of this cluster send each other `WriteMarkers` instea
 v1 flexible. Version 0 was sent by brokers of Kafka 2 only.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -74,7 +74,7 @@ def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
     ]
 
 
-def _response(request: WriteTxnMarkersRequest, codes: list[_Codes]) -> WriteTxnMarkersResponse:
+def _response(request: WriteTxnMarkersRequest, codes: Sequence[_Codes]) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
