@@ -82,6 +82,8 @@ class MigrationMachine(RuleBasedStateMachine):
         self.commits: dict[int, tuple[tuple[str, int], int]] = {}
         self.acknowledged: dict[tuple[str, int], int] = {}
         self.next_offset = 1
+        self.static_topics: dict[str, tuple[str, ...]] = {}
+        """Of each instance id that was last a classic client, which may have crashed."""
 
     @initialize(cooperative=st.booleans())
     def choose_protocol(self, cooperative):
@@ -107,9 +109,10 @@ class MigrationMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.clients) < 5)
     @rule(topics=SUBSCRIPTIONS, instance=INSTANCES)
     def a_classic_client_comes(self, topics, instance):
-        before = self.replaced(instance)
-        if isinstance(before, ClassicClient):
-            topics = before.topics  # in a classic group nobody would assign others to it (KIP-345)
+        self.replaced(instance)
+        if instance is not None:
+            # In a classic group nobody would assign others to it (KIP-345).
+            topics = self.static_topics.setdefault(instance, topics)
         self.clients.append(
             ClassicClient(self.stage, topics, cooperative=self.is_cooperative, instance=instance)
         )
@@ -119,6 +122,7 @@ class MigrationMachine(RuleBasedStateMachine):
     @rule(topics=SUBSCRIPTIONS, instance=INSTANCES)
     def a_newer_client_comes(self, topics, instance):
         self.replaced(instance)
+        self.static_topics.pop(instance or "", None)
         self.names += 1
         consumer = self.stage.stranger(f"new-{self.names}", *topics, instance=instance)
         self.clients.append(NewerClient(consumer))
@@ -141,6 +145,8 @@ class MigrationMachine(RuleBasedStateMachine):
         gone = self.client(pick)
         self.clients.remove(gone)
         gone.leave()
+        if isinstance(gone, ClassicClient):
+            self.static_topics.pop(gone.instance or "", None)
 
     @precondition(lambda self: self.clients)
     @rule(pick=PICK)
