@@ -12,7 +12,6 @@ from cluster.log.aborted_transactions import AbortedTransactions
 from cluster.log.producer_state import ProducerState
 from cluster.log.segment_list import SegmentList
 from cluster.log.transaction_index import AbortedTransaction, DamagedTransactionIndex
-from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
 
 _log = logging.getLogger(__name__)
@@ -79,12 +78,12 @@ class LogTransactions:
             self.are_none = self._aborted.is_empty
         return Offset(stable)
 
-    def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]]:
+    def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]] | None:
         """Producer id and first offset of each aborted transaction with records in a range.
 
-        Raises Refused(kafka_storage_error) if that is unknown.
+        None if that is unknown; then the last stable offset has moved back to the log start.
         """
         try:
             return self._aborted.overlapping(first_offset, end_offset)
-        except DamagedTransactionIndex as damage:
-            raise Refused(ErrorCode.kafka_storage_error, str(damage)) from None
+        except DamagedTransactionIndex:
+            return None

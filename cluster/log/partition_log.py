@@ -312,7 +312,7 @@ class PartitionLog:
         self._files_state = FilesState.CHANGED
         if log_start_offset > self.log_start_offset:
             self.advance_log_start_offset(log_start_offset)
-        if attributes & TRANSACTIONAL_BIT:
+        if self.producers.ended or attributes & TRANSACTIONAL_BIT:
             self.transactions.on_replayed(self.producers)  # may fail, so it follows the batch
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()

@@ -204,6 +204,8 @@ def _read(
             if is_committed:
                 seen = own.transactions
                 aborted = () if seen.are_none else seen.aborted_in(offset, data.next_offset)
+                if aborted is None:
+                    stable, aborted, size_bytes = partition.last_stable_offset, (), 0
             if data.next_offset < stable:
                 # Only whole batches are read: the limit counts as used up (Kafka cuts a batch).
                 held_back = max(0, limit - size_bytes)

@@ -200,7 +200,8 @@ def test_loading_stops_when_leadership_is_lost(stage: HandlerStage, steps_before
         write(stage, (b"%d" % number, b"1"))
     shard = CounterShard()
     options = coordinator_options("t", load_buffer_bytes=1)
-    led = LedShard(stage.partition("t"), shard, options, coordinator_ports(stage), Growth())
+    ports = coordinator_ports(stage)
+    led = LedShard(stage.partition("t"), shard, options, ports, Growth(), lambda _: None)
     steps = led.loading_steps()
     for _ in range(steps_before):
         next(steps)
