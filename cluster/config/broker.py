@@ -464,8 +464,8 @@ REQUEST_TIMEOUT_MS: Final = broker_setting(
     "request.timeout.ms",
     integer(at_least=1),
     default=30 * SECOND_MS,
-    doc="How long a broker waits for the response of another broker.",
-    effect=without_effect("the links between brokers have their own timeouts"),
+    doc="How long the transaction coordinator waits until the replicas have a record of its topic."
+    " The links between brokers have timeouts of their own.",
 )
 FETCH_MAX_BYTES: Final = broker_setting(
     "fetch.max.bytes",

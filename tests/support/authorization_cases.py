@@ -89,7 +89,7 @@ def _codes(part: Any) -> Iterator[int]:
     elif is_dataclass(part):
         for one in fields(part):
             value = getattr(part, one.name)
-            if one.name == "error_code":
+            if one.name in ("error_code", "partition_error_code"):
                 yield int(value)
             else:
                 yield from _codes(value)
@@ -429,6 +429,100 @@ def _cluster_cases() -> Iterator[Case]:
     )
 
 
+def _transaction_cases() -> Iterator[Case]:
+    """The broker does not coordinate the transaction, which only an allowed client learns."""
+    ask = request
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    written = (access.WRITE_TRANSACTIONAL_ID, TRANSACTION, NO_TRANSACTION)
+    cluster_action = on_cluster(access.CLUSTER_ACTION)
+    partitions = [{"name": TOPIC, "partitions": [0]}]
+    yield Case(
+        "ADD_PARTITIONS_TO_TXN of a client",
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ask(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            3,
+            v3_and_below_transactional_id=TRANSACTION,
+            v3_and_below_producer_id=5,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=partitions,
+        ),
+        (written, on_topic(access.WRITE_TOPIC)),
+    )
+    added = {"transactional_id": TRANSACTION, "verify_only": False, "topics": partitions}
+    yield Case(
+        "ADD_PARTITIONS_TO_TXN of a broker",
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ask(ApiKey.ADD_PARTITIONS_TO_TXN, 5, transactions=[{**added, **producer}]),
+        (cluster_action,),
+    )
+    yield Case(
+        "ADD_OFFSETS_TO_TXN",
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ask(
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            4,
+            transactional_id=TRANSACTION,
+            group_id=GROUP,
+            **producer,
+        ),
+        (written, on_group(access.READ_GROUP)),
+    )
+    yield Case(
+        "END_TXN",
+        ApiKey.END_TXN,
+        ask(ApiKey.END_TXN, 5, transactional_id=TRANSACTION, committed=True, **producer),
+        (written,),
+    )
+    ended = {"transaction_result": True, "coordinator_epoch": 0}
+    yield Case(
+        "WRITE_TXN_MARKERS",
+        ApiKey.WRITE_TXN_MARKERS,
+        ask(
+            ApiKey.WRITE_TXN_MARKERS,
+            1,
+            markers=[
+                {"topics": [{"name": TOPIC, "partition_indexes": [0]}], **ended, **producer},
+            ],
+        ),
+        (cluster_action,),
+    )
+    offset = {
+        "partition_index": 0,
+        "committed_offset": 1,
+        "committed_leader_epoch": -1,
+        "committed_metadata": None,
+    }
+    yield Case(
+        "TXN_OFFSET_COMMIT",
+        ApiKey.TXN_OFFSET_COMMIT,
+        ask(
+            ApiKey.TXN_OFFSET_COMMIT,
+            5,
+            transactional_id=TRANSACTION,
+            group_id=GROUP,
+            generation_id=-1,
+            member_id="",
+            group_instance_id=None,
+            topics=[{"name": TOPIC, "partitions": [offset]}],
+            **producer,
+        ),
+        (written, on_group(access.READ_GROUP), on_topic(access.READ_TOPIC)),
+    )
+    yield Case(
+        "DESCRIBE_PRODUCERS",
+        ApiKey.DESCRIBE_PRODUCERS,
+        ask(ApiKey.DESCRIBE_PRODUCERS, 0, topics=[{"name": TOPIC, "partition_indexes": [0]}]),
+        (on_topic(access.READ_TOPIC),),
+    )
+    yield Case(
+        "DESCRIBE_TRANSACTIONS",
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[TRANSACTION]),
+        ((access.DESCRIBE_TRANSACTIONAL_ID, TRANSACTION, NO_TRANSACTION),),
+    )
+
+
 def _group_cases() -> Iterator[Case]:
     read, describe, delete = (
         on_group(right) for right in (access.READ_GROUP, access.DESCRIBE_GROUP, access.DELETE_GROUP)
@@ -502,4 +596,10 @@ def _group_cases() -> Iterator[Case]:
     )
 
 
-CASES: Final = (*_topic_cases(), *_config_cases(), *_cluster_cases(), *_group_cases())
+CASES: Final = (
+    *_topic_cases(),
+    *_config_cases(),
+    *_cluster_cases(),
+    *_transaction_cases(),
+    *_group_cases(),
+)

@@ -98,14 +98,13 @@ def _add(
             check(services, context, WRITE_TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise Refused(ErrorCode.invalid_request)
+        if refused_ones := _unusable(partitions, context, services):
+            rest = dict.fromkeys(partitions, ErrorCode.operation_not_attempted)
+            on_done({**rest, **refused_ones})
+            return
         led = services.transactions.find(transactional_id)
     except Refused as refused:
         on_done(dict.fromkeys(partitions, refused.code))
-        return
-    refused_ones = _unusable(partitions, context, services)
-    if refused_ones:
-        rest = dict.fromkeys(partitions, ErrorCode.operation_not_attempted)
-        on_done({**rest, **refused_ones})
         return
     producer = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
     wanted = frozenset(partitions)

@@ -102,13 +102,6 @@ class PartitionEvents:
         self._moved[partition.id] = partition
         self.on_moved(partition.id)
 
-    def on_last_stable_moved(self, partition: Partition) -> None:
-        """The high watermark has moved, or a transaction has ended: the last stable offset, which
-        is the high watermark while there are no transactions, may have moved.
-        """
-        self._moved[partition.id] = partition
-        self.on_moved(partition.id)
-
     def on_log_start_moved(self, partition: Partition, *, someone_waits: bool = False) -> None:
         """Records were deleted from the beginning of a log.
 

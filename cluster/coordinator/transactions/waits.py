@@ -36,7 +36,7 @@ class Waiting:
 
 
 class Waits:
-    """Of one shard."""
+    """The requests of one shard that wait for a transaction to change."""
 
     def __init__(self, alarms: Alarms) -> None:
         self._alarms = alarms

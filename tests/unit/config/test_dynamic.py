@@ -180,7 +180,6 @@ def test_change_of_a_fixed_setting_is_refused(level, given_texts, code, detail):
         (CLUSTER_WIDE, "leader.replication.throttled.rate", "1048576"),
         (OWN, "leader.replication.throttled.rate", "1048576"),
         (CLUSTER_WIDE, "metric.reporters", "com.acme.Reporter"),
-        (CLUSTER_WIDE, "transaction.partition.verification.enable", "false"),
         (OWN, "sasl.kerberos.min.time.before.relogin", "58000"),
         (OWN, "listener.name.a.num.network.threads", "5"),
         (OWN, "principal.builder.class", broker.PRINCIPAL_BUILDER_CLASS.default),

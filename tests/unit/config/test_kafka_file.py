@@ -46,8 +46,6 @@ def test_kafkas_single_node_file_is_explained():
         f" process.roles ({QUORUM}).",
         "Without effect here: share.coordinator.state.topic.min.isr,"
         " share.coordinator.state.topic.replication.factor (there are no share groups).",
-        "Without effect here: transaction.state.log.min.isr,"
-        " transaction.state.log.replication.factor (there are no transactions yet).",
     ]
 
 

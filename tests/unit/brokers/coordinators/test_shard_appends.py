@@ -10,6 +10,7 @@ from cluster.coordinator.shards.effects import Append, CoordinatorRecord
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from cluster.records.batch import BatchHeader, Compression, batches_of
+from cluster.records.markers import EndMarker
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
@@ -24,6 +25,7 @@ class Told:
     def __init__(self) -> None:
         self.outcomes: list[tuple[int, ErrorCode, bool | None]] = []
         self.late: list[int] = []
+        self.marked: list[EndMarker] = []
         self.then = lambda _append_id: None
 
     def on_appended(self, append_id: int, code: ErrorCode, *, is_in_log: bool | None) -> None:
@@ -32,6 +34,9 @@ class Told:
 
     def on_append_late(self, append_id: int) -> None:
         self.late.append(append_id)
+
+    def on_marker(self, marker: EndMarker) -> None:
+        self.marked.append(marker)
 
 
 @pytest.fixture
@@ -179,6 +184,40 @@ def test_a_transactional_append_of_a_fenced_epoch_is_refused(
     assert batch_sizes(stage) == [1, 1]
     refused = (2, ErrorCode.invalid_producer_epoch, None)
     assert told.outcomes == [*done(1), refused, *done(3)]
+
+
+def test_a_marker_follows_what_was_added_before_and_is_told_once(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    marker = EndMarker(7, 0, 1, is_commit=True)
+    answered: list[ErrorCode] = []
+    appends.add(a_transactional_append(1))
+    appends.add_marker(marker, answered.append)
+    appends.add(a_transactional_append(2))
+    stage.turn()
+    assert producers(stage) == [(7, 0, 0, True), (7, 0, NO_SEQUENCE, True), (7, 0, 1, True)]
+    assert (told.outcomes, told.marked, answered) == (done(1, 2), [marker], [ErrorCode.none])
+
+
+def test_a_marker_of_a_fenced_epoch_is_refused(stage: HandlerStage, told: Told) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    answered: list[ErrorCode] = []
+    appends.add(a_transactional_append(1, epoch=1))
+    appends.add_marker(EndMarker(7, 0, 1, is_commit=True), answered.append)
+    stage.turn()
+    assert (told.marked, answered) == ([], [ErrorCode.invalid_producer_epoch])
+
+
+def test_markers_of_a_closed_shard_are_answered(stage: HandlerStage, told: Told) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    answered: list[ErrorCode] = []
+    appends.add_marker(EndMarker(7, 0, 1, is_commit=True), answered.append)
+    appends.close()
+    assert answered == [ErrorCode.not_leader_or_follower]
 
 
 def test_records_are_compressed_with_the_codec_of_the_options(

@@ -566,13 +566,13 @@ def test_producer_id_is_refused_with_coordinator_not_available_without_a_registr
 @pytest.mark.parametrize(
     ("message", "code"),
     [
-        (init_producer_id("tx"), ErrorCode.unsupported_version),
+        (init_producer_id("tx"), ErrorCode.not_coordinator),
         (init_producer_id(""), ErrorCode.invalid_request),
         (init_producer_id(present=(5, -1)), ErrorCode.invalid_request),
         (init_producer_id(present=(-1, 5)), ErrorCode.invalid_request),
     ],
 )
-def test_producer_id_is_refused_for_unsupported_requests(
+def test_no_producer_id_is_used_for_refused_requests(
     stage: HandlerStage, message: Any, code: ErrorCode
 ) -> None:
     answer = stage.connect().call(message)

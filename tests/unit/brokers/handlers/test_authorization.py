@@ -105,6 +105,9 @@ def test_request_is_allowed_only_with_each_of_its_rights_and_no_denial(
 # What is asked for without an error of its own: lists are shorter then, fields are empty.
 SILENT: Mapping[int, set[Right]] = {
     ApiKey.LIST_GROUPS: {access.DESCRIBE_CLUSTER, access.DESCRIBE_GROUP},
+    ApiKey.LIST_TRANSACTIONS: {access.DESCRIBE_TRANSACTIONAL_ID},
+    ApiKey.DESCRIBE_TRANSACTIONS: {access.DESCRIBE_TOPIC},
+    ApiKey.WRITE_TXN_MARKERS: {access.ALTER_CLUSTER},  # suffices as well
     ApiKey.METADATA: {access.DESCRIBE_CLUSTER},
     ApiKey.DESCRIBE_CLUSTER: {access.DESCRIBE_CLUSTER},
     ApiKey.CREATE_TOPICS: {access.DESCRIBE_TOPIC_CONFIGS},

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from cluster.brokers.coordinators.shard_loading import RECORDS_PER_FREEZE
-from cluster.brokers.handlers.find_coordinator import NO_TRANSACTIONS
 from cluster.coordinator.groups.shared.records import offset_key
 from cluster.coordinator.groups.views.queries import ListGroupIds
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.kept_names import kept_name
-from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from cluster.protocol.peer.control import CreateTopics, TopicOutcome, TopicOutcomes
 from cluster.records.builder import NewRecord, build_batch
 from cluster.runtime.compiled import is_compiled
@@ -130,18 +129,15 @@ def test_find_coordinator_names_no_dead_leader(stage: HandlerStage) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_a_transactional_id_is_refused_with_an_error_that_clients_do_not_retry(
+def test_find_coordinator_names_the_leader_of_a_transactional_ids_partition(
     coordinator: HandlerStage, version: int
 ) -> None:
     asked = find_coordinator("payments", version=version, key_type=1)
-    answer = coordinator.connect().call(asked)
-    (found,) = answer.coordinators if version >= 4 else [answer]
-    assert found.error_code == (
-        ErrorCode.transactional_id_authorization_failed
-        if version <= 2  # librdkafka's
-        else ErrorCode.unsupported_version
-    )
-    assert found.error_message == NO_TRANSACTIONS
+    found = found_in(coordinator.connect().call(asked))
+    assert found.error_code == ErrorCode.coordinator_not_available
+    coordinator.update(a_topic(TRANSACTION_STATE_TOPIC, a_partition([BROKER])))
+    found = found_in(coordinator.connect().call(asked))
+    assert (found.error_code, found.node_id) == (0, BROKER)
 
 
 @pytest.mark.parametrize("key_type", [2, 7])

@@ -128,7 +128,7 @@ def _corrupt() -> bytes:
         (_corrupt(), ErrorCode.corrupt_message),
         (a_batch() + a_batch(), ErrorCode.invalid_record),
         (a_batch(b"x" * 2_000), ErrorCode.message_too_large),
-        (_transactional(), ErrorCode.invalid_txn_state),
+        (_transactional(), ErrorCode.transactional_id_authorization_failed),
     ],
 )
 def test_refused_batch_does_not_affect_the_others(
@@ -440,12 +440,12 @@ def test_sequences_and_epochs_out_of_order_are_refused(stage: HandlerStage) -> N
     assert answers == [[0], [out], [0], [old]]
 
 
-def test_transactions_are_refused(stage: HandlerStage) -> None:
+def test_a_plain_batch_of_a_transactional_client_is_appended(stage: HandlerStage) -> None:
     stage.update(a_topic("t", ALONE))
 
     answer = stage.connect().call(produce_to(("t", 0, a_batch()), transactional_id="tx"))
 
-    assert codes(answer) == [ErrorCode.invalid_txn_state]
+    assert codes(answer) == [0]
 
 
 @pytest.mark.parametrize("version", range(3, 14))

@@ -74,13 +74,13 @@ def test_last_stable_offset_stays_while_a_transaction_is_open(stage):
     assert stable.take() == []
 
 
-def test_listeners_are_told_when_a_transaction_ends_without_a_new_high_watermark(stage):
+def test_listeners_are_told_when_the_end_of_a_transaction_is_replicated(stage):
     stable = Stable(stage, data(0, 1))
-    assert stable.partition.last_stable_offset == 0
     stable.partition.log.append_as_follower(memoryview(marker(1, 1, COMMIT)), WALL_MS)
-    stage.events.on_last_stable_moved(stable.partition)
+    assert stable.partition.last_stable_offset == 0
+    stable.append()
     assert stable.take() == [T0]
-    assert stable.partition.last_stable_offset == stable.partition.high_watermark == 1
+    assert stable.partition.last_stable_offset == stable.partition.high_watermark == 3
 
 
 def test_listeners_are_not_told_of_a_replica_that_follows(stage):

@@ -85,6 +85,7 @@ ELSEWHERE: dict[str, str] = {
     "milena.log.scrub.interval.ms": "the scrubber reads it at each look",
     "milena.log.scrub.max.bytes.per.second": "the scrubber reads it at each look",
     "milena.metrics.topic.client.produce": "Produce reads it at each request",
+    "transaction.partition.verification.enable": "Produce reads it at each request",
     "num.recovery.threads.per.data.dir": "a start reads it, before the logs are opened",
 }
 """Settings that change in use and are no options of logs, and how they reach who uses them."""
