@@ -15,6 +15,7 @@ from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import Coordinator, FindCoordinatorRequest
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _MOVING: Final = frozenset(
     {
         ErrorCode.not_controller,
@@ -26,9 +27,11 @@ _MOVING: Final = frozenset(
         ErrorCode.not_coordinator,
         ErrorCode.coordinator_not_available,
         ErrorCode.coordinator_load_in_progress,
+        ErrorCode.concurrent_transactions,
     }
 )
-"""Answers of a broker that is not, or not yet, the one to ask."""
+"""Answers of a broker that is not, or not yet, the one to ask, or that must finish something first.
+"""
 
 Reply = TypeVar("Reply")
 
@@ -83,18 +86,28 @@ class Admin:
 
     def controller(self, ask: Callable[[SocketClient], Reply]) -> Reply:
         """The answer of the controller."""
-        return _repeated(lambda: self._at(self._controller(), ask))
+        return repeated(lambda: self._at(self._controller(), ask))
 
     def coordinator(
         self, group_id: str, ask: Callable[[SocketClient, Coordinator], Reply]
     ) -> Reply:
         """The answer of the coordinator of a group."""
+        return self._from_coordinator(_GROUP, group_id, ask)
 
+    def transaction_coordinator(
+        self, transactional_id: str, ask: Callable[[SocketClient, Coordinator], Reply]
+    ) -> Reply:
+        """The answer of the coordinator of a transactional id."""
+        return self._from_coordinator(_TRANSACTION, transactional_id, ask)
+
+    def _from_coordinator(
+        self, kind: int, key: str, ask: Callable[[SocketClient, Coordinator], Reply]
+    ) -> Reply:
         def once() -> Reply:
-            found = self._coordinator(group_id)
+            found = self._coordinator(kind, key)
             return self._at((found.host, found.port), lambda client: ask(client, found))
 
-        return _repeated(once)
+        return repeated(once)
 
     def leaders(
         self,
@@ -165,8 +178,8 @@ class Admin:
             raise Refused(ErrorCode.not_controller, "there is no controller at present")
         return address
 
-    def _coordinator(self, group_id: str) -> Coordinator:
-        asked = FindCoordinatorRequest(key="", key_type=_GROUP, coordinator_keys=(group_id,))
+    def _coordinator(self, kind: int, key: str) -> Coordinator:
+        asked = FindCoordinatorRequest(key="", key_type=kind, coordinator_keys=(key,))
         (found,) = self._any.call(ApiKey.FIND_COORDINATOR, asked).coordinators
         if found.error_code is not ErrorCode.none:
             raise Refused(found.error_code, found.error_message or "")
@@ -198,7 +211,8 @@ class _Unreachable(UserError):
     """No connection, so no request was sent: it may be repeated."""
 
 
-def _repeated(once: Callable[[], Reply]) -> Reply:
+def repeated(once: Callable[[], Reply]) -> Reply:
+    """The answer of a function that asks brokers, again while they change their roles."""
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     while True:
         try:

@@ -48,6 +48,10 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.DELETE_ACLS: (1, 3),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.WRITE_TXN_MARKERS: (1, 1),
 }
 """The versions that this client can use of each API that it uses."""
 
@@ -117,6 +121,10 @@ class SocketClient:
     def serves(self, api_key: ApiKey) -> bool:
         """Whether the broker has a version of that API which this client can use."""
         return api_key in self._versions
+
+    def version_of(self, api_key: ApiKey) -> int:
+        """The version in which `call` sends that API; -1 if the broker does not serve it."""
+        return self._versions.get(api_key, -1)
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
         """Send a request and return the response.

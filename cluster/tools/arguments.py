@@ -36,11 +36,13 @@ def add_parser_of(
     command: Command,
     *examples: str,
     data_dir_default: str = DATA_DIR_DEFAULT,
+    aliases: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a command or a sub-command in the way that all of them are added."""
     summary = command.summary
     parser = subparsers.add_parser(
         command.name,
+        aliases=aliases,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=example(*examples),

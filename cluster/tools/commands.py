@@ -31,6 +31,11 @@ COMMANDS: Final = {
         Command(
             "groups", "groups.command", "list, describe, explain, delete and reset consumer groups"
         ),
+        Command(
+            "transactions",
+            "transactions.command",
+            "list, describe and explain transactions, find and end hanging ones",
+        ),
         Command("users", "users", "add, alter, delete and list users who log in by SCRAM"),
         Command("acls", "acls.command", "add, remove and list who may do what"),
         Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),

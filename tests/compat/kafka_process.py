@@ -124,12 +124,13 @@ class ToolShell:
     For tools that end by themselves, leave no threads behind and count nothing from run to run.
     """
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, directory: Path, *options: str, version: str = VERSION) -> None:
         """`directory` is for what is compiled, `options` are for the JVM. Skips the running test as
         `run_program`.
         """
+        classes = compiled("ToolShell", directory, version)
         self._process = subprocess.Popen(
-            [*java_command(compiled("ToolShell", directory)), *options, "ToolShell"],
+            [*java_command(classes, version), *options, "ToolShell"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

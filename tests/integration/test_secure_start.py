@@ -84,6 +84,8 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("configs --alter --topic orders --add-config retention.ms=7200000", "Completed"),
         ("groups --list", ""),
         ("groups --describe --all-groups", ""),
+        ("transactions list", "TransactionalId"),
+        ("transactions describe-producers --topic orders --partition 0", "ProducerId"),
         ("log-dirs --describe --json", '"partition":"orders-0"'),
         ("delete-records --topic orders --partition 0 --before-offset 0", "low_watermark: 0"),
         (

@@ -7,6 +7,12 @@ import pytest
 from cluster.tools.commands import COMMANDS
 from cluster.tools.main import main
 from cluster.tools.quotas.subcommands import QUOTA_COMMANDS
+from cluster.tools.transactions.subcommands import TRANSACTION_COMMANDS
+
+SUB_COMMANDS = [
+    *(("quotas", name) for name in QUOTA_COMMANDS),
+    *(("transactions", name) for name in TRANSACTION_COMMANDS),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
@@ -21,12 +27,12 @@ def test_a_command_has_a_module_and_help_with_an_example(command, capsys):
     assert f"bin/cluster {command.name}" in text
 
 
-@pytest.mark.parametrize("command", QUOTA_COMMANDS.values(), ids=lambda command: command.name)
-def test_a_sub_command_of_quotas_has_help_with_an_example(command, capsys):
+@pytest.mark.parametrize(("command", "name"), SUB_COMMANDS)
+def test_a_sub_command_has_help_with_an_example(command, name, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["quotas", command.name, "--help"])
+        main([command, name, "--help"])
     assert ended.value.code == 0
-    assert f"bin/cluster quotas {command.name}" in capsys.readouterr().out
+    assert f"bin/cluster {command} {name}" in capsys.readouterr().out
 
 
 def test_without_a_command_there_is_help_and_status_2(capsys):

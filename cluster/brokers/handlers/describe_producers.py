@@ -1,4 +1,7 @@
-"""DescribeProducers (API key 61), version 0 (KIP-664): the producers that a leader remembers."""
+"""DescribeProducers (API key 61), version 0 (KIP-664): the producers that a replica remembers.
+
+Followers answer too: kafka-transactions asks one broker about all its replicas.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -46,7 +49,6 @@ def _described(
         if not may(services, context, READ_TOPIC, topic):
             raise Refused(ErrorCode.topic_authorization_failed)
         partition = find_partition(services, topic, number)
-        partition.check_leader()
     except Refused as refused:
         return DescribedProducersPartition(
             partition_index=number,

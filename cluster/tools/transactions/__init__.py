@@ -1,0 +1,1 @@
+"""The command `transactions`: lists, describes, explains and ends transactions."""
