@@ -38,6 +38,7 @@ LONGEST: Final = (
     "tests/integration/test_secure_start.py",
     "tests/compat/test_secure_cluster.py",
     "tests/compat/test_listeners_of_clients.py",
+    "tests/compat/test_transactions.py",
     "tests/compat/test_consumer_protocol.py",
     "tests/compat/test_group_members.py",
     "tests/compat/test_go_clients.py",

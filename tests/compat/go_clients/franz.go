@@ -324,24 +324,6 @@ func lasting(request Request) (context.Context, context.CancelFunc) {
 	return limited()
 }
 
-func (f franz) Transaction(request Request) error {
-	client, err := f.client(request, kgo.TransactionalID("payments"))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ctx, cancel := limited()
-	defer cancel()
-	if err := client.BeginTransaction(); err != nil {
-		return err
-	}
-	record := &kgo.Record{Topic: request.Topic, Value: []byte("paid")}
-	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
-		return err
-	}
-	return client.EndTransaction(ctx, kgo.TryCommit)
-}
-
 func (f franz) Stream(request Request, records <-chan Record, acknowledged func(Record)) error {
 	client, err := f.client(request, append(f.producing(request), paced(request)...)...)
 	if err != nil {

@@ -50,6 +50,7 @@ type Request struct {
 	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
 	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
 	Security    Security            `json:"security"`
+	Transaction
 }
 
 // Partition as metadata has it.
@@ -94,8 +95,12 @@ type Client interface {
 	AlterConfigs(Request) error
 	Quotas(Request) (map[string]float64, error)
 	AlterQuotas(Request) error
-	// Transaction sends one record in a transaction.
-	Transaction(Request) error
+	// Transactional gives a producer that the coordinator of its transactional id knows.
+	Transactional(Request) (Transactional, error)
+	// Copy reads as a member of a group, and writes in a transaction that has the group's offsets.
+	Copy(Request) error
+	// Read so many records of a topic, and for a while more if there are more.
+	Read(Request) ([]string, error)
 	// Stream sends what it takes from the channel, idempotently, and tells what was acknowledged.
 	Stream(request Request, records <-chan Record, acknowledged func(Record)) error
 	// Follow every partition from its beginning, whatever becomes of its leaders, until told to end.
@@ -179,8 +184,9 @@ func answer(client Client, request Request) (any, error) {
 		return client.Quotas(request)
 	case "alter-quotas":
 		return nil, client.AlterQuotas(request)
-	case "transaction":
-		return nil, client.Transaction(request)
+	}
+	if perform, found := transactionActions[request.Action]; found {
+		return perform(client, request)
 	}
 	return nil, fmt.Errorf("no action %q", request.Action)
 }

@@ -317,31 +317,6 @@ func (s saramas) AlterQuotas(request Request) error {
 	})
 }
 
-func (s saramas) Transaction(request Request) error {
-	config, err := s.config(request)
-	if err != nil {
-		return err
-	}
-	config.Producer.Transaction.ID = "payments"
-	config.Producer.Idempotent = true
-	config.Producer.RequiredAcks = sarama.WaitForAll
-	config.Producer.Return.Successes = true
-	config.Net.MaxOpenRequests = 1
-	producer, err := sarama.NewSyncProducer(request.Bootstrap, config)
-	if err != nil {
-		return err
-	}
-	defer producer.Close()
-	if err := producer.BeginTxn(); err != nil {
-		return err
-	}
-	message := &sarama.ProducerMessage{Topic: request.Topic, Value: sarama.StringEncoder("paid")}
-	if _, _, err := producer.SendMessage(message); err != nil {
-		return err
-	}
-	return producer.CommitTxn()
-}
-
 func (s saramas) Stream(request Request, records <-chan Record, acknowledged func(Record)) error {
 	config, err := s.producing(request)
 	if err != nil {
