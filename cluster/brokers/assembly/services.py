@@ -19,7 +19,6 @@ from cluster.brokers.handlers.services import (
     ServicesOfFamilies,
     TransactionServices,
 )
-from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.config import broker as keys
 from cluster.protocol.api_versions import ApiVersionsAnswers
@@ -85,7 +84,7 @@ def assemble_services(
             checks=transactions.checks,
             markers=transactions.writer,
             partitions=storage.table,
-            producer_ids=_producer_ids(foundation),
+            producer_ids=transactions.producer_ids,
         ),
         admin,
         SecurityServices(
@@ -96,13 +95,4 @@ def assemble_services(
             logins=authentication.logins,
             acls=security.acls,
         ),
-    )
-
-
-def _producer_ids(foundation: Foundation) -> ProducerIds:
-    store = foundation.ports.store
-    return ProducerIds(
-        lambda on_done, on_failed: store.submit(
-            lambda blocking: blocking.ids.next_producer_ids(foundation.id), on_done, on_failed
-        )
     )

@@ -8,6 +8,7 @@ from cluster.brokers.assembly.groups import Groups
 from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.coordinators.options import CoordinatorPorts
+from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.transactions.marker_sender import MarkerSender
 from cluster.brokers.transactions.marker_writer import MarkerWriter
 from cluster.brokers.transactions.transaction_checks import TransactionChecks
@@ -23,6 +24,7 @@ class Transactions:
     checks: TransactionChecks
     writer: MarkerWriter
     sender: MarkerSender
+    producer_ids: ProducerIds
 
 
 def assemble_transactions(
@@ -32,6 +34,7 @@ def assemble_transactions(
     ports, metadata, live = foundation.ports, membership.metadata, foundation.live
     writer = MarkerWriter(replication.internal_topics.appends, groups.coordinator)
     sender = MarkerSender(foundation.id, metadata, ports.control_link, writer, ports.loop)
+    producer_ids = _producer_ids(foundation)
     coordinator = TransactionCoordinator(
         options.transaction_coordinator_options(live.now),
         CoordinatorPorts(
@@ -39,8 +42,18 @@ def assemble_transactions(
         ),
         lambda: options.transaction_options(live.now),
         sender,
+        producer_ids,
     )
     checks = TransactionChecks(foundation.id, metadata, ports.control_link, coordinator, ports.loop)
     ports.control_link.serve(WriteMarkers, sender.on_request)
     ports.control_link.serve(CheckTransactions, checks.on_request)
-    return Transactions(coordinator, checks, writer, sender)
+    return Transactions(coordinator, checks, writer, sender, producer_ids)
+
+
+def _producer_ids(foundation: Foundation) -> ProducerIds:
+    store = foundation.ports.store
+    return ProducerIds(
+        lambda on_done, on_failed: store.submit(
+            lambda blocking: blocking.ids.next_producer_ids(foundation.id), on_done, on_failed
+        )
+    )

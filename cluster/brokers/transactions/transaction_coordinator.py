@@ -1,13 +1,15 @@
 """The coordinator of transactions on one broker. Kafka: `TransactionCoordinator`."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cluster.brokers.coordinators.coordinator import Coordinator
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
+from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.transactions.marker_sender import MarkerSender
 from cluster.coordinator.transactions.options import TransactionOptions
-from cluster.coordinator.transactions.requests import PartitionsMarked
+from cluster.coordinator.transactions.requests import AbortIfLate, PartitionsMarked, WantsProducerId
 from cluster.coordinator.transactions.shard import TransactionShard
 from cluster.model.ids import TopicPartition
 
@@ -21,21 +23,34 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         ports: CoordinatorPorts,
         transaction_options: Callable[[], TransactionOptions],
         sender: MarkerSender,
+        producer_ids: ProducerIds,
     ) -> None:
         super().__init__(
             options,
             ports,
             lambda _partition, epoch: TransactionShard(transaction_options, epoch),
             lambda led: sender.forget(led.id),
-            self._on_end_markers,
+            self._on_message,
         )
         self._sender = sender
+        self._producer_ids = producer_ids
         sender.report_to(self._on_marked)
 
-    def _on_end_markers(self, markers: Any) -> None:
-        partition = self.partition_of(markers.transactional_id)
-        if partition is not None:
-            self._sender.send(markers, partition)
+    def _on_message(self, message: Any) -> None:
+        partition = self.partition_of(message.transactional_id)
+        if partition is None:
+            return
+        if isinstance(message, WantsProducerId):
+            self._producer_ids.next_id(partial(self._on_producer_id, message, partition))
+        else:
+            self._sender.send(message, partition)
+
+    def _on_producer_id(
+        self, message: WantsProducerId, coordinator: TopicPartition, producer_id: int | None
+    ) -> None:
+        led = self.led(coordinator)
+        if led is not None and producer_id is not None:  # otherwise the shard asks again
+            led.tell(AbortIfLate(message.transactional_id, producer_id))
 
     def _on_marked(self, event: PartitionsMarked, coordinator: TopicPartition) -> None:
         led = self.led(coordinator)

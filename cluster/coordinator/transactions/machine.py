@@ -9,6 +9,7 @@ from typing import Final
 
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
+    AbortIfLate,
     AddPartitions,
     EndTransaction,
     InitProducer,
@@ -16,11 +17,13 @@ from cluster.coordinator.transactions.requests import (
     ProducerIdentity,
     ProducerReply,
     VerifyPartitions,
+    WantsProducerId,
 )
 from cluster.coordinator.transactions.states import TABLE, Action, Event, TransactionState
 from cluster.coordinator.transactions.storing import Storing
 from cluster.coordinator.transactions.transaction import (
     EPOCH_BUMPED_AT_END,
+    EPOCH_MAX,
     LAST_EPOCH,
     NOT_STARTED,
     StoredTransaction,
@@ -76,8 +79,10 @@ class TransactionMachine:
         if action is Action.WAIT:
             self._wait(transaction, retry, refuse, waiting, now)
         elif action is Action.FENCE:
+            if not self._fence(transaction, request.fresh_producer_id, now):
+                answer(token, _NEEDS_ID)
+                return
             # The request is tried again once the transaction is aborted.
-            self._fence(transaction, now)
             self._wait(transaction, retry, refuse, waiting, now)
         else:
             self._bump(transaction, request, token, now)
@@ -94,7 +99,6 @@ class TransactionMachine:
             request.timeout_ms,
             last_update_ms=now.wall_ms,
             start_ms=NOT_STARTED,
-            previous_producer_id=stored.previous_producer_id,
             client_version=stored.client_version,
         )
         if stored.is_exhausted and expected_epoch in (None, epoch):
@@ -104,7 +108,6 @@ class TransactionMachine:
             new = new._replace(
                 producer_id=request.fresh_producer_id,
                 producer_epoch=0,
-                previous_producer_id=stored.producer_id,
                 last_producer_epoch=NO_PRODUCER_EPOCH if expected is None else epoch,
             )
         elif expected_epoch is not None and epoch != NO_PRODUCER_EPOCH:
@@ -118,19 +121,22 @@ class TransactionMachine:
                 return
         self._storing.store(transaction, new, partial(self._answer_producer, token, new))
 
-    def _fence(self, transaction: Transaction, now: Moment) -> None:
-        """Abort the open transaction in a higher epoch."""
-        stored = transaction.stored
-        bumped = (
-            stored.producer_epoch if transaction.has_failed_fence else stored.producer_epoch + 1
+    def _fence(self, transaction: Transaction, fresh_producer_id: int, now: Moment) -> bool:
+        """Abort the open transaction in a higher epoch. False: that needs a new producer id.
+
+        As an EndTxn of the producer would: it is told its new epoch if it continues afterwards.
+        """
+        new = _prepared(
+            transaction.stored,
+            TransactionState.PREPARE_ABORT,
+            EPOCH_BUMPED_AT_END,
+            fresh_producer_id,
+            now,
         )
-        new = stored._replace(
-            state=TransactionState.PREPARE_ABORT,
-            producer_epoch=bumped,
-            last_producer_epoch=NO_PRODUCER_EPOCH,
-            last_update_ms=now.wall_ms,
-        )
-        self._storing.store(transaction, new, _ignore, is_fence=True)
+        if new is None:
+            return False
+        self._storing.store(transaction, new, _ignore)
+        return True
 
     # ------------------------------------------------------------------ partitions
 
@@ -154,8 +160,8 @@ class TransactionMachine:
         if request.producer.producer_id != stored.producer_id:
             refuse(ErrorCode.invalid_producer_id_mapping)
             return
-        if request.producer.epoch != stored.producer_epoch:
-            refuse(ErrorCode.producer_fenced)
+        if request.producer.epoch != stored.producer_epoch or request.producer.epoch > LAST_EPOCH:
+            refuse(ErrorCode.producer_fenced)  # no producer is ever given a later epoch
             return
         action = TABLE[stored.state][Event.ADD]
         if action is Action.WAIT:
@@ -238,29 +244,22 @@ class TransactionMachine:
         *,
         is_empty: bool,
     ) -> None:
-        stored = transaction.stored
         is_commit = request.is_commit
-        new = stored._replace(
-            state=TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
-            last_update_ms=now.wall_ms,
-            client_version=request.client_version,
+        new = _prepared(
+            transaction.stored,
+            TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
+            request.client_version,
+            request.fresh_producer_id,
+            now,
         )
+        if new is None:
+            self._parts.outbox.answer(token, _NEEDS_ID)
+            return
         if is_empty:
             new = new._replace(start_ms=now.wall_ms)
         told = new
-        if request.client_version >= EPOCH_BUMPED_AT_END:
-            if stored.is_exhausted:
-                if request.fresh_producer_id == NO_PRODUCER_ID:
-                    self._parts.outbox.answer(token, _NEEDS_ID)
-                    return
-                new = new._replace(next_producer_id=request.fresh_producer_id)
-            new = new._replace(
-                producer_epoch=stored.producer_epoch + 1,
-                last_producer_epoch=stored.producer_epoch,
-            )
-            told = new
-            if new.next_producer_id != NO_PRODUCER_ID:
-                told = new._replace(producer_id=new.next_producer_id, producer_epoch=0)
+        if new.next_producer_id != NO_PRODUCER_ID:
+            told = new._replace(producer_id=new.next_producer_id, producer_epoch=0)
         self._storing.store(transaction, new, partial(self._answer_producer, token, told))
 
     def marked(self, event: PartitionsMarked, token: object, now: Moment) -> None:
@@ -281,14 +280,24 @@ class TransactionMachine:
 
     def on_timeout(self, transactional_id: str, now: Moment) -> None:
         """Abort a transaction that is open for longer than its timeout."""
+        self._abort_if_late(transactional_id, NO_PRODUCER_ID, now)
+
+    def with_producer_id(self, request: AbortIfLate, token: object, now: Moment) -> None:
+        """Take the producer id that a message of `on_timeout` has asked for."""
+        self._parts.outbox.answer(token, None)
+        self._abort_if_late(request.transactional_id, request.fresh_producer_id, now)
+
+    def _abort_if_late(self, transactional_id: str, fresh_producer_id: int, now: Moment) -> None:
         transaction = self._parts.transactions.get(transactional_id)
         if transaction is None or transaction.pending is not None:
             return
         stored = transaction.stored
         if TABLE[stored.state][Event.TIMEOUT] is not Action.FENCE:
             return
-        if stored.start_ms + stored.timeout_ms < now.wall_ms:
-            self._fence(transaction, now)
+        if stored.start_ms + stored.timeout_ms < now.wall_ms and not self._fence(
+            transaction, fresh_producer_id, now
+        ):
+            self._parts.outbox.send(WantsProducerId(transactional_id))
 
     def on_expiry(self, transactional_id: str, now: Moment) -> None:
         """Remove a transactional id that was not used for long."""
@@ -326,6 +335,27 @@ class TransactionMachine:
 
     def _refuse_producer(self, token: object, error: ErrorCode) -> None:
         self._parts.outbox.answer(token, ProducerReply(error))
+
+
+def _prepared(
+    stored: StoredTransaction,
+    state: TransactionState,
+    client_version: int,
+    fresh_producer_id: int,
+    now: Moment,
+) -> StoredTransaction | None:
+    """The open transaction with its outcome; None if that needs a new producer id."""
+    new = stored._replace(state=state, last_update_ms=now.wall_ms, client_version=client_version)
+    if client_version < EPOCH_BUMPED_AT_END:
+        return new
+    if stored.is_exhausted:
+        if fresh_producer_id == NO_PRODUCER_ID:
+            return None
+        new = new._replace(next_producer_id=fresh_producer_id)
+    return new._replace(
+        producer_epoch=min(stored.producer_epoch + 1, EPOCH_MAX),
+        last_producer_epoch=stored.producer_epoch,
+    )
 
 
 def _may_continue(stored: StoredTransaction, expected: ProducerIdentity) -> bool:

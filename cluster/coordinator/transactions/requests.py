@@ -85,6 +85,14 @@ class PartitionsMarked(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class AbortIfLate(Request[None]):
+    """The answer to `WantsProducerId`."""
+
+    transactional_id: str
+    fresh_producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyPartitions(Query[Mapping[TopicPartition, ErrorCode]]):
     """Whether partitions are part of a producer's open transaction (KIP-890)."""
 
@@ -104,6 +112,13 @@ class EndMarkers(NamedTuple):
     coordinator_epoch: int
     is_commit: bool
     partitions: frozenset[TopicPartition]
+
+
+class WantsProducerId(NamedTuple):
+    """A transaction is open for too long, and its abort needs a new producer id: a message to this
+    broker."""
+
+    transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)

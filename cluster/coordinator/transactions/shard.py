@@ -14,6 +14,7 @@ from cluster.coordinator.transactions.machine import TransactionMachine
 from cluster.coordinator.transactions.options import TransactionOptions
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
+    AbortIfLate,
     AddPartitions,
     EndTransaction,
     InitProducer,
@@ -61,6 +62,7 @@ class TransactionShard:
                 AddPartitions.taken_by(machine.add),
                 EndTransaction.taken_by(machine.end),
                 PartitionsMarked.taken_by(machine.marked),
+                AbortIfLate.taken_by(machine.with_producer_id),
             ]
         )
         self._queries: dict[type, AnswerQuery] = (

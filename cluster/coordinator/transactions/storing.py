@@ -36,26 +36,23 @@ class Storing:
     def __init__(self, parts: ShardParts) -> None:
         self._parts = parts
 
-    def store(
-        self,
-        transaction: Transaction,
-        new: StoredTransaction,
-        answer: OnStored,
-        *,
-        is_fence: bool = False,
-    ) -> None:
+    def store(self, transaction: Transaction, new: StoredTransaction, answer: OnStored) -> None:
         """Append a transition. `answer` is called with the outcome, as a client gets it."""
+        replaced = transaction.stored.producer_id
+        new = new._replace(
+            previous_producer_id=NO_PRODUCER_ID if new.producer_id == replaced else replaced
+        )
         transaction.pending = new
         transactional_id = transaction.transactional_id
         record = CoordinatorRecord(transaction_key(transactional_id), transaction_value(new))
-        self._parts.outbox.append([record], _Stored(self, transaction, new, answer, is_fence))
+        self._parts.outbox.append([record], _Stored(self, transaction, new, answer))
 
     def remove(self, transaction: Transaction) -> None:
         """Append a tombstone: the transactional id has expired."""
         old = transaction.stored
         new = transaction.pending = old._replace(state=TransactionState.DEAD)
         record = CoordinatorRecord(transaction_key(transaction.transactional_id), None)
-        self._parts.outbox.append([record], _Stored(self, transaction, new, _ignore, False))
+        self._parts.outbox.append([record], _Stored(self, transaction, new, _ignore))
 
     def settle(
         self, transaction: Transaction, new: StoredTransaction, now: Moment, *, is_stored: bool
@@ -85,7 +82,6 @@ class Storing:
     def send_markers(self, transaction: Transaction, now: Moment) -> None:
         """The outcome is stored: have the markers written."""
         stored = transaction.stored
-        transaction.has_failed_fence = False
         transaction.unmarked = set(stored.partitions)
         if not transaction.unmarked:
             self.complete(transaction, now)
@@ -115,7 +111,6 @@ class Storing:
             new = new._replace(
                 producer_id=stored.next_producer_id,
                 producer_epoch=0,
-                previous_producer_id=stored.producer_id,
                 next_producer_id=NO_PRODUCER_ID,
             )
         self.store(transaction, new, _ignore)
@@ -137,17 +132,8 @@ class _Stored:
     transaction: Transaction
     new: StoredTransaction
     on_stored: OnStored
-    is_fence: bool
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        if self.is_fence and not is_stored:
-            # The producer is fenced nevertheless; the new epoch was given to nobody.
-            transaction = self.transaction
-            transaction.has_failed_fence = True
-            transaction.stored = transaction.stored._replace(
-                producer_epoch=self.new.producer_epoch,
-                last_producer_epoch=self.new.last_producer_epoch,
-            )
         self.storing.settle(self.transaction, self.new, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:

@@ -28,6 +28,7 @@ class StoredTransaction(NamedTuple):
     last_update_ms: WallMs = NOT_STARTED
     start_ms: WallMs = NOT_STARTED
     previous_producer_id: int = NO_PRODUCER_ID
+    """The one that this transition has replaced: the client may not know yet."""
     next_producer_id: int = NO_PRODUCER_ID
     client_version: int = 0
     """The transaction version of the client's last request."""
@@ -47,14 +48,11 @@ class Transaction:
     Invariant: `pending` is set exactly while its record is being appended.
     """
 
-    __slots__ = ("has_failed_fence", "pending", "stored", "transactional_id", "unmarked")
+    __slots__ = ("pending", "stored", "transactional_id", "unmarked")
 
     def __init__(self, transactional_id: str, stored: StoredTransaction) -> None:
         self.transactional_id = transactional_id
         self.stored = stored
         self.pending: StoredTransaction | None = None
-        self.has_failed_fence = False
-        """The record of a fence could not be stored: its epoch was given to nobody, and the next
-        fence uses it."""
         self.unmarked: set[TopicPartition] = set()
         """Partitions that lack the marker while a transaction is being completed."""
