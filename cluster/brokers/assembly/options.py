@@ -168,7 +168,6 @@ def transaction_coordinator_options(settings: Settings) -> CoordinatorOptions:
 def transaction_options(settings: Settings) -> TransactionOptions:
     """The times of transactional ids."""
     return TransactionOptions(
-        max_timeout_ms=settings[broker.TRANSACTION_MAX_TIMEOUT_MS],
         id_expiration_ms=settings[broker.TRANSACTIONAL_ID_EXPIRATION_MS],
         timeout_check_interval_ms=settings[
             broker.TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS

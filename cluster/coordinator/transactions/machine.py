@@ -20,7 +20,7 @@ from cluster.coordinator.transactions.requests import (
     WantsProducerId,
 )
 from cluster.coordinator.transactions.states import TABLE, Action, Event, TransactionState
-from cluster.coordinator.transactions.storing import Storing
+from cluster.coordinator.transactions.storing import OnStored, Storing
 from cluster.coordinator.transactions.transaction import (
     EPOCH_BUMPED_AT_END,
     EPOCH_MAX,
@@ -79,11 +79,16 @@ class TransactionMachine:
         if action is Action.WAIT:
             self._wait(transaction, retry, refuse, waiting, now)
         elif action is Action.FENCE:
-            if not self._fence(transaction, request.fresh_producer_id, now):
+            waiting = waiting or self._waiting(retry, refuse, now)
+
+            def on_fenced(error: ErrorCode, later: Moment) -> None:
+                if error is not ErrorCode.none:
+                    refuse(error)
+                else:  # try again once the transaction is aborted
+                    self._parts.waits.add(transactional_id, waiting, later)
+
+            if not self._fence(transaction, request.fresh_producer_id, now, on_fenced):
                 answer(token, _NEEDS_ID)
-                return
-            # The request is tried again once the transaction is aborted.
-            self._wait(transaction, retry, refuse, waiting, now)
         else:
             self._bump(transaction, request, token, now)
 
@@ -121,7 +126,9 @@ class TransactionMachine:
                 return
         self._storing.store(transaction, new, partial(self._answer_producer, token, new))
 
-    def _fence(self, transaction: Transaction, fresh_producer_id: int, now: Moment) -> bool:
+    def _fence(
+        self, transaction: Transaction, fresh_producer_id: int, now: Moment, on_fenced: OnStored
+    ) -> bool:
         """Abort the open transaction in a higher epoch. False: that needs a new producer id.
 
         As an EndTxn of the producer would: it is told its new epoch if it continues afterwards.
@@ -135,7 +142,7 @@ class TransactionMachine:
         )
         if new is None:
             return False
-        self._storing.store(transaction, new, _ignore)
+        self._storing.store(transaction, new, on_fenced)
         return True
 
     # ------------------------------------------------------------------ partitions
@@ -169,14 +176,15 @@ class TransactionMachine:
         elif action is Action.ADD and request.partitions <= stored.partitions:
             refuse(ErrorCode.none)
         else:
+            is_open = action is Action.ADD
             new = stored._replace(
                 state=TransactionState.ONGOING,
-                partitions=stored.partitions | request.partitions,
-                start_ms=now.wall_ms if action is Action.BEGIN else stored.start_ms,
+                partitions=request.partitions | (stored.partitions if is_open else frozenset()),
+                start_ms=stored.start_ms if is_open else now.wall_ms,
                 last_update_ms=now.wall_ms,
                 client_version=request.client_version,
             )
-            self._storing.store(transaction, new, refuse)
+            self._storing.store(transaction, new, lambda error, _now: refuse(error))
 
     def verify(self, query: VerifyPartitions, _now: Moment) -> Mapping[TopicPartition, ErrorCode]:
         """An error for each partition."""
@@ -227,7 +235,7 @@ class TransactionMachine:
         if action is Action.WAIT:
             self._wait(transaction, retry, refuse, waiting, now)
         elif action is Action.CONFIRM:
-            self._answer_producer(token, stored, ErrorCode.none)
+            self._answer_producer(token, stored, ErrorCode.none, now)
         elif action is Action.REFUSE:
             refuse(ErrorCode.invalid_txn_state)
         elif action is Action.FENCED:
@@ -295,7 +303,7 @@ class TransactionMachine:
         if TABLE[stored.state][Event.TIMEOUT] is not Action.FENCE:
             return
         if stored.start_ms + stored.timeout_ms < now.wall_ms and not self._fence(
-            transaction, fresh_producer_id, now
+            transaction, fresh_producer_id, now, _ignore
         ):
             self._parts.outbox.send(WantsProducerId(transactional_id))
 
@@ -321,12 +329,16 @@ class TransactionMachine:
         now: Moment,
     ) -> None:
         """Try again when the transition is complete; `waiting` has waited before."""
-        if waiting is None:
-            deadline_ms = MonotonicMs(now.monotonic_ms + self._parts.options().wait_max_ms)
-            waiting = Waiting(retry, refuse, deadline_ms)
+        waiting = waiting or self._waiting(retry, refuse, now)
         self._parts.waits.add(transaction.transactional_id, waiting, now)
 
-    def _answer_producer(self, token: object, told: StoredTransaction, error: ErrorCode) -> None:
+    def _waiting(self, retry: Retry, refuse: Refuse, now: Moment) -> Waiting:
+        deadline_ms = MonotonicMs(now.monotonic_ms + self._parts.options().wait_max_ms)
+        return Waiting(retry, refuse, deadline_ms)
+
+    def _answer_producer(
+        self, token: object, told: StoredTransaction, error: ErrorCode, _now: Moment
+    ) -> None:
         if error is not ErrorCode.none:
             self._refuse_producer(token, error)
             return
@@ -393,5 +405,5 @@ def _end_event(stored: StoredTransaction, request: EndTransaction) -> Event | Er
     return Event.COMMIT if is_commit else Event.ABORT
 
 
-def _ignore(_error: ErrorCode) -> None:
+def _ignore(_error: ErrorCode, _now: Moment) -> None:
     """Nobody waits for the outcome."""

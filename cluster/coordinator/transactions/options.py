@@ -10,8 +10,6 @@ DAY_MS: Final = 24 * 60 * 60 * 1_000
 class TransactionOptions:
     """Times of transactional ids."""
 
-    max_timeout_ms: int = 15 * 60 * 1_000
-    """`transaction.max.timeout.ms`."""
     id_expiration_ms: int = 7 * DAY_MS
     """`transactional.id.expiration.ms`."""
     timeout_check_interval_ms: int = 10_000

@@ -17,7 +17,7 @@ from typing import Final
 
 from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 from cluster.coordinator.transactions.states import TransactionState
-from cluster.coordinator.transactions.transaction import StoredTransaction
+from cluster.coordinator.transactions.transaction import NOT_STARTED, StoredTransaction
 from cluster.model.clocks import WallMs
 from cluster.model.errors import PeerError
 from cluster.model.ids import NO_PRODUCER_ID, TopicPartition
@@ -32,6 +32,8 @@ _EIGHT: Final = struct.Struct(">q")
 _START: Final = struct.Struct(">hqhib")
 _END: Final = struct.Struct(">qq")
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = 0, 1, 2
+_LAST_TIME_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last time that answers can contain."""
 
 
 def transaction_key(transactional_id: str) -> bytes:
@@ -98,11 +100,23 @@ def _tags(stored: StoredTransaction) -> bytes:
 def read_transaction_value(value: bytes) -> StoredTransaction:
     """Decode version 0 or 1. Raises UnknownRecord, CorruptRecord."""
     try:
-        return _Reader(value).transaction()
+        return _checked(_Reader(value).transaction())
     except (IndexError, UnicodeDecodeError, ValueError, struct.error, PeerError) as problem:
         if isinstance(problem, CorruptRecord):
             raise
         raise CorruptRecord(f"transaction of {len(value)} bytes") from None
+
+
+def _checked(stored: StoredTransaction) -> StoredTransaction:
+    """Refuse numbers that no coordinator writes, and that markers or answers could not contain."""
+    times = stored.last_update_ms, stored.start_ms
+    if (
+        stored.producer_id < 0
+        or stored.producer_epoch < 0
+        or not all(NOT_STARTED <= each <= _LAST_TIME_MS for each in times)
+    ):
+        raise CorruptRecord("transaction with impossible numbers")
+    return stored
 
 
 class _Reader:

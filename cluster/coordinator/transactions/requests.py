@@ -149,6 +149,7 @@ class ListTransactions(Query[list[DescribedTransaction]]):
     """Empty: any state."""
     producer_ids: frozenset[int] = frozenset()
     longer_than_ms: int = -1
-    """Open for longer than this; -1: any."""
+    """The last transaction began longer ago than this, whether it has ended or not, as in Kafka;
+    -1: any."""
     matches: Callable[[str], bool] | None = None
     """Of the transactional id."""

@@ -120,7 +120,12 @@ class TransactionShard:
     def on_appended(
         self, append_id: int, error: ErrorCode, now: Moment, *, is_in_log: bool | None = None
     ) -> Effects:
-        self._parts.outbox.on_appended(append_id, error, now, is_in_log=is_in_log)
+        """A record that is in the log with an error may still get lost with this leader, so nothing
+        may follow from it, such as markers: it counts as not stored. If it stays, a later record of
+        the transactional id replaces it, or the next leader continues with it.
+        """
+        del is_in_log
+        self._parts.outbox.on_appended(append_id, error, now, is_in_log=None)
         return self._parts.outbox.take()
 
     def on_append_late(self, append_id: int, now: Moment) -> Effects:

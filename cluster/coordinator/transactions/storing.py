@@ -22,12 +22,8 @@ from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_ID
 
-OnStored = Callable[[ErrorCode], None]
+OnStored = Callable[[ErrorCode, Moment], None]
 _RETRY_MS: Final = 500
-_COMPLETE: Final = {
-    TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
-    TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
-}
 
 
 class Storing:
@@ -137,9 +133,8 @@ class _Stored:
         self.storing.settle(self.transaction, self.new, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
-        del now
-        self.on_stored(coordinator_error(error))
+        self.on_stored(coordinator_error(error), now)
 
 
-def _ignore(_error: ErrorCode) -> None:
+def _ignore(_error: ErrorCode, _now: Moment) -> None:
     """Nobody waits for the outcome."""

@@ -36,7 +36,7 @@ class TransactionViews:
         return None if transaction is None else _described(transaction)
 
     def _list(self, query: ListTransactions, now: Moment) -> list[DescribedTransaction]:
-        if query.states == {TransactionState.ONGOING} or query.longer_than_ms >= 0:
+        if query.states == {TransactionState.ONGOING}:
             known = self._parts.transactions
             looked_at = [known[each] for each in self._parts.ongoing]
         else:
@@ -54,7 +54,7 @@ def _filter(query: ListTransactions, now: Moment) -> Callable[[Transaction], Any
         return (
             (not states or stored.state in states)
             and (not producer_ids or stored.producer_id in producer_ids)
-            and (began_before_ms is None or 0 <= stored.start_ms < began_before_ms)
+            and (began_before_ms is None or stored.start_ms < began_before_ms)
             and (matches is None or matches(transaction.transactional_id))
         )
 
