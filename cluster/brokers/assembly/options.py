@@ -162,6 +162,7 @@ def transaction_coordinator_options(settings: Settings) -> CoordinatorOptions:
         load_buffer_bytes=settings[broker.TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE],
         append_timeout_ms=settings[broker.REQUEST_TIMEOUT_MS],
         codec=Compression.NONE,
+        loads_committed=True,
     )
 
 

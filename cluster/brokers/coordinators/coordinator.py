@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Generic
 
-from cluster.brokers.coordinators.led_shard import LedShard, ShardT
+from cluster.brokers.coordinators.led_shard import LedShard, OnMessage, ShardT
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
 from cluster.brokers.coordinators.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.replication.partition import Partition
@@ -31,6 +31,10 @@ def _nothing(_: Any) -> None:
     pass
 
 
+def _no_message(_partition: TopicPartition, _message: Any) -> None:
+    pass
+
+
 class Coordinator(Generic[ShardT]):
     """Owned by the broker's thread. The `StateKeeper` of its internal topic.
 
@@ -43,7 +47,7 @@ class Coordinator(Generic[ShardT]):
         ports: CoordinatorPorts,
         new_shard: NewShard[ShardT],
         before_unload: BeforeUnload[ShardT] = _nothing,
-        on_message: Callable[[Any], None] = _nothing,
+        on_message: OnMessage = _no_message,
     ) -> None:
         """`before_unload` is called with each shard that is about to be unloaded, `on_message` with
         each message of a shard's effects."""

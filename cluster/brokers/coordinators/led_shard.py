@@ -14,6 +14,7 @@ from cluster.coordinator.shards.shard import Shard
 from cluster.model.clocks import Moment, WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
+from cluster.model.ids import TopicPartition
 from cluster.records.markers import EndMarker
 from cluster.runtime.collector import Growth
 from cluster.runtime.loop import Timer
@@ -21,6 +22,8 @@ from cluster.runtime.loop import Timer
 log = logging.getLogger(__name__)
 
 ShardT = TypeVar("ShardT", bound=Shard)
+OnMessage = Callable[[TopicPartition, Any], None]
+"""Takes a message of a shard, and the shard's partition."""
 
 
 class LedShard(Generic[ShardT]):
@@ -37,7 +40,7 @@ class LedShard(Generic[ShardT]):
         options: CoordinatorOptions,
         ports: CoordinatorPorts,
         growth: Growth,
-        on_message: Callable[[Any], None],
+        on_message: OnMessage,
     ) -> None:
         """`growth` counts appended records: what they change stays in memory for long.
         `on_message` takes the messages of the shard's effects."""
@@ -88,10 +91,21 @@ class LedShard(Generic[ShardT]):
             self._ports.internal_topics.note_failure(self.id, failure)
             self._is_closed = True  # it stays in the state of loading; no events are kept for it
             return
-        self.is_loading = False
-        self.since_wall_ms = self._clock.wall_ms()
         if count.records or count.damaged_batches:
             self._report(count, self._clock.monotonic_ms() - began_ms)
+        if self._options.loads_committed:
+            end_offset = self._partition.log.log_end_offset
+            self._ports.internal_topics.appends.when_committed(
+                self.id, end_offset, self._end_loading
+            )
+        else:
+            self._end_loading()
+
+    def _end_loading(self) -> None:
+        if self._is_closed:
+            return
+        self.is_loading = False
+        self.since_wall_ms = self._clock.wall_ms()
         self._carry_out(self._shard.on_loaded(self._now()))
         held, self._held = self._held, []
         for event in held:
@@ -167,7 +181,7 @@ class LedShard(Generic[ShardT]):
             # The token is the `on_reply` that `submit` has taken with the request.
             cast("Callable[[Any], None]", answer.token)(answer.reply)
         for message in effects.messages:
-            self._on_message(message)
+            self._on_message(self.id, message)
         if not self._is_closed:
             self._set_timer()
 

@@ -22,6 +22,9 @@ class CoordinatorOptions:
     append_timeout_ms: int
     """An append that is not confirmed within this time is reported as late."""
     codec: Compression
+    loads_committed: bool = False
+    """Whether loading ends only when every in-sync replica has the loaded records. Otherwise
+    requests may see what is lost again if this leader fails at once."""
 
 
 @dataclass(frozen=True, slots=True)

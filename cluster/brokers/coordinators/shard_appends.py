@@ -46,7 +46,7 @@ class AppendListener(Protocol):
 OnMarked = Callable[[ErrorCode], None]
 
 
-class _MarkerToAppend(NamedTuple):
+class _AppendedMarker(NamedTuple):
     marker: EndMarker
     on_marked: OnMarked
 
@@ -57,7 +57,7 @@ class _Batch:
     due_ms: MonotonicMs
     outcome: AppendOutcome | None = None
     is_late: bool = False
-    marker: _MarkerToAppend | None = None
+    marker: _AppendedMarker | None = None
 
 
 class ShardAppends:
@@ -80,7 +80,7 @@ class ShardAppends:
         self._clock = ports.clock
         self._loop = ports.loop
         self._listener = listener
-        self._collected: list[Append | _MarkerToAppend] = []
+        self._collected: list[Append] = []
         self._in_flight: deque[_Batch] = deque()
         self._timer: Timer | None = None
         self._is_closed = False
@@ -89,27 +89,28 @@ class ShardAppends:
     def add(self, append: Append) -> None:
         """Append the records at the end of this turn, in a batch with others unless they belong to
         a transaction."""
-        self._collect(append)
+        if not self._collected:
+            self._loop.defer(self._flush)
+        self._collected.append(append)
 
     def add_marker(self, marker: EndMarker, on_marked: OnMarked) -> None:
-        """Append the end of a transaction at the end of this turn, after all that was added before.
+        """Append the end of a transaction now, after all that was added before.
+
+        At the end of the turn would be too late: until the log has the marker, a transactional
+        append that comes after it would be taken for a part of the transaction, and would begin
+        another one that nobody ends.
 
         `on_marked` is called once: when it is committed, and the listener knows it, or on error.
         """
-        self._collect(_MarkerToAppend(marker, on_marked))
-
-    def _collect(self, item: Append | _MarkerToAppend) -> None:
-        if not self._collected:
-            self._loop.defer(self._flush)
-        self._collected.append(item)
+        self._flush()
+        self._write_marker(marker, on_marked)
 
     def close(self) -> None:
         """The shard is unloaded: nothing more is appended, or reported but to those who wait for a
         marker."""
         self._is_closed = True
-        collected, self._collected = self._collected, []
-        markers = [each for each in collected if isinstance(each, _MarkerToAppend)]
-        markers += [batch.marker for batch in self._in_flight if batch.marker is not None]
+        self._collected.clear()
+        markers = [batch.marker for batch in self._in_flight if batch.marker is not None]
         self._in_flight.clear()
         for each in markers:
             each.on_marked(ErrorCode.not_leader_or_follower)
@@ -124,12 +125,6 @@ class ShardAppends:
         group: list[Append] = []
         size_bytes = HEADER_BYTES
         for append in collected:
-            if isinstance(append, _MarkerToAppend):
-                if group:
-                    self._write(group)
-                    group, size_bytes = [], HEADER_BYTES
-                self._write_marker(append)
-                continue
             own_bytes = _size_of(append)
             is_apart = append.producer_id != NO_PRODUCER_ID
             if group and (is_apart or size_bytes + own_bytes > limit_bytes):
@@ -182,14 +177,15 @@ class ShardAppends:
         if batch.outcome is None and self._timer is None:
             self._timer = self._loop.call_at(batch.due_ms, self._look_for_late_ones)
 
-    def _write_marker(self, item: _MarkerToAppend) -> None:
+    def _write_marker(self, marker: EndMarker, on_marked: OnMarked) -> None:
         if self._is_closed:
-            item.on_marked(ErrorCode.not_leader_or_follower)
+            on_marked(ErrorCode.not_leader_or_follower)
             return
-        batch = _Batch([], MonotonicMs(self._loop.now_ms + self._timeout_ms), marker=item)
+        due_ms = MonotonicMs(self._loop.now_ms + self._timeout_ms)
+        batch = _Batch([], due_ms, marker=_AppendedMarker(marker, on_marked))
         self._in_flight.append(batch)
         self._own_appends.append_marker(
-            self._partition.id, item.marker, lambda outcome: self._on_outcome(batch, outcome)
+            self._partition.id, marker, lambda outcome: self._on_outcome(batch, outcome)
         )
 
     # -- outcomes ----------------------------------------------------------------------------------

@@ -36,6 +36,12 @@ class _Waiting(NamedTuple):
     on_outcome: OnOutcome
 
 
+class _Expected(NamedTuple):
+    end_offset: Offset
+    epoch: LeaderEpoch
+    on_committed: Callable[[], None]
+
+
 class OwnAppends:
     """Owned by the broker's thread.
 
@@ -51,6 +57,7 @@ class OwnAppends:
         self._clock = clock
         self._loop = loop
         self._waiting: dict[TopicPartition, deque[_Waiting]] = {}
+        self._expected: dict[TopicPartition, list[_Expected]] = {}
         events.subscribe(on_moved=self._settle, on_role=self._settle)
 
     def append(
@@ -107,8 +114,35 @@ class OwnAppends:
         self._waiting.setdefault(partition_id, deque()).append(waiting)
         self._settle(partition_id)
 
+    def when_committed(
+        self, partition_id: TopicPartition, end_offset: Offset, on_committed: Callable[[], None]
+    ) -> None:
+        """Call a function when the high watermark reaches an offset, perhaps at once; never if this
+        broker stops leading the partition in its present epoch before."""
+        partition = self._table.find(partition_id)
+        if partition is None:
+            return
+        expected = _Expected(end_offset, partition.leader_epoch, on_committed)
+        self._expected.setdefault(partition_id, []).append(expected)
+        self._look_at_expected(partition_id)
+
+    def _look_at_expected(self, partition_id: TopicPartition) -> None:
+        leader = None
+        partition = self._table.find(partition_id)
+        if partition is not None:
+            leader = partition.leader
+        for each in self._expected.pop(partition_id):
+            if leader is None or leader.leader_epoch != each.epoch:
+                continue
+            if leader.high_watermark >= each.end_offset:
+                each.on_committed()
+            else:
+                self._expected.setdefault(partition_id, []).append(each)
+
     def _settle(self, partition_id: TopicPartition) -> None:
         """Report the outcomes that are known, oldest first."""
+        if partition_id in self._expected:
+            self._look_at_expected(partition_id)
         queue = self._waiting.get(partition_id)
         while queue:
             code = self._outcome(partition_id, queue[0])

@@ -36,10 +36,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         self._producer_ids = producer_ids
         sender.report_to(self._on_marked)
 
-    def _on_message(self, message: Any) -> None:
-        partition = self.partition_of(message.transactional_id)
-        if partition is None:
-            return
+    def _on_message(self, partition: TopicPartition, message: Any) -> None:
         if isinstance(message, WantsProducerId):
             self._producer_ids.next_id(partial(self._on_producer_id, message, partition))
         else:

@@ -30,8 +30,13 @@ class Counters:
         self.made: list[tuple[int, LeaderEpoch]] = []
         self.unloaded: list[tuple[TopicPartition, bool]] = []
         self.replies: list[ErrorCode] = []
+        self.change_options()
+
+    def change_options(self, **others: bool) -> None:
+        """Replace the coordinator."""
+        stage = self.stage
         self.coordinator = Coordinator(
-            coordinator_options(TOPIC, append_timeout_ms=TIMEOUT_MS, load_buffer_bytes=1),
+            coordinator_options(TOPIC, append_timeout_ms=TIMEOUT_MS, load_buffer_bytes=1, **others),
             coordinator_ports(stage),
             self._new_shard,
             self._before_unload,
@@ -205,6 +210,50 @@ def test_an_event_reaches_shards_that_are_being_loaded_and_others(counters: Coun
     counters.settle()
     counters.stage.turn()
     assert [counters.value(name) for name in ("a", "b", "c")] == [None, None, 1]
+
+
+def test_a_shard_may_wait_until_what_it_has_loaded_is_committed(counters: Counters) -> None:
+    counters.lead((BROKER, OTHER))
+    counters.add("a", 2)
+    counters.replicate()
+    counters.add("a", 3)
+    counters.change_options(loads_committed=True)
+    counters.lead((BROKER, OTHER), epoch=1)
+    counters.settle()
+    # If this leader fails now, the next one does not have the second record.
+    assert counters.refusal() is ErrorCode.coordinator_load_in_progress
+    partition = counters.stage.partition(TOPIC)
+    counters.stage.follower_fetches(OTHER, partition, partition.log.log_end_offset - 1)
+    assert counters.coordinator.is_loading
+    counters.replicate()
+    assert counters.value() == 5
+    # Without such a record it does not wait, and an interrupted wait leaves nothing behind.
+    counters.lead((BROKER, OTHER), epoch=2)
+    counters.settle()
+    assert counters.value() == 5
+    counters.add("a", 1)
+    counters.lead((BROKER, OTHER), epoch=3)
+    counters.settle()
+    counters.lose(epoch=4)
+    counters.lead((BROKER,), epoch=5)
+    counters.settle()
+    assert counters.value() == 6
+    assert counters.made[-1] == (0, 5)
+
+
+def test_loading_ends_when_a_follower_that_lacks_records_has_left_the_isr(
+    counters: Counters,
+) -> None:
+    counters.change_options(loads_committed=True)
+    counters.lead((BROKER, OTHER))
+    counters.add("a", 2)
+    counters.lead((BROKER, OTHER), epoch=1)
+    counters.settle()
+    assert counters.coordinator.is_loading
+    alone = a_partition((BROKER, OTHER), isr=[BROKER], leader_epoch=1, partition_epoch=2)
+    counters.stage.update(a_topic(TOPIC, alone))
+    counters.stage.turn()
+    assert counters.value() == 2
 
 
 # -- transactions ----------------------------------------------------------------------------------

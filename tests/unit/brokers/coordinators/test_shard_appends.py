@@ -212,12 +212,27 @@ def test_a_marker_of_a_fenced_epoch_is_refused(stage: HandlerStage, told: Told) 
 
 
 def test_markers_of_a_closed_shard_are_answered(stage: HandlerStage, told: Told) -> None:
-    alone(stage)
+    both(stage)
     appends = appends_to(stage, told)
     answered: list[ErrorCode] = []
     appends.add_marker(EndMarker(7, 0, 1, is_commit=True), answered.append)
     appends.close()
     assert answered == [ErrorCode.not_leader_or_follower]
+    appends.add_marker(EndMarker(8, 0, 1, is_commit=True), answered.append)
+    assert answered == [ErrorCode.not_leader_or_follower] * 2
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    assert (len(answered), told.marked) == (2, [])
+
+
+def test_a_marker_is_in_the_log_before_what_the_turn_brings_afterwards(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    appends.add(a_transactional_append(1))
+    appends.add_marker(EndMarker(7, 0, 1, is_commit=True), lambda _code: None)
+    assert not stage.partition("t").log.producers.has_open_transaction(7, 0)
+    assert [each[2] for each in producers(stage)] == [0, NO_SEQUENCE]
 
 
 def test_records_are_compressed_with_the_codec_of_the_options(

@@ -201,7 +201,7 @@ def test_loading_stops_when_leadership_is_lost(stage: HandlerStage, steps_before
     shard = CounterShard()
     options = coordinator_options("t", load_buffer_bytes=1)
     ports = coordinator_ports(stage)
-    led = LedShard(stage.partition("t"), shard, options, ports, Growth(), lambda _: None)
+    led = LedShard(stage.partition("t"), shard, options, ports, Growth(), lambda _, __: None)
     steps = led.loading_steps()
     for _ in range(steps_before):
         next(steps)
