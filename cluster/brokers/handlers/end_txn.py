@@ -36,14 +36,13 @@ def handle(
         check(services, context, WRITE_TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise Refused(ErrorCode.invalid_request)
-        led = services.transactions.find(transactional_id)
     except Refused as refused:
         return _response(ProducerReply(refused.code), context)
     client_version = EPOCH_BUMPED_AT_END if context.version >= _FIRST_WITH_EPOCH else 0
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
     return now_or_later(
         lambda respond: with_producer_id(
-            led,
+            transactional_id,
             lambda fresh: EndTransaction(
                 transactional_id, producer, request.committed, client_version, fresh
             ),

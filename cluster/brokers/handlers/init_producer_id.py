@@ -21,7 +21,7 @@ from cluster.brokers.handlers.services import TransactionServices
 from cluster.brokers.handlers.transaction_requests import with_producer_id
 from cluster.config.broker import TRANSACTION_MAX_TIMEOUT_MS
 from cluster.coordinator.transactions.requests import InitProducer, ProducerIdentity, ProducerReply
-from cluster.model.errors import ErrorCode, Refused
+from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -55,10 +55,6 @@ def handle(
         return _refused(ErrorCode.invalid_request)
     if not 0 < timeout_ms <= services.settings[TRANSACTION_MAX_TIMEOUT_MS]:
         return _refused(ErrorCode.invalid_transaction_timeout)
-    try:
-        led = services.transactions.find(transactional_id)
-    except Refused as refused:
-        return _refused(refused.code)
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
@@ -73,7 +69,7 @@ def handle(
 
     return now_or_later(
         lambda respond: with_producer_id(
-            led,
+            transactional_id,
             lambda fresh: InitProducer(transactional_id, timeout_ms, expected, fresh),
             lambda reply: respond(response_of(reply)),
             services,

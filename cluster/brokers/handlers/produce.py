@@ -20,10 +20,10 @@ from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID,
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.produce_transactions import (
-    NOT_VERIFIED,
     NotVerified,
     Verified,
     check_begun,
+    verification_of,
     verify,
 )
 from cluster.brokers.handlers.request import (
@@ -39,9 +39,8 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.replication.commit_waits import CommitWait, WaitingRequest
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
-from cluster.config.broker import (
-    METRICS_TOPIC_CLIENT_PRODUCE,
-)
+from cluster.config.broker import METRICS_TOPIC_CLIENT_PRODUCE
+from cluster.log.producer_state import Verification
 from cluster.model.errors import (
     ErrorCode,
     PeerError,
@@ -310,6 +309,10 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
     """Check and append the remaining batches, and answer; also if the client has disconnected."""
     request, context, services, results, later, waiting, endpoints, deadline_ms = rest
     acks, counters = request.acks, services.counters
+
+    def guard_of(partition: Partition, records: bytes) -> Verification | None:
+        return verification_of(verified, partition, records, context.version, services)
+
     for topic, topic_id, index, records, produced, position in later:
         partition = None
         try:
@@ -317,9 +320,7 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
             _check_request(request, memoryview(records), context.version)
             _check_writer(topic, context.client_id, services)
             partition.check_leader()
-            verification = verified.get(TopicPartition(topic or "", index))
-            if isinstance(verification, ErrorCode):
-                raise Refused(verification, NOT_VERIFIED)
+            verification = guard_of(partition, records)
             wall_ms = services.clock.wall_ms()
             limits = partition.log.limits
             try:
@@ -329,6 +330,7 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
                 partition = find_partition(services, topic, index, topic_id)
                 wall_ms = services.clock.wall_ms()
                 checked = restamped(checked, wall_ms)
+                verification = guard_of(partition, records)
             appended = partition.append(
                 checked.records,
                 acks,

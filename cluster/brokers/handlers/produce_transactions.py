@@ -19,7 +19,7 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import HEADER_BYTES
 
-NOT_VERIFIED: Final = "the partition is not part of the transaction, or that cannot be verified"
+_NOT_VERIFIED: Final = "the partition is not part of the transaction, or that cannot be verified"
 _FIRST_WITH_ABORTABLE: Final = 11
 _FIRST_THAT_ADDS: Final = 12
 _PRODUCER: Final = struct.Struct(">qhi")
@@ -52,11 +52,31 @@ def _begins(
     if not records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT:
         return False
     producer_id, epoch, _ = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+    if producer_id < 0:
+        return False
     if partition.log.producers.has_open_transaction(producer_id, epoch):
         return False
     return version >= _FIRST_THAT_ADDS or bool(
         services.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
     )
+
+
+def verification_of(
+    verified: Verified,
+    partition: Partition,
+    records: bytes,
+    version: int,
+    services: DataServices,
+) -> Verification | None:
+    """The guard of a batch, None if the leader knows its transaction. Raises Refused."""
+    found = verified.get(partition.id)
+    if isinstance(found, ErrorCode):
+        raise Refused(found, _NOT_VERIFIED)
+    if found is None and _begins(partition, memoryview(records), version, services):
+        # It had a transaction when the request came, which has ended while other partitions of the
+        # request were verified. The batch would begin one that nobody ends.
+        raise Refused(ErrorCode.invalid_txn_state, "the transaction has ended meanwhile")
+    return found
 
 
 def verify(

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.services import TransactionServices
 from cluster.coordinator.shards.requests import Request
 from cluster.coordinator.transactions.requests import ProducerReply
-from cluster.coordinator.transactions.shard import TransactionShard
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_PRODUCER_ID
 
 FIRST_WITH_FENCED: Final = 2
@@ -17,12 +15,21 @@ know INVALID_PRODUCER_EPOCH."""
 
 
 def with_producer_id(
-    led: LedShard[TransactionShard],
+    transactional_id: str,
     request_with: Callable[[int], Request[ProducerReply]],
     on_reply: Callable[[ProducerReply], None],
     services: TransactionServices,
 ) -> None:
-    """Submit a request, again with a new producer id if it needs one."""
+    """Submit a request, again with a new producer id if it needs one: by then another broker may
+    coordinate the transactional id. `on_reply` is called once, perhaps at once."""
+
+    def submit(producer_id: int, on_answer: Callable[[ProducerReply], None]) -> None:
+        try:
+            led = services.transactions.find(transactional_id)
+        except Refused as refused:
+            on_reply(ProducerReply(refused.code))
+        else:
+            led.submit(request_with(producer_id), on_answer)
 
     def on_first(reply: ProducerReply) -> None:
         if reply.needs_producer_id:
@@ -34,9 +41,9 @@ def with_producer_id(
         if producer_id is None:
             on_reply(ProducerReply(ErrorCode.coordinator_not_available))
         else:
-            led.submit(request_with(producer_id), on_reply)
+            submit(producer_id, on_reply)
 
-    led.submit(request_with(NO_PRODUCER_ID), on_first)
+    submit(NO_PRODUCER_ID, on_first)
 
 
 def fenced_as(code: ErrorCode, version: int) -> ErrorCode:

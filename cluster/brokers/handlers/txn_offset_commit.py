@@ -100,10 +100,13 @@ def handle(
             respond(_response(request, codes | dict(zip(places, errors, strict=True))))
 
         def on_checked(code: ErrorCode) -> None:
-            if code is ErrorCode.none:
-                led.submit(commit, on_reply)
-            else:
-                respond(_response(request, codes | dict.fromkeys(places, code)))
+            try:
+                if code is not ErrorCode.none:
+                    raise Refused(code)
+                # By now another broker may coordinate the group.
+                services.groups.find(request.group_id).submit(commit, on_reply)
+            except Refused as refused:
+                respond(_response(request, codes | dict.fromkeys(places, refused.code)))
 
         _check_transaction(request, context, services, led, on_checked)
 
