@@ -8,9 +8,12 @@ nothing.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 from typing import Final
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
+from cluster.brokers.transactions.held_markers import HeldMarkers
+from cluster.brokers.transactions.marker_job import MarkerJob
 from cluster.brokers.transactions.marker_writer import MarkerWriter
 from cluster.brokers.transactions.numbered import numbered, partitions_in
 from cluster.coordinator.controller.control_link import ControlLink, Reply
@@ -24,7 +27,7 @@ from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 50
+_LOOK_MS: Final = 50
 _TIMEOUT_MS: Final = 10_000
 _PARTITIONS_MAX: Final = 2_000
 """Partitions of one request; a leader writes some 20,000 markers per second."""
@@ -33,25 +36,15 @@ _GONE_AFTER_MS: Final = 5_000
 the producer."""
 
 Report = Callable[[PartitionsMarked, TopicPartition], None]
-
-
-class _Job:
-    """The markers of one transaction that are not known to be written."""
-
-    __slots__ = ("began_ms", "coordinator", "is_ended", "left", "marker", "message")
-
-    def __init__(self, message: EndMarkers, coordinator: TopicPartition, began_ms: int) -> None:
-        self.message = message
-        self.coordinator = coordinator
-        self.left = set(message.partitions)
-        self.began_ms = began_ms
-        self.is_ended = False
-        producer_id, epoch = message.producer
-        self.marker = EndMarker(producer_id, epoch, message.coordinator_epoch, message.is_commit)
+_Work = list[tuple[MarkerJob, list[TopicPartition]]]
 
 
 class MarkerSender:
-    """Owned by the broker's thread."""
+    """Owned by the broker's thread.
+
+    Invariant: each partition that a job still needs is in a request on its way, due at the end of
+    this turn, or held.
+    """
 
     def __init__(
         self,
@@ -67,12 +60,12 @@ class MarkerSender:
         self._writer = writer
         self._loop = loop
         self._report: Report = lambda _event, _coordinator: None
-        self._jobs: dict[TopicPartition, set[_Job]] = defaultdict(set)
+        self._jobs: dict[TopicPartition, set[MarkerJob]] = defaultdict(set)
         """By partition of `__transaction_state`."""
-        self._due: list[tuple[_Job, Iterable[TopicPartition]]] = []
+        self._due: list[tuple[MarkerJob, Iterable[TopicPartition]]] = []
         """Sent at the end of this turn."""
-        self._again: list[tuple[_Job, Iterable[TopicPartition]]] = []
-        """Sent when the timer has run out."""
+        self._held = HeldMarkers()
+        self._is_look_scheduled = False
 
     def report_to(self, report: Report) -> None:
         """Call a function with the partitions that have their markers, and with the partition of
@@ -86,7 +79,7 @@ class MarkerSender:
 
     def send(self, message: EndMarkers, coordinator: TopicPartition) -> None:
         """Write the markers of a transaction that a partition of `__transaction_state` has."""
-        job = _Job(message, coordinator, self._loop.now_ms)
+        job = MarkerJob(message, coordinator, self._loop.now_ms)
         self._jobs[coordinator].add(job)
         self._send_soon(job, message.partitions)
 
@@ -95,17 +88,18 @@ class MarkerSender:
         markers again."""
         for job in self._jobs.pop(coordinator, ()):
             job.is_ended = True
+            self._held.drop(job)
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def _send_soon(self, job: _Job, partitions: Iterable[TopicPartition]) -> None:
+    def _send_soon(self, job: MarkerJob, partitions: Iterable[TopicPartition]) -> None:
         if not self._due:
             self._loop.defer(self._send_due)
         self._due.append((job, partitions))
 
     def _send_due(self) -> None:
         due, self._due = self._due, []
-        by_leader: dict[BrokerId, list[tuple[_Job, list[TopicPartition]]]] = defaultdict(list)
+        by_leader: dict[BrokerId, _Work] = defaultdict(list)
         for job, partitions in due:
             if job.is_ended:
                 continue
@@ -119,48 +113,44 @@ class MarkerSender:
                 self._ask(leader, work)
 
     def _by_leader(
-        self, job: _Job, partitions: Iterable[TopicPartition]
+        self, job: MarkerJob, partitions: Iterable[TopicPartition]
     ) -> dict[BrokerId, list[TopicPartition]]:
+        """The partitions by their leaders; those without one, and those whose leader has just
+        refused other markers, are held."""
         found: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
-        unknown = []
         for partition in partitions:
-            state = self._metadata.partition(partition)
-            if state is None:
-                unknown.append(partition)
-            elif state.leader in self._metadata.brokers:
-                found[state.leader].append(partition)
+            leader = None
+            if self._held.may_send(job, partition):
+                leader = self._leader(partition)
+            if leader is None:
+                self._hold(job, partition)
             else:
-                self._try_again(job, [partition])
-        if unknown:
-            self._on_unknown(job, unknown)
+                found[leader].append(partition)
         return found
 
-    def _on_unknown(self, job: _Job, partitions: list[TopicPartition]) -> None:
-        if self._loop.now_ms - job.began_ms < _GONE_AFTER_MS:
-            self._try_again(job, partitions)
-            return
-        log.info(
-            "a transaction of %r ends without %d partitions that were deleted",
-            job.message.transactional_id,
-            len(partitions),
-        )
-        self._on_marked(job, partitions)
+    def _leader(self, partition: TopicPartition) -> BrokerId | None:
+        state = self._metadata.partition(partition)
+        if state is None or state.leader not in self._metadata.brokers:
+            return None
+        return state.leader
 
-    def _write_here(self, job: _Job, partitions: list[TopicPartition]) -> None:
+    def _write_here(self, job: MarkerJob, partitions: list[TopicPartition]) -> None:
         self._writer.write(job.marker, partitions, lambda codes: self._on_codes(job, codes))
 
-    def _ask(self, leader: BrokerId, work: list[tuple[_Job, list[TopicPartition]]]) -> None:
-        batch: list[tuple[_Job, list[TopicPartition]]] = []
+    def _ask(self, leader: BrokerId, work: _Work) -> None:
+        batch: _Work = []
         count = 0
         for job, led in work:
-            if batch and count + len(led) > _PARTITIONS_MAX:
-                self._ask_once(leader, batch)
-                batch, count = [], 0
-            batch.append((job, led))
-            count += len(led)
+            for begin in range(0, len(led), _PARTITIONS_MAX):
+                some = led[begin : begin + _PARTITIONS_MAX]
+                if count + len(some) > _PARTITIONS_MAX:
+                    self._ask_once(leader, batch)
+                    batch, count = [], 0
+                batch.append((job, some))
+                count += len(some)
         self._ask_once(leader, batch)
 
-    def _ask_once(self, leader: BrokerId, work: list[tuple[_Job, list[TopicPartition]]]) -> None:
+    def _ask_once(self, leader: BrokerId, work: _Work) -> None:
         request = WriteMarkers(
             tuple(
                 MarkersOfProducer(*job.marker, numbered(led))  # in the order of its fields
@@ -169,25 +159,21 @@ class MarkerSender:
         )
 
         def on_reply(answer: PartitionErrors | Refusal | None) -> None:
-            codes: list[Mapping[TopicPartition, ErrorCode]] = [{} for _ in work]
-            if isinstance(answer, PartitionErrors):
-                codes = [
-                    dict(zip(partitions_in(each.topics), found, strict=False))
-                    for each, found in zip(request.markers, answer.codes, strict=False)
-                ]
-            for (job, led), found in zip(work, codes, strict=False):
+            codes = answer.codes if isinstance(answer, PartitionErrors) else ()
+            for (job, led), asked, found in zip_longest(work, request.markers, codes[: len(work)]):
                 lost = dict.fromkeys(led, ErrorCode.network_exception)
-                self._on_codes(job, {**lost, **found})
+                known = dict(zip(partitions_in(asked.topics), found or (), strict=False))
+                self._on_codes(job, {**lost, **known})
 
         endpoint = self._metadata.brokers[leader].control_endpoint
         self._link.ask(endpoint, request, on_reply, _TIMEOUT_MS)
 
     # -- outcomes ----------------------------------------------------------------------------------
 
-    def _on_codes(self, job: _Job, codes: Mapping[TopicPartition, ErrorCode]) -> None:
+    def _on_codes(self, job: MarkerJob, codes: Mapping[TopicPartition, ErrorCode]) -> None:
         if job.is_ended:
             return
-        marked, failed = [], []
+        marked = []
         for partition, code in codes.items():
             if code is ErrorCode.none:
                 marked.append(partition)
@@ -200,15 +186,22 @@ class MarkerSender:
             elif code is ErrorCode.transaction_coordinator_fenced:
                 log.warning("%s: another broker coordinates %s", partition, job.marker)
                 self._end(job)
+                self._release(partition)
                 return
             else:
-                failed.append(partition)
-        if failed:
-            self._try_again(job, failed)
+                self._held.on_failed(job, partition, self._loop.now_ms)
+                self._look_later()
+        for partition in marked:
+            self._release(partition)
         if marked:
             self._on_marked(job, marked)
 
-    def _on_marked(self, job: _Job, partitions: list[TopicPartition]) -> None:
+    def _release(self, partition: TopicPartition) -> None:
+        """The leader takes markers: send those that are held."""
+        for job in self._held.release(partition):
+            self._send_soon(job, (partition,))
+
+    def _on_marked(self, job: MarkerJob, partitions: list[TopicPartition]) -> None:
         job.left.difference_update(partitions)
         if not job.left:
             self._end(job)
@@ -216,21 +209,42 @@ class MarkerSender:
         event = PartitionsMarked(message.transactional_id, message.producer, tuple(partitions))
         self._report(event, job.coordinator)
 
-    def _end(self, job: _Job) -> None:
+    def _end(self, job: MarkerJob) -> None:
         job.is_ended = True
+        self._held.drop(job)
         jobs = self._jobs.get(job.coordinator)
         if jobs is not None:
             jobs.discard(job)
 
-    def _try_again(self, job: _Job, partitions: list[TopicPartition]) -> None:
-        if not self._again:
-            self._loop.call_after(_RETRY_MS, self._send_again)
-        self._again.append((job, partitions))
+    # -- held markers ------------------------------------------------------------------------------
 
-    def _send_again(self) -> None:
-        again, self._again = self._again, []
-        for job, partitions in again:
-            self._send_soon(job, partitions)
+    def _hold(self, job: MarkerJob, partition: TopicPartition) -> None:
+        self._held.add(job, partition)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        if not self._is_look_scheduled:
+            self._is_look_scheduled = True
+            self._loop.call_after(_LOOK_MS, self._look_at_held)
+
+    def _look_at_held(self) -> None:
+        """Try one marker of each partition that may have a leader that takes it."""
+        self._is_look_scheduled = False
+        now_ms = self._loop.now_ms
+        for partition in self._held.due(now_ms):
+            if self._metadata.partition(partition) is None:
+                for job in self._held.take_older(partition, now_ms - _GONE_AFTER_MS):
+                    log.info(
+                        "a transaction of %r ends without %s, which was deleted",
+                        job.message.transactional_id,
+                        partition,
+                    )
+                    self._on_marked(job, [partition])
+            elif self._leader(partition) is not None:
+                job = self._held.probe(partition)
+                self._send_soon(job, (partition,))
+        if self._held:
+            self._look_later()
 
     # -- the leader's side -------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Kafka: `AddPartitionsToTxnManager`. The questions of one turn to one broker go i
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -29,6 +30,8 @@ from cluster.protocol.peer.transactions import (
 from cluster.runtime.loop import EventLoop
 
 _TIMEOUT_MS: Final = 5_000
+_CHECKS_MAX: Final = 1_000
+"""In one message."""
 
 Codes = Mapping[TopicPartition, ErrorCode]
 OnChecked = Callable[[Codes], None]
@@ -105,7 +108,8 @@ class TransactionChecks:
     def _ask_due(self) -> None:
         due, self._due = self._due, defaultdict(list)
         for leader, checks in due.items():
-            self._ask(leader, checks)
+            for begin in range(0, len(checks), _CHECKS_MAX):
+                self._ask(leader, checks[begin : begin + _CHECKS_MAX])
 
     def _ask(self, leader: BrokerId, checks: list[tuple[TransactionCheck, OnChecked]]) -> None:
         registration = self._metadata.brokers.get(leader)
@@ -127,12 +131,12 @@ class TransactionChecks:
         )
 
         def on_reply(answer: PartitionErrors | Refusal | None) -> None:
-            codes = answer.codes if isinstance(answer, PartitionErrors) else [()] * len(checks)
-            for asked, (check, on_checked), found in zip(
-                request.transactions, checks, codes, strict=False
+            codes = answer.codes if isinstance(answer, PartitionErrors) else ()
+            for asked, (check, on_checked), found in zip_longest(
+                request.transactions, checks, codes[: len(checks)]
             ):
                 lost = dict.fromkeys(check.partitions, ErrorCode.network_exception)
-                known = dict(zip(partitions_in(asked.topics), found, strict=False))
+                known = dict(zip(partitions_in(asked.topics), found or (), strict=False))
                 on_checked({**lost, **known})
 
         self._link.ask(registration.control_endpoint, request, on_reply, _TIMEOUT_MS)

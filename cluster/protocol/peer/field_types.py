@@ -264,6 +264,9 @@ INT32: Final = integer(-(2**31), INT32_MAX)
 """What foreign registry documents may hold as well: ids of brokers, ports."""
 EPOCH: Final = integer(-1, INT32_MAX)
 """-1 if there is none yet."""
+INT16: Final = integer(-INT16_MAX - 1, INT16_MAX)
+INT64: Final = integer(-INT64_MAX - 1, INT64_MAX)
+"""As `INT16`, what clients send as the producer of a transaction, whether it exists or not."""
 OFFSET: Final = integer(0, INT64_MAX)
 OFFSET_OR_NONE: Final = integer(-1, INT64_MAX)
 LONG: Final = integer(0, INT64_MAX)

@@ -12,9 +12,12 @@ from cluster.protocol.peer.control import PARTITIONS_OF_TOPICS, NumberedPartitio
 from cluster.protocol.peer.field_types import (
     BOOLEAN,
     ERROR_CODE,
-    INT32,
+    INT16,
+    INT16_MAX,
+    INT64,
     LONG,
     NUMBER,
+    integer,
     listed,
     record,
     text,
@@ -75,8 +78,8 @@ CHECK_TRANSACTIONS: Final = record(
         record(
             TransactionPartitions,
             transactional_id=_ID,
-            producer_id=LONG,
-            producer_epoch=INT32,
+            producer_id=INT64,
+            producer_epoch=INT16,
             is_added=BOOLEAN,
             topics=PARTITIONS_OF_TOPICS,
         ),
@@ -89,7 +92,7 @@ WRITE_MARKERS: Final = record(
         record(
             MarkersOfProducer,
             producer_id=LONG,
-            producer_epoch=INT32,
+            producer_epoch=integer(0, INT16_MAX),
             coordinator_epoch=NUMBER,
             is_commit=BOOLEAN,
             topics=PARTITIONS_OF_TOPICS,
