@@ -86,18 +86,20 @@ class Verification:
     """The time between the question whether a partition belongs to a producer's transaction, which
     the transaction coordinator answers, and the append of the producer's first batch (KIP-890).
 
-    Requests of the producer that come in this time share it. A marker of the producer ends it: an
-    append afterwards would begin a transaction that nobody ends.
+    Requests of one epoch of the producer that come in this time share it. A marker of the producer
+    ends it: an append afterwards would begin a transaction that nobody ends.
     """
 
-    __slots__ = ("began_ms", "epoch", "is_valid", "lowest_sequence")
+    __slots__ = ("began_ms", "is_added", "is_valid", "lowest_sequence")
 
-    def __init__(self, epoch: int, sequence: int, began_ms: int) -> None:
-        self.epoch = epoch
+    def __init__(self, sequence: int, began_ms: int, *, is_added: bool) -> None:
         self.lowest_sequence = sequence
         """The transaction begins with the batch of this base sequence."""
         self.began_ms = began_ms
         """Milliseconds since the Unix epoch."""
+        self.is_added = is_added
+        """Whether the question also adds the partition: the producer has transaction version 2, so
+        it has another epoch in each transaction, and its sequence begins with 0 there."""
         self.is_valid = True
 
 
@@ -114,7 +116,8 @@ class ProducerState:
         """Transactions whose marker was recorded; for the log, which takes them away."""
         self._open: dict[int, int] = {}
         """The first offset of each open transaction by its producer, in the order of offsets."""
-        self._verifications: dict[int, Verification] = {}
+        self._verifications: dict[int, dict[int, Verification]] = {}
+        """By producer id and epoch: a request with a wrong epoch must not disturb the others."""
 
     def restore(self, entries: Mapping[int, ProducerEntry]) -> None:
         """Begin with the entries of a snapshot."""
@@ -126,8 +129,9 @@ class ProducerState:
         """Forget everything: the log is emptied."""
         self.entries.clear()
         self._open.clear()
-        for verification in self._verifications.values():
-            verification.is_valid = False
+        for verifications in self._verifications.values():
+            for verification in verifications.values():
+                verification.is_valid = False
         self._verifications.clear()
 
     def check(
@@ -186,7 +190,7 @@ class ProducerState:
     def _check_verified(self, header: BatchHeader, verification: Verification) -> None:
         if self.has_open_transaction(header.producer_id, header.producer_epoch):
             return  # an earlier batch was appended meanwhile
-        if not verification.is_valid or verification.epoch != header.producer_epoch:
+        if not verification.is_valid:
             raise Refused(
                 ErrorCode.invalid_txn_state,
                 f"the transaction of producer {header.producer_id} has ended meanwhile",
@@ -197,6 +201,15 @@ class ProducerState:
                 f"producer {header.producer_id}: sequence {header.base_sequence} before"
                 f" {verification.lowest_sequence}, with which its transaction begins",
             )
+        if verification.is_added and header.base_sequence and self._is_new(header.producer_id):
+            raise Refused(
+                ErrorCode.out_of_order_sequence_number,
+                f"producer {header.producer_id}: first sequence {header.base_sequence} is not 0",
+            )
+
+    def _is_new(self, producer_id: int) -> bool:
+        entry = self.entries.get(producer_id)
+        return entry is None or not entry.batches
 
     def check_marker(self, marker: EndMarker) -> None:
         """Validate a marker that a transaction coordinator sends.
@@ -226,25 +239,50 @@ class ProducerState:
         return entry is not None and entry.transaction_offset >= 0 and entry.epoch == epoch
 
     def begin_verification(
-        self, producer_id: int, epoch: int, base_sequence: int, wall_ms: WallMs
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        wall_ms: WallMs,
+        *,
+        is_added: bool,
     ) -> Verification:
         """Begin to verify the transaction of a batch, or join the verification that has begun.
 
-        Raises Refused(invalid_producer_epoch) if a batch of a later epoch is being verified.
+        Raises Refused(invalid_producer_epoch) if a later epoch of the producer has written here.
         """
-        found = self._verifications.get(producer_id)
-        if found is not None and found.epoch > epoch:
+        entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
             raise Refused(
                 ErrorCode.invalid_producer_epoch,
-                f"producer {producer_id}: epoch {epoch}, last seen {found.epoch}",
+                f"producer {producer_id}: epoch {epoch}, last seen {entry.epoch}",
             )
-        if found is None or found.epoch < epoch:
-            if found is not None:
-                found.is_valid = False
-            found = self._verifications[producer_id] = Verification(epoch, base_sequence, wall_ms)
-        elif base_sequence < found.lowest_sequence:
-            found.lowest_sequence = base_sequence
+        of_producer = self._verifications.setdefault(producer_id, {})
+        found = of_producer.get(epoch)
+        if found is None:
+            found = of_producer[epoch] = Verification(base_sequence, wall_ms, is_added=is_added)
+        else:
+            found.lowest_sequence = min(found.lowest_sequence, base_sequence)
+            found.is_added = found.is_added and is_added
         return found
+
+    def _end_verifications(self, producer_id: int, epoch: int, *, is_marker: bool) -> None:
+        """The producer has written in an epoch: end the verifications of it and of earlier ones.
+
+        Batches that still wait need them only if that transaction is not open any more. The marker
+        of a producer of transaction version 2 has the epoch of its next transaction, whose
+        verification may have begun.
+        """
+        of_producer = self._verifications.get(producer_id, {})
+        for verified_epoch, verification in list(of_producer.items()):
+            if verified_epoch > epoch:
+                continue
+            if is_marker and verified_epoch == epoch and verification.is_added:
+                continue
+            verification.is_valid = False
+            del of_producer[verified_epoch]
+        if not of_producer:
+            self._verifications.pop(producer_id, None)
 
     def next_sequence(self, producer_id: int, epoch: int) -> int:
         """The base sequence that `check` expects of the producer's next batch of an epoch."""
@@ -268,7 +306,7 @@ class ProducerState:
             entry.transaction_offset = base_offset
             self._open[header.producer_id] = base_offset
             if self._verifications:
-                self._verifications.pop(header.producer_id, None)
+                self._end_verifications(header.producer_id, header.producer_epoch, is_marker=False)
 
     def record_marker(self, header: BatchHeader, marker: EndMarker | None) -> None:
         """Record a stored commit or abort marker; None is one that compaction has emptied."""
@@ -277,9 +315,8 @@ class ProducerState:
         entry.enter_epoch(header.producer_epoch)
         first_offset, entry.transaction_offset = entry.transaction_offset, NO_TRANSACTION
         self._open.pop(producer_id, None)
-        verification = self._verifications.pop(producer_id, None)
-        if verification is not None:
-            verification.is_valid = False
+        if self._verifications:
+            self._end_verifications(producer_id, header.producer_epoch, is_marker=True)
         if marker is not None:
             entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
             if first_offset >= 0:
@@ -323,8 +360,11 @@ class ProducerState:
         ]
         for producer_id in idle:
             del self.entries[producer_id]
-        for producer_id, verification in list(self._verifications.items()):
-            if wall_ms - verification.began_ms >= self.expiration_ms:
-                verification.is_valid = False
+        for producer_id, of_producer in list(self._verifications.items()):
+            for epoch, verification in list(of_producer.items()):
+                if wall_ms - verification.began_ms >= self.expiration_ms:
+                    verification.is_valid = False
+                    del of_producer[epoch]
+            if not of_producer:
                 del self._verifications[producer_id]
         return len(idle)

@@ -90,6 +90,8 @@ def verify(
 
     `on_verified` is called once, perhaps at once.
     """
+    age = _age_of(version)
+    is_added = age is ClientAge.ADDS_BY_WRITING
     verified: Verified = {}
     producers: dict[ProducerIdentity, set[TopicPartition]] = defaultdict(set)
     for place, records in batches.items():
@@ -99,7 +101,7 @@ def verify(
         producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
         try:
             verified[place] = partition.log.producers.begin_verification(
-                producer_id, epoch, sequence, services.clock.wall_ms()
+                producer_id, epoch, sequence, services.clock.wall_ms(), is_added=is_added
             )
         except Refused as refused:
             verified[place] = refused.code
@@ -109,7 +111,6 @@ def verify(
     if not left or transactional_id is None:
         on_verified(verified)
         return
-    age = _age_of(version)
 
     def on_codes(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         nonlocal left
@@ -120,7 +121,6 @@ def verify(
         if not left:
             on_verified(verified)
 
-    is_added = age is ClientAge.ADDS_BY_WRITING
     for producer, places in producers.items():
         check = TransactionCheck(transactional_id, producer, frozenset(places), is_added)
         services.checks.check(check, on_codes)

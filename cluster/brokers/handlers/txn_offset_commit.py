@@ -136,7 +136,9 @@ def _check_transaction(
     if context.version >= _FIRST_WITH_ABORTABLE:
         age = ClientAge.ADDS_BY_WRITING if is_added else ClientAge.KNOWS_ABORTABLE
     try:
-        verification = producers.begin_verification(*producer, 0, services.clock.wall_ms())
+        verification = producers.begin_verification(
+            *producer, 0, services.clock.wall_ms(), is_added=is_added
+        )
     except Refused as refused:
         on_checked(refused.code)
         return

@@ -13,7 +13,7 @@ from cluster.log.producer_snapshots import (
     snapshot_offsets,
     write_snapshot,
 )
-from cluster.log.producer_state import ProducerState
+from cluster.log.producer_state import ProducerState, Verification
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
@@ -49,8 +49,10 @@ class Partition:
         self.state = ProducerState(expiration_ms=1000)
         self.end = 0
 
-    def write(self, batch: BatchHeader) -> tuple[int, bool]:
-        repeated = self.state.check(batch)
+    def write(
+        self, batch: BatchHeader, verification: Verification | None = None
+    ) -> tuple[int, bool]:
+        repeated = self.state.check(batch, verification)
         if repeated is not None:
             return repeated.base_offset, True
         base = self.end
@@ -58,10 +60,24 @@ class Partition:
         self.end += batch.record_count
         return base, False
 
-    def refusal(self, batch: BatchHeader) -> ErrorCode:
+    def refusal(self, batch: BatchHeader, verification: Verification | None = None) -> ErrorCode:
         with pytest.raises(Refused) as raised:
-            self.write(batch)
+            self.write(batch, verification)
         return raised.value.code
+
+    def verify(self, sequence: int = 0, *, epoch: int = 0, is_added: bool = True) -> Verification:
+        return self.state.begin_verification(7, epoch, sequence, NOW_MS, is_added=is_added)
+
+    def end_transaction(self, *, epoch: int = 0) -> None:
+        marker = build_batch(
+            [NewRecord(b"\0\0\0\0\0\x09", b"\0\0\0\1", NOW_MS)],
+            base_offset=self.end,
+            producer=ProducerIdentity(7, epoch, -1),
+            is_transactional=True,
+            is_control=True,
+        )
+        self.state.replay(read_header(marker), memoryview(marker))
+        self.end += 1
 
 
 def test_the_last_five_batches_are_known_again() -> None:
@@ -134,17 +150,92 @@ def test_a_transaction_is_open_until_its_marker() -> None:
     partition.write(header(0, 2, in_txn=True))
     assert partition.state.first_undecided_offset == 1
     assert partition.refusal(header(2)) is ErrorCode.invalid_txn_state
-    marker = build_batch(
-        [NewRecord(b"\0\0\0\0\0\x09", b"\0\0\0\1", NOW_MS)],
-        base_offset=3,
-        producer=ProducerIdentity(7, 0, -1),
-        is_transactional=True,
-        is_control=True,
-    )
-    partition.state.replay(read_header(marker), memoryview(marker))
+    partition.end_transaction()
     assert partition.state.first_undecided_offset is None
     entry = partition.state.entries[7]
     assert (entry.coordinator_epoch, entry.last_sequence) == (9, 1)
+
+
+# Verifications of transactions
+
+
+def test_a_marker_ends_the_verification_of_its_epoch_and_of_earlier_ones() -> None:
+    partition = Partition()
+    earlier, same, later = (partition.verify(epoch=epoch, is_added=False) for epoch in (2, 3, 4))
+    partition.end_transaction(epoch=3)
+    assert [each.is_valid for each in (earlier, same, later)] == [False, False, True]
+    assert partition.refusal(header(0, epoch=3, in_txn=True), same) is ErrorCode.invalid_txn_state
+    partition.write(header(0, epoch=4, in_txn=True), later)
+
+
+def test_the_marker_of_version_2_leaves_the_verification_of_the_next_transaction() -> None:
+    """Its epoch is that of the next transaction, whose first batch may already be verified."""
+    partition = Partition()
+    partition.write(header(0, in_txn=True), partition.verify())
+    following = partition.verify(epoch=1)
+    partition.end_transaction(epoch=1)
+    partition.write(header(0, epoch=1, in_txn=True), following)
+    assert partition.state.has_open_transaction(7, 1)
+
+
+def test_batches_that_were_verified_together_need_that_transaction() -> None:
+    partition = Partition()
+    shared = partition.verify(is_added=False)
+    assert partition.verify(1, is_added=False) is shared
+    partition.write(header(0, in_txn=True), shared)
+    partition.write(header(1, in_txn=True), shared)
+    partition.end_transaction()
+    assert partition.refusal(header(2, in_txn=True), shared) is ErrorCode.invalid_txn_state
+
+
+def test_a_verification_of_a_wrong_epoch_does_not_disturb_the_producer() -> None:
+    partition = Partition()
+    right, wrong = partition.verify(epoch=5), partition.verify(epoch=6)
+    assert partition.verify(epoch=5) is right
+    partition.write(header(0, epoch=5, in_txn=True), right)
+    assert wrong.is_valid  # it would be refused by the coordinator
+
+
+def test_an_epoch_before_the_last_written_is_refused_before_its_verification() -> None:
+    partition = Partition()
+    partition.write(header(0, epoch=5))
+    with pytest.raises(Refused) as raised:
+        partition.verify(epoch=4)
+    assert raised.value.code is ErrorCode.invalid_producer_epoch
+
+
+def test_a_transaction_begins_with_the_lowest_verified_sequence() -> None:
+    partition = Partition()
+    partition.verify(5, is_added=False)
+    shared = partition.verify(3, is_added=False)
+    assert (
+        partition.refusal(header(5, in_txn=True), shared) is ErrorCode.out_of_order_sequence_number
+    )
+    partition.write(header(3, in_txn=True), shared)
+
+
+@pytest.mark.parametrize("is_added", [False, True])
+def test_a_new_producer_of_version_2_begins_with_sequence_0(is_added: bool) -> None:
+    """Its epoch is new, so no batch of it can have been deleted."""
+    partition = Partition()
+    verification = partition.verify(3, is_added=is_added)
+    if is_added:
+        assert (
+            partition.refusal(header(3, in_txn=True), verification)
+            is ErrorCode.out_of_order_sequence_number
+        )
+    else:
+        partition.write(header(3, in_txn=True), verification)
+
+
+def test_verifications_expire_with_idle_producers() -> None:
+    partition = Partition()
+    verification = partition.verify()
+    partition.state.expire(WallMs(NOW_MS + 999))
+    assert verification.is_valid
+    partition.state.expire(WallMs(NOW_MS + 1000))
+    assert not verification.is_valid
+    assert partition.verify() is not verification
 
 
 # Snapshots
