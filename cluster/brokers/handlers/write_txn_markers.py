@@ -52,18 +52,33 @@ def handle(
                 respond(_response(request, [written[each] for each in range(len(markers))]))
 
         for number, marker in enumerate(markers):
-            services.markers.write(
-                EndMarker(
-                    marker.producer_id,
-                    marker.producer_epoch,
-                    marker.coordinator_epoch,
-                    marker.transaction_result,
-                ),
-                _partitions(marker),
-                partial(take, number),
-            )
+            _write(marker, services, partial(take, number))
 
     return now_or_later(begin, context)
+
+
+def _write(
+    marker: WritableTxnMarker, services: TransactionServices, on_written: Callable[[_Codes], None]
+) -> None:
+    refused: dict[TopicPartition, ErrorCode] = {}
+    wanted = []
+    for partition in _partitions(marker):
+        if services.metadata.partition(partition) is None:
+            refused[partition] = ErrorCode.unknown_topic_or_partition
+        elif marker.producer_id < 0 or marker.producer_epoch < 0:
+            refused[partition] = ErrorCode.invalid_request
+        else:
+            wanted.append(partition)
+    services.markers.write(
+        EndMarker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+        ),
+        wanted,
+        lambda codes: on_written({**refused, **codes}),
+    )
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

@@ -72,6 +72,10 @@ class TransactionChecks:
         NETWORK_EXCEPTION stands for a coordinator that does not answer.
         """
         try:
+            if not check.transactional_id:
+                raise Refused(ErrorCode.invalid_request)
+            if check.producer.producer_id < 0:
+                raise Refused(ErrorCode.invalid_producer_id_mapping)
             leader = self._leader(check.transactional_id)
         except Refused as refused:
             on_checked(dict.fromkeys(check.partitions, refused.code))
