@@ -68,7 +68,7 @@ class TransactionMachine:
                 StoredTransaction(request.fresh_producer_id, NO_PRODUCER_EPOCH, request.timeout_ms),
             )
         retry: Retry = partial(self._init, request, token)
-        if transaction.pending is not None:
+        if transaction.is_in_transition:
             self._wait(transaction, retry, refuse, waiting, now)
             return
         stored, expected = transaction.stored, request.expected
@@ -76,9 +76,7 @@ class TransactionMachine:
             refuse(ErrorCode.producer_fenced)
             return
         action = TABLE[stored.state][Event.INIT]
-        if action is Action.WAIT:
-            self._wait(transaction, retry, refuse, waiting, now)
-        elif action is Action.FENCE:
+        if action is Action.FENCE:
             waiting = waiting or self._waiting(retry, refuse, now)
 
             def on_fenced(error: ErrorCode, later: Moment) -> None:
@@ -160,7 +158,7 @@ class TransactionMachine:
             refuse(ErrorCode.invalid_producer_id_mapping)
             return
         retry: Retry = partial(self._add, request, token)
-        if transaction.pending is not None:
+        if transaction.is_in_transition:
             self._wait(transaction, retry, refuse, waiting, now)
             return
         stored = transaction.stored
@@ -171,9 +169,7 @@ class TransactionMachine:
             refuse(ErrorCode.producer_fenced)  # no producer is ever given a later epoch
             return
         action = TABLE[stored.state][Event.ADD]
-        if action is Action.WAIT:
-            self._wait(transaction, retry, refuse, waiting, now)
-        elif action is Action.ADD and request.partitions <= stored.partitions:
+        if action is Action.ADD and request.partitions <= stored.partitions:
             refuse(ErrorCode.none)
         else:
             is_open = action is Action.ADD
@@ -224,17 +220,17 @@ class TransactionMachine:
             return
         stored = transaction.stored
         event = _end_event(stored, request)
+        # From version 2 on, the transition may change the producer. Earlier ones cannot repeat a
+        # request that was refused, so Kafka tells them at once that they are fenced.
+        is_fenced = isinstance(event, ErrorCode) and request.client_version < EPOCH_BUMPED_AT_END
+        if transaction.is_in_transition and not is_fenced:
+            self._wait(transaction, partial(self._end, request, token), refuse, waiting, now)
+            return
         if isinstance(event, ErrorCode):
             refuse(event)
             return
-        retry: Retry = partial(self._end, request, token)
-        if transaction.pending is not None:
-            self._wait(transaction, retry, refuse, waiting, now)
-            return
         action = TABLE[stored.state][event]
-        if action is Action.WAIT:
-            self._wait(transaction, retry, refuse, waiting, now)
-        elif action is Action.CONFIRM:
+        if action is Action.CONFIRM:
             self._answer_producer(token, stored, ErrorCode.none, now)
         elif action is Action.REFUSE:
             refuse(ErrorCode.invalid_txn_state)

@@ -56,3 +56,11 @@ class Transaction:
         self.pending: StoredTransaction | None = None
         self.unmarked: set[TopicPartition] = set()
         """Partitions that lack the marker while a transaction is being completed."""
+
+    @property
+    def is_in_transition(self) -> bool:
+        """Whether requests wait: a record is being appended, or markers are being written.
+
+        Even the producer may be another one afterwards (Kafka: `pendingTransitionInProgress`).
+        """
+        return self.pending is not None or self.stored.state.is_preparing

@@ -12,6 +12,7 @@ from cluster.coordinator.transactions.transaction import LAST_EPOCH, StoredTrans
 from cluster.model.error_codes import ErrorCode
 from tests.support.transaction_stage import (
     ID,
+    NONE,
     P0,
     P1,
     P2,
@@ -224,11 +225,23 @@ def test_the_end_in_the_last_epoch_may_be_repeated(is_marked: bool, is_reloaded:
         stage.mark_all()
     if is_reloaded:
         stage = stage.reloaded()
-    again = stage.end((7, LAST_EPOCH))
-    assert stage.error(stage.end((7, LAST_EPOCH), is_commit=False)) is INVALID
+    again, other = (stage.end((7, LAST_EPOCH), is_commit=is_commit) for is_commit in (True, False))
     stage.mark_all()
     assert stage.producer_in(again) == (1_000, 0)
+    assert stage.error(other) is INVALID
     assert next(stage.fresh_ids) == 1_001, "no further producer id was used"
+
+
+def test_a_producer_may_go_on_with_its_next_id_before_the_markers_are_written() -> None:
+    stage = in_the_last_epoch()
+    stage.end((7, LAST_EPOCH))
+    added, ended = stage.add((1_000, 0), P1), stage.end((1_000, 0), is_commit=False)
+    continued = stage.init(expected=(1_000, 0))
+    stage.mark_all()
+    assert stage.error(added) is NONE
+    assert stage.error(ended) is NONE
+    stage.mark_all()
+    assert stage.producer_in(continued) == (1_000, 1)
 
 
 def test_a_late_end_of_the_old_producer_id_does_not_end_the_next_transaction() -> None:

@@ -33,9 +33,10 @@ def test_a_transaction_is_aborted_after_its_timeout(version: int) -> None:
     stage.pass_time(INTERVAL_MS)
     (message,) = stage.sent
     assert (message.producer, message.is_commit) == ((1_000, 1), False)
-    assert stage.error(stage.add((1_000, 0), P1)) is ErrorCode.producer_fenced
     assert stage.error(stage.end((1_000, 0), version=V1)) is ErrorCode.producer_fenced
+    added = stage.add((1_000, 0), P1)
     stage.mark(P0)
+    assert stage.error(added) is ErrorCode.producer_fenced
     assert stage.state() is TransactionState.COMPLETE_ABORT
     stage.pass_time(10 * INTERVAL_MS)
     assert stage.history()[-1] == "CompleteAbort"

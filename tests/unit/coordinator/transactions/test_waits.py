@@ -68,7 +68,9 @@ def test_a_request_that_waits_is_fenced_if_that_is_what_it_has_waited_for() -> N
     stage.init()
     tokens = [stage.add(producer, P1), stage.end(producer, version=V1)]
     assert [stage.error(token) for token in tokens] == [None, None]
-    stage.settle_one()
+    stage.settle()
+    stage.mark_all()
+    stage.settle()
     assert [stage.error(token) for token in tokens] == [ErrorCode.producer_fenced] * 2
 
 
