@@ -54,13 +54,19 @@ class Admin:
     """Connections to the brokers of one cluster, opened when they are needed.
 
     A request to a broker that has just lost its role is repeated with its successor, for
-    REQUEST_TIMEOUT_S at most. Requests raise Refused, and UserError if a broker is not reached.
+    `patience_s` at most. Requests raise Refused, and UserError if a broker is not reached.
     """
 
-    def __init__(self, servers: Servers, client_id: str) -> None:
-        """Connect to one of the servers. Raises UserError that names all."""
+    def __init__(
+        self, servers: Servers, client_id: str, patience_s: float = REQUEST_TIMEOUT_S
+    ) -> None:
+        """Connect to one of the servers. Each answer may take `patience_s`, too.
+
+        Raises UserError that names all.
+        """
         self.servers = servers
         self._client_id = client_id
+        self._patience_s = patience_s
         self._open: dict[Address, SocketClient] = {}
         self._any = self._connect(servers)
 
@@ -86,7 +92,7 @@ class Admin:
 
     def controller(self, ask: Callable[[SocketClient], Reply]) -> Reply:
         """The answer of the controller."""
-        return repeated(lambda: self._at(self._controller(), ask))
+        return self.repeated(lambda: self._at(self._controller(), ask))
 
     def coordinator(
         self, group_id: str, ask: Callable[[SocketClient, Coordinator], Reply]
@@ -107,7 +113,21 @@ class Admin:
             found = self._coordinator(kind, key)
             return self._at((found.host, found.port), lambda client: ask(client, found))
 
-        return repeated(once)
+        return self.repeated(once)
+
+    def repeated(self, once: Callable[[], Reply]) -> Reply:
+        """The answer of a function that asks brokers, again while they change their roles."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return once()
+            except Refused as refused:
+                if refused.code not in _MOVING or time.monotonic() > deadline:
+                    raise
+            except _Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_S)
 
     def leaders(
         self,
@@ -117,7 +137,7 @@ class Admin:
         """The answers of the leaders of some partitions, each asked for those that it leads."""
         found: dict[Place, Outcome] = {}
         left = list(places)
-        deadline = time.monotonic() + REQUEST_TIMEOUT_S
+        deadline = time.monotonic() + self._patience_s
         while left:
             found |= self._leaders_once(left, ask)
             left = [place for place in left if found[place].code in _MOVING]
@@ -203,24 +223,9 @@ class Admin:
 
     def _connect(self, servers: Servers) -> SocketClient:
         client = SocketClient.connect(servers, self._client_id, CONNECT_TIMEOUT_S)
-        client.wait_for_answers(REQUEST_TIMEOUT_S)
+        client.wait_for_answers(self._patience_s)
         return client
 
 
 class _Unreachable(UserError):
     """No connection, so no request was sent: it may be repeated."""
-
-
-def repeated(once: Callable[[], Reply]) -> Reply:
-    """The answer of a function that asks brokers, again while they change their roles."""
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        try:
-            return once()
-        except Refused as refused:
-            if refused.code not in _MOVING or time.monotonic() > deadline:
-                raise
-        except _Unreachable:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(POLL_S)

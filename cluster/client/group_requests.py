@@ -1,7 +1,6 @@
 """Asks a broker about a group: its rebalances (a request of our own), removal of offsets."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from cluster.client.quota_requests import Caller
 from cluster.client.socket_client import SocketClient
@@ -14,19 +13,15 @@ from cluster.protocol.messages import (
     OffsetDeleteRequestTopic,
 )
 
-_VERSION: Final = 0
-
 
 def explain_group(client: SocketClient, group_id: str) -> ExplainAnswer:
     """What the broker that the client is connected to knows of a group.
 
     Raises UserError where it does not answer, as a broker of Kafka.
     """
-    asked = client.send(OwnApiKey.EXPLAIN_GROUP, _VERSION, pack_question(group_id))
-    try:
-        body = client.receive(asked)
-    except UserError as problem:
-        raise UserError(f"{problem}; only Milena's brokers say why groups rebalance") from problem
+    body = client.call_own(
+        OwnApiKey.EXPLAIN_GROUP, pack_question(group_id), "say why groups rebalance"
+    )
     try:
         return read_answer(body)
     except PeerError as error:

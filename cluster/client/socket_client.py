@@ -15,6 +15,7 @@ from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.messages import ApiVersionsRequest
 
 _SIZE: Final = struct.Struct(">i")
+_OWN_VERSION: Final = 0
 _FRAME_MAX_BYTES: Final = 100 * 1024 * 1024
 
 SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
@@ -156,6 +157,18 @@ class SocketClient:
         except OSError as error:
             raise UserError(f"lost the broker at {self._address}: {error}") from error
         return self._correlation_id
+
+    def call_own(self, api_key: OwnApiKey, body: bytes, purpose: str) -> bytes:
+        """Send a request that Kafka does not have, and return the body of the answer.
+
+        Raises UserError where the broker does not answer, as a broker of Kafka: only Milena's
+        brokers have the `purpose`.
+        """
+        asked = self.send(api_key, _OWN_VERSION, body)
+        try:
+            return self.receive(asked)
+        except UserError as problem:
+            raise UserError(f"{problem}; only Milena's brokers {purpose}") from problem
 
     def receive(self, correlation_id: int) -> bytes:
         """The body of the next response, which must be the one to this request.

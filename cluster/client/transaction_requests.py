@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from cluster.client.admin import Admin, Outcome, repeated
+from cluster.client.admin import Admin, Outcome
 from cluster.client.socket_client import SocketClient
 from cluster.client.topic_requests import Place
 from cluster.model.errors import ErrorCode, Refused, UserError
@@ -82,22 +82,44 @@ def list_transactions(
         transactional_id_pattern=pattern,
     )
 
-    def of_broker(broker: int) -> list[ListedTransaction]:
-        def ask(client: SocketClient) -> list[ListedTransaction]:
-            _check_version(client, request)
-            told = client.call(ApiKey.LIST_TRANSACTIONS, request)
-            if told.error_code is not ErrorCode.none:
-                raise Refused(told.error_code)
-            return [
-                ListedTransaction(
-                    each.transactional_id, broker, each.producer_id, each.transaction_state
-                )
-                for each in told.transaction_states
-            ]
+    return sorted(
+        each for broker in admin.facts().brokers for each in _listed_by(admin, broker, request)
+    )
 
-        return repeated(lambda: admin.broker(broker, ask))
 
-    return sorted(each for broker in admin.facts().brokers for each in of_broker(broker))
+def find_producer(admin: Admin, producer_id: int) -> tuple[ListedTransaction | None, list[str]]:
+    """The transactional id of a producer id, and why brokers did not answer: they may know it."""
+    request = ListTransactionsRequest(producer_id_filters=(producer_id,))
+    problems = []
+    for broker in sorted(admin.facts().brokers):
+        try:
+            found = _listed_by(admin, broker, request)
+        except Refused as refused:
+            problems.append(f"broker {broker}: {refused.reason}")
+        except UserError as problem:
+            problems.append(f"broker {broker}: {problem}")
+        else:
+            if found:
+                return found[0], []
+    return None, problems
+
+
+def _listed_by(
+    admin: Admin, broker: int, request: ListTransactionsRequest
+) -> list[ListedTransaction]:
+    def ask(client: SocketClient) -> list[ListedTransaction]:
+        _check_version(client, request)
+        told = client.call(ApiKey.LIST_TRANSACTIONS, request)
+        if told.error_code is not ErrorCode.none:
+            raise Refused(told.error_code)
+        return [
+            ListedTransaction(
+                each.transactional_id, broker, each.producer_id, each.transaction_state
+            )
+            for each in told.transaction_states
+        ]
+
+    return admin.repeated(lambda: admin.broker(broker, ask))
 
 
 def _check_version(client: SocketClient, request: ListTransactionsRequest) -> None:

@@ -6,7 +6,7 @@ files.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Mapping
 from typing import Final, NamedTuple
 
 from cluster.model.clocks import WallMs
@@ -346,7 +346,7 @@ class ProducerState:
             return offset
         return None
 
-    def open_transactions(self) -> Iterable[tuple[int, int]]:
+    def open_transactions(self) -> ItemsView[int, int]:
         """Producer id and first offset of each open transaction, the oldest first."""
         return self._open.items()
 

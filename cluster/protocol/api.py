@@ -110,6 +110,8 @@ class OwnApiKey(IntEnum):
     """Keys of requests that Kafka does not have, for our own tools; far above Kafka's keys."""
 
     EXPLAIN_GROUP = 31_000
+    EXPLAIN_TRANSACTION = 31_001
+    EXPLAIN_LAST_STABLE_OFFSETS = 31_002
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: 1,
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
     ApiKey.END_QUORUM_EPOCH: 1,
-    OwnApiKey.EXPLAIN_GROUP: NEVER_FLEXIBLE,
+    **dict.fromkeys(OwnApiKey, NEVER_FLEXIBLE),
 }
 """The first flexible version of each key; keys from 45 on that are missing are always flexible."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cluster.client.security import UNPROTECTED, ClientSecurity, Servers
 from cluster.client.security_properties import KEYS, client_security, completed
-from cluster.client.timeouts import CONNECT_TIMEOUT_S
+from cluster.client.timeouts import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
 from cluster.model.addresses import BROKER_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
@@ -134,13 +134,15 @@ def _other_properties(args: argparse.Namespace) -> dict[str, str]:
     return others
 
 
-def admin_of(args: argparse.Namespace, client_id: str) -> "Admin":
+def admin_of(
+    args: argparse.Namespace, client_id: str, patience_s: float = REQUEST_TIMEOUT_S
+) -> "Admin":
     """A client for administrative requests, connected to one broker. Raises UserError."""
     from cluster.client.admin import Admin  # the messages of all requests take long to load
 
     servers = servers_of(args)
     try:
-        return Admin(servers, client_id)
+        return Admin(servers, client_id, patience_s)
     except UserError as problem:
         raise UserError(_with_known_file(str(problem), args)) from None
 

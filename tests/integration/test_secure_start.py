@@ -85,6 +85,8 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("groups --list", ""),
         ("groups --describe --all-groups", ""),
         ("transactions list", "TransactionalId"),
+        ("transactions explain", "Nothing holds read_committed consumers back"),
+        ("transactions explain --topic orders", "Nothing holds read_committed consumers back"),
         ("transactions describe-producers --topic orders --partition 0", "ProducerId"),
         ("log-dirs --describe --json", '"partition":"orders-0"'),
         ("delete-records --topic orders --partition 0 --before-offset 0", "low_watermark: 0"),

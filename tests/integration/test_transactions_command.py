@@ -158,9 +158,102 @@ def test_force_terminate_aborts_and_fences(cluster: Cluster, topic: str) -> None
     assert read_committed(cluster, topic) == [b"v0"]
 
 
+def explained(cluster: Cluster, *words: str) -> str:
+    """What `explain` prints, as one line."""
+    return " ".join(cluster.command("transactions", "explain", *words).stdout.split())
+
+
+def test_an_open_transaction_is_explained_while_consumers_wait(
+    cluster: Cluster, topic: str
+) -> None:
+    name = unique_name("paying")
+    producer = begin(cluster, name, topic, records=3)
+
+    text = explained(cluster, "--topic", topic)
+    (held,) = told(cluster, "explain", "--topic", topic, "--partition", "0")["held_back"]
+
+    client = f"client client-of-{name} at 127.0.0.1"
+    assert f"wait at offset 0 for an open transaction of '{name}'" in text
+    assert f"; {client} since" in text
+    assert "3 records (" in text
+    assert "transaction.timeout.ms=600000" in text
+    assert f"force-terminate --transactional-id {name}" in text
+    assert (held["verdict"], held["waiting_records"]) == ("open", 3)
+    assert held["transaction"]["client"]["client_id"] == f"client-of-{name}"
+    assert topic in explained(cluster)  # of all topics
+
+    text = explained(cluster, "--transactional-id", name)
+    assert f"'{name}': a transaction has been open for" in text
+    producer.commit_transaction(TIMEOUT_S)
+    wait_until(lambda: "committed, in" in explained(cluster, "--transactional-id", name), "the end")
+    (past,) = told(cluster, "explain", "--transactional-id", name)["transactions"]
+    assert [each["kind"] for each in past["steps"]] == ["added", "commit", "marked", "complete"]
+    assert past["steps"][1]["client"]["client_id"] == f"client-of-{name}"
+    text = explained(cluster, "--topic", topic, "--partition", "0")
+    assert text == f"Nothing holds read_committed consumers back in {topic}-0."
+
+
+def test_a_hanging_transaction_is_explained_with_the_command_that_ends_it(
+    cluster: Cluster, topic: str
+) -> None:
+    hang(cluster, topic, producer_id=4711, epoch=3, age_ms=HOUR_MS, records=2)
+    text = explained(cluster, "--topic", topic)
+    assert "a transaction that hangs, 1 h 00 min old: no coordinator knows it" in text
+    assert "client wire at 127.0.0.1, which wrote with transactional id 'nobody's'" in text
+    (held,) = told(cluster, "explain", "--topic", topic)["held_back"]
+    assert held["verdict"] == "hanging"
+    assert held["command"] in text
+    program, *words = held["command"].split()
+    assert program == "bin/cluster"
+    cluster.command(*words)
+    assert "Nothing holds" in explained(cluster, "--topic", topic)
+
+
+def test_a_fenced_producer_is_explained(cluster: Cluster, topic: str) -> None:
+    name = unique_name("paying")
+    old = begin(cluster, name, topic)
+    new = begin(cluster, name, topic)
+    with pytest.raises(KafkaException, match=r"fenced|epoch"):
+        old.commit_transaction(TIMEOUT_S)
+    new.abort_transaction(TIMEOUT_S)
+
+    text = explained(cluster, "--transactional-id", name)
+
+    assert "aborted because another producer started with the transactional id" in text
+    assert f"fenced by client client-of-{name} at 127.0.0.1" in text
+    assert "fenced: EndTxn of id" in text
+    assert "was refused (PRODUCER_FENCED)" in text
+
+
+def test_a_new_coordinator_says_since_when_it_remembers(cluster: Cluster, topic: str) -> None:
+    name = unique_name("paying")
+    producer = begin(cluster, name, topic)
+    known = told(cluster, "explain", "--transactional-id", name)
+    cluster.restart(known["coordinator"])
+
+    def returned() -> Any:
+        """The explanation once the broker leads again: it loads its transactions a second time."""
+        done = cluster.command(
+            "transactions", "explain", "--transactional-id", name, "--json", check=False
+        )
+        found = json.loads(done.stdout) if done.returncode == 0 else known
+        is_back = found["coordinator"] == known["coordinator"]
+        return found if is_back and found["known_since"] > known["known_since"] else None
+
+    found = wait_until(returned, "the coordinator to return")
+    assert (found["state"], found["client"], found["transactions"]) == ("Ongoing", None, [])
+    assert found["started"] == known["started"]
+    producer.commit_transaction(TIMEOUT_S)
+    (past,) = told(cluster, "explain", "--transactional-id", name)["transactions"]
+    assert past["is_partial"]
+    assert past["began"] == known["started"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("explain --topic none", "there is no topic none"),
+        ("explain --transactional-id nobody", "there is no transactional id 'nobody'"),
         ("describe --transactional-id nobody", "there is no transactional id 'nobody'"),
         ("force-terminate --transactional-id nobody", "there is no transactional id 'nobody'"),
         ("list --transactional-id-pattern [", "takes a regular expression of RE2, not ["),
@@ -180,6 +273,7 @@ def test_mistakes_about_a_partition_are_told(cluster: Cluster, topic: str) -> No
     assert f"no partition {topic}-7" in refused(cluster, "describe-producers", *wrong)
     assert f"no partition {topic}-7" in refused(cluster, "find-hanging", *wrong)
     assert f"no partition {topic}-7" in refused(cluster, "abort", *wrong, *named)
+    assert f"no partition {topic}-7" in refused(cluster, "explain", *wrong)
     right = ("--topic", topic, "--partition", "0")
     assert "no live broker 7" in refused(cluster, "describe-producers", *right, "--broker-id", "7")
     one = create_topic(cluster, assignments=[[0]])

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cluster.brokers.handlers import access
 from cluster.coordinator.groups.history.explanation import pack_question, read_answer
+from cluster.coordinator.transactions import explanation, held_back
 from cluster.model.acls import CLUSTER_NAME, AclOperation, ResourceType, Right
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey, OwnApiKey
@@ -95,11 +96,28 @@ def _codes(part: Any) -> Iterator[int]:
                 yield from _codes(value)
 
 
-def _explain(client: StageConnection, group: str) -> set[int]:
-    header = struct.pack(">hhih", OwnApiKey.EXPLAIN_GROUP, 0, 7, 4) + b"tool"
-    answer = client.exchange(header + pack_question(group))
+def _exchange(client: StageConnection, key: OwnApiKey, question: bytes) -> bytes:
+    header = struct.pack(">hhih", key, 0, 7, 4) + b"tool"
+    answer = client.exchange(header + question)
     assert answer is not None
-    return {int(read_answer(answer[8:]).code)} - {0}
+    return answer[8:]
+
+
+def _explain(client: StageConnection, group: str) -> set[int]:
+    answer = _exchange(client, OwnApiKey.EXPLAIN_GROUP, pack_question(group))
+    return {int(read_answer(answer).code)} - {0}
+
+
+def _explain_transaction(client: StageConnection, name: str) -> set[int]:
+    question = explanation.QUESTION.pack(name)
+    answer = _exchange(client, OwnApiKey.EXPLAIN_TRANSACTION, question)
+    return {int(explanation.ANSWER.read(answer).code)} - {0}
+
+
+def _explain_partition(client: StageConnection, topic: str) -> set[int]:
+    question = held_back.QUESTION.pack((held_back.PartitionQuestion(topic, 0),))
+    answer = _exchange(client, OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS, question)
+    return {int(each.code) for each in held_back.ANSWER.read(answer).unknown}
 
 
 def _configs(key: ApiKey, version: int, resource_type: int, name: str) -> Any:
@@ -520,6 +538,20 @@ def _transaction_cases() -> Iterator[Case]:
         ApiKey.DESCRIBE_TRANSACTIONS,
         ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[TRANSACTION]),
         ((access.DESCRIBE_TRANSACTIONAL_ID, TRANSACTION, NO_TRANSACTION),),
+    )
+    yield Case(
+        "EXPLAIN_TRANSACTION",
+        OwnApiKey.EXPLAIN_TRANSACTION,
+        TRANSACTION,
+        ((access.DESCRIBE_TRANSACTIONAL_ID, TRANSACTION, NO_TRANSACTION),),
+        _explain_transaction,
+    )
+    yield Case(
+        "EXPLAIN_LAST_STABLE_OFFSETS",
+        OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS,
+        TOPIC,
+        (on_topic(access.READ_TOPIC),),
+        _explain_partition,
     )
 
 

@@ -11,6 +11,7 @@ from cluster.brokers.coordinators.options import CoordinatorPorts
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.transactions.marker_sender import MarkerSender
 from cluster.brokers.transactions.marker_writer import MarkerWriter
+from cluster.brokers.transactions.recent_writers import RecentWriters
 from cluster.brokers.transactions.transaction_checks import TransactionChecks
 from cluster.brokers.transactions.transaction_coordinator import TransactionCoordinator
 from cluster.protocol.peer.transactions import CheckTransactions, WriteMarkers
@@ -25,6 +26,7 @@ class Transactions:
     writer: MarkerWriter
     sender: MarkerSender
     producer_ids: ProducerIds
+    writers: RecentWriters
 
 
 def assemble_transactions(
@@ -47,7 +49,7 @@ def assemble_transactions(
     checks = TransactionChecks(foundation.id, metadata, ports.control_link, coordinator, ports.loop)
     ports.control_link.serve(WriteMarkers, sender.on_request)
     ports.control_link.serve(CheckTransactions, checks.on_request)
-    return Transactions(coordinator, checks, writer, sender, producer_ids)
+    return Transactions(coordinator, checks, writer, sender, producer_ids, RecentWriters())
 
 
 def _producer_ids(foundation: Foundation) -> ProducerIds:

@@ -12,9 +12,10 @@ from cluster.brokers.handlers.access import READ_GROUP, WRITE_TRANSACTIONAL_ID, 
 from cluster.brokers.handlers.group_requests import answered
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
 from cluster.brokers.handlers.services import TransactionServices
-from cluster.brokers.handlers.transaction_requests import fenced_as
+from cluster.brokers.handlers.transaction_requests import client_of, fenced_as
 from cluster.coordinator.transactions.requests import AddPartitions, ProducerIdentity
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.kept_names import kept_name
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -40,6 +41,8 @@ def handle(
         ProducerIdentity(request.producer_id, request.producer_epoch),
         frozenset({partition}),
         client_version=0,
+        client=client_of(context),
+        group=kept_name(request.group_id),
     )
     return answered(context, led, added, lambda code: _response(code, context))
 

@@ -21,7 +21,7 @@ from cluster.brokers.handlers.access import (
 )
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted, now_or_later
 from cluster.brokers.handlers.services import TransactionServices
-from cluster.brokers.handlers.transaction_requests import fenced_as
+from cluster.brokers.handlers.transaction_requests import client_of, fenced_as
 from cluster.coordinator.transactions.requests import (
     AddPartitions,
     ProducerIdentity,
@@ -111,9 +111,11 @@ def _add(
     if transaction.verify_only:
         on_done(led.ask(VerifyPartitions(transactional_id, producer, wanted)))
         return
-    client_version = EPOCH_BUMPED_AT_END if context.version >= _FIRST_OF_BROKERS else 0
+    is_of_broker = context.version >= _FIRST_OF_BROKERS
+    client = None if is_of_broker else client_of(context)
+    client_version = EPOCH_BUMPED_AT_END if is_of_broker else 0
     led.submit(
-        AddPartitions(transactional_id, producer, wanted, client_version),
+        AddPartitions(transactional_id, producer, wanted, client_version, client),
         lambda code: on_done(dict.fromkeys(partitions, code)),
     )
 

@@ -12,7 +12,7 @@ from typing import Final
 from cluster.brokers.handlers.access import WRITE_TRANSACTIONAL_ID, check
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted, now_or_later
 from cluster.brokers.handlers.services import TransactionServices
-from cluster.brokers.handlers.transaction_requests import fenced_as, with_producer_id
+from cluster.brokers.handlers.transaction_requests import client_of, fenced_as, with_producer_id
 from cluster.coordinator.transactions.requests import (
     EndTransaction,
     ProducerIdentity,
@@ -44,7 +44,12 @@ def handle(
         lambda respond: with_producer_id(
             transactional_id,
             lambda fresh: EndTransaction(
-                transactional_id, producer, request.committed, client_version, fresh
+                transactional_id,
+                producer,
+                request.committed,
+                client_version,
+                fresh,
+                client_of(context),
             ),
             lambda reply: respond(_response(reply, context)),
             services,

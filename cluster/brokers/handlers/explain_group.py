@@ -7,13 +7,12 @@ group: the coordinator with what it knows, a former coordinator with the history
 answer has an error code.
 """
 
-import struct
 from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_GROUP, may
-from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.handlers.own_requests import own_request
+from cluster.brokers.handlers.request import RequestContext
 from cluster.brokers.handlers.services import GroupServices
-from cluster.brokers.network.connection import Outgoing
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     pack_answer,
@@ -24,9 +23,6 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, OwnApiKey
 
 API: Final = Api(OwnApiKey.EXPLAIN_GROUP, 0, 0)
-
-_PREFIX: Final = struct.Struct(">ii")
-"""The frame's size and the correlation id."""
 
 
 def handle(group_id: str, context: RequestContext, services: GroupServices) -> ExplainAnswer:
@@ -58,16 +54,6 @@ def handle(group_id: str, context: RequestContext, services: GroupServices) -> E
     )
 
 
-def _decode(_version: int, frame: memoryview, position: int) -> str:
-    return read_question(bytes(frame[position:]))
-
-
-def _encode(
-    _version: int, correlation_id: int, answer: ExplainAnswer, _throttle_ms: int
-) -> list[Outgoing]:
-    """The throttle time is left out: the tool that sends this request sends nothing else."""
-    body = pack_answer(answer)
-    return [_PREFIX.pack(len(body) + 4, correlation_id) + body]
-
-
-HANDLER: Final = Handler(API, handle, GroupServices, _decode, _encode, authorizes=(DESCRIBE_GROUP,))
+HANDLER: Final = own_request(
+    API, handle, GroupServices, read_question, pack_answer, authorizes=(DESCRIBE_GROUP,)
+)

@@ -18,7 +18,7 @@ from cluster.brokers.handlers.access import (
 )
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted, now_or_later
 from cluster.brokers.handlers.services import TransactionServices
-from cluster.brokers.handlers.transaction_requests import with_producer_id
+from cluster.brokers.handlers.transaction_requests import client_of, with_producer_id
 from cluster.config.broker import TRANSACTION_MAX_TIMEOUT_MS
 from cluster.coordinator.transactions.requests import InitProducer, ProducerIdentity, ProducerReply
 from cluster.model.errors import ErrorCode
@@ -70,7 +70,9 @@ def handle(
     return now_or_later(
         lambda respond: with_producer_id(
             transactional_id,
-            lambda fresh: InitProducer(transactional_id, timeout_ms, expected, fresh),
+            lambda fresh: InitProducer(
+                transactional_id, timeout_ms, expected, fresh, client_of(context)
+            ),
             lambda reply: respond(response_of(reply)),
             services,
         ),

@@ -204,7 +204,7 @@ def handle(
                 ):
                     _check_request(request, records, context.version)
                     _check_writer(topic, context.client_id, services)
-                    check_begun(partition, records, context.version, services)
+                    check_begun(partition, records, request.transactional_id, context, services)
                 appended = partition.append(
                     records,  # type: ignore[arg-type]  # None was refused
                     acks,

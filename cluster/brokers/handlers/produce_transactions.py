@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from cluster.brokers.handlers.request import RequestContext
 from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.transactions.check_errors import ClientAge, produce_error
@@ -24,6 +25,7 @@ _FIRST_WITH_ABORTABLE: Final = 11
 _FIRST_THAT_ADDS: Final = 12
 _PRODUCER: Final = struct.Struct(">qhi")
 """Producer id, epoch and base sequence in the header of a batch."""
+_PRODUCER_ID: Final = struct.Struct(">q")
 _PRODUCER_POSITION: Final = 43
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _TRANSACTIONAL_BIT: Final = 0x10
@@ -37,28 +39,43 @@ class NotVerified(Exception):
 
 
 def check_begun(
-    partition: Partition, records: memoryview | None, version: int, services: DataServices
+    partition: Partition,
+    records: memoryview | None,
+    transactional_id: str | None,
+    context: RequestContext,
+    services: DataServices,
 ) -> None:
     """Raise NotVerified unless the leader knows the transaction of a batch, or need not."""
-    if records is not None and _begins(partition, records, version, services):
+    if records is None or not _is_first(partition, records):
+        return
+    (producer_id,) = _PRODUCER_ID.unpack_from(records, _PRODUCER_POSITION)
+    services.transaction_writers.note(
+        producer_id, transactional_id, context.client_id, context.host
+    )
+    if _must_verify(context.version, services):
         raise NotVerified
 
 
-def _begins(
-    partition: Partition, records: memoryview, version: int, services: DataServices
-) -> bool:
+def _is_first(partition: Partition, records: memoryview) -> bool:
+    """Whether a batch begins a transaction in the partition."""
     if len(records) < HEADER_BYTES or partition.leader is None:
         return False  # the append refuses it
     if not records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT:
         return False
     producer_id, epoch, _ = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
-    if producer_id < 0:
-        return False
-    if partition.log.producers.has_open_transaction(producer_id, epoch):
-        return False
+    return producer_id >= 0 and not partition.log.producers.has_open_transaction(producer_id, epoch)
+
+
+def _must_verify(version: int, services: DataServices) -> bool:
     return version >= _FIRST_THAT_ADDS or bool(
         services.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
     )
+
+
+def _begins(
+    partition: Partition, records: memoryview, version: int, services: DataServices
+) -> bool:
+    return _is_first(partition, records) and _must_verify(version, services)
 
 
 def verification_of(

@@ -24,6 +24,7 @@ from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.stored.setting_changes import SettingChanges
 from cluster.brokers.stored.user_credentials import UserCredentials
 from cluster.brokers.transactions.marker_writer import MarkerWriter
+from cluster.brokers.transactions.recent_writers import RecentWriters
 from cluster.brokers.transactions.transaction_checks import TransactionChecks
 from cluster.brokers.transactions.transaction_coordinator import TransactionCoordinator
 from cluster.config.live_settings import LiveSettings
@@ -77,6 +78,7 @@ class DataServices(Services):
     purgatory: Purgatory
     commit_waits: CommitWaits
     checks: TransactionChecks
+    transaction_writers: RecentWriters
     counters: BrokerCounters | None
     """None if metrics are disabled."""
     long_work: LongWork
@@ -99,6 +101,7 @@ class TransactionServices(Services):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     checks: TransactionChecks
+    transaction_writers: RecentWriters
     markers: MarkerWriter
     partitions: PartitionTable
     producer_ids: ProducerIds

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
+from cluster.brokers.handlers.request import RequestContext
 from cluster.brokers.handlers.services import TransactionServices
 from cluster.coordinator.shards.requests import Request
-from cluster.coordinator.transactions.requests import ProducerReply
+from cluster.coordinator.transactions.requests import ClientName, ProducerReply
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_PRODUCER_ID
+from cluster.model.kept_names import kept_name
 
 FIRST_WITH_FENCED: Final = 2
 """The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn with PRODUCER_FENCED; earlier ones
@@ -44,6 +46,11 @@ def with_producer_id(
             submit(producer_id, on_reply)
 
     submit(NO_PRODUCER_ID, on_first)
+
+
+def client_of(context: RequestContext) -> ClientName:
+    """The names of the client that sent the request, as histories have them."""
+    return ClientName(kept_name(context.client_id or ""), context.host)
 
 
 def fenced_as(code: ErrorCode, version: int) -> ErrorCode:

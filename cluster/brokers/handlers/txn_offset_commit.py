@@ -132,6 +132,9 @@ def _check_transaction(
     if producers.has_open_transaction(*producer) or not is_needed:
         on_checked(ErrorCode.none)
         return
+    services.transaction_writers.note(
+        request.producer_id, request.transactional_id, context.client_id, context.host
+    )
     age = ClientAge.BEFORE
     if context.version >= _FIRST_WITH_ABORTABLE:
         age = ClientAge.ADDS_BY_WRITING if is_added else ClientAge.KNOWS_ABORTABLE

@@ -8,6 +8,7 @@ from cluster.brokers.coordinators.coordinator import Coordinator
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.transactions.marker_sender import MarkerSender
+from cluster.coordinator.transactions.history import TransactionHistories
 from cluster.coordinator.transactions.options import TransactionOptions
 from cluster.coordinator.transactions.requests import AbortIfLate, PartitionsMarked, WantsProducerId
 from cluster.coordinator.transactions.shard import TransactionShard
@@ -25,10 +26,11 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         sender: MarkerSender,
         producer_ids: ProducerIds,
     ) -> None:
+        self.histories = TransactionHistories()
         super().__init__(
             options,
             ports,
-            lambda _partition, epoch: TransactionShard(transaction_options, epoch),
+            lambda _partition, epoch: TransactionShard(transaction_options, epoch, self.histories),
             lambda led: sender.forget(led.id),
             self._on_message,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from cluster.coordinator.transactions.history import Asker, Why
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
     AbortIfLate,
@@ -37,6 +38,11 @@ from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 Refuse = Callable[[ErrorCode], None]
 Retry = Callable[[Waiting | None, Moment], None]
 
+_NAMES: Final = {
+    InitProducer: "InitProducerId",
+    AddPartitions: "AddPartitionsToTxn",
+    EndTransaction: "EndTxn",
+}
 _NEEDS_ID: Final = ProducerReply(ErrorCode.none, needs_producer_id=True)
 
 
@@ -73,6 +79,7 @@ class TransactionMachine:
             return
         stored, expected = transaction.stored, request.expected
         if expected is not None and not _may_continue(stored, expected):
+            self._note_fenced(request, expected, now)
             refuse(ErrorCode.producer_fenced)
             return
         action = TABLE[stored.state][Event.INIT]
@@ -85,7 +92,8 @@ class TransactionMachine:
                 else:  # try again once the transaction is aborted
                     self._parts.waits.add(transactional_id, waiting, later)
 
-            if not self._fence(transaction, request.fresh_producer_id, now, on_fenced):
+            why = Why(Asker.NEW_PRODUCER, now, request.client)
+            if not self._fence(transaction, request.fresh_producer_id, why, on_fenced):
                 answer(token, _NEEDS_ID)
         else:
             self._bump(transaction, request, token, now)
@@ -113,19 +121,21 @@ class TransactionMachine:
                 producer_epoch=0,
                 last_producer_epoch=NO_PRODUCER_EPOCH if expected is None else epoch,
             )
-        elif expected_epoch is not None and epoch != NO_PRODUCER_EPOCH:
+        elif expected is not None and epoch != NO_PRODUCER_EPOCH:
             if expected_epoch == epoch:
                 new = new._replace(last_producer_epoch=epoch)
             elif expected_epoch == stored.last_producer_epoch:
                 # The client repeats a request whose answer it has not got.
-                new = new._replace(producer_epoch=epoch, last_producer_epoch=expected_epoch)
+                new = new._replace(producer_epoch=epoch, last_producer_epoch=expected.epoch)
             else:
+                self._note_fenced(request, expected, now)
                 self._refuse_producer(token, ErrorCode.producer_fenced)
                 return
-        self._storing.store(transaction, new, partial(self._answer_producer, token, new))
+        why = Why(Asker.CLIENT, now, request.client)
+        self._storing.store(transaction, new, partial(self._answer_producer, token, new), why)
 
     def _fence(
-        self, transaction: Transaction, fresh_producer_id: int, now: Moment, on_fenced: OnStored
+        self, transaction: Transaction, fresh_producer_id: int, why: Why, on_fenced: OnStored
     ) -> bool:
         """Abort the open transaction in a higher epoch. False: that needs a new producer id.
 
@@ -136,11 +146,11 @@ class TransactionMachine:
             TransactionState.PREPARE_ABORT,
             EPOCH_BUMPED_AT_END,
             fresh_producer_id,
-            now,
+            why.at,
         )
         if new is None:
             return False
-        self._storing.store(transaction, new, on_fenced)
+        self._storing.store(transaction, new, on_fenced, why)
         return True
 
     # ------------------------------------------------------------------ partitions
@@ -166,6 +176,7 @@ class TransactionMachine:
             refuse(ErrorCode.invalid_producer_id_mapping)
             return
         if request.producer.epoch != stored.producer_epoch or request.producer.epoch > LAST_EPOCH:
+            self._note_fenced(request, request.producer, now)
             refuse(ErrorCode.producer_fenced)  # no producer is ever given a later epoch
             return
         action = TABLE[stored.state][Event.ADD]
@@ -180,7 +191,8 @@ class TransactionMachine:
                 last_update_ms=now.wall_ms,
                 client_version=request.client_version,
             )
-            self._storing.store(transaction, new, lambda error, _now: refuse(error))
+            why = Why(Asker.CLIENT, now, request.client, request.group)
+            self._storing.store(transaction, new, lambda error, _now: refuse(error), why)
 
     def verify(self, query: VerifyPartitions, _now: Moment) -> Mapping[TopicPartition, ErrorCode]:
         """An error for each partition."""
@@ -227,6 +239,8 @@ class TransactionMachine:
             self._wait(transaction, partial(self._end, request, token), refuse, waiting, now)
             return
         if isinstance(event, ErrorCode):
+            if event is ErrorCode.producer_fenced:
+                self._note_fenced(request, request.producer, now)
             refuse(event)
             return
         action = TABLE[stored.state][event]
@@ -235,6 +249,7 @@ class TransactionMachine:
         elif action is Action.REFUSE:
             refuse(ErrorCode.invalid_txn_state)
         elif action is Action.FENCED:
+            self._note_fenced(request, request.producer, now)
             refuse(ErrorCode.producer_fenced)
         else:
             self._prepare(transaction, request, token, now, is_empty=action is Action.ABORT_EMPTY)
@@ -264,7 +279,8 @@ class TransactionMachine:
         told = new
         if new.next_producer_id != NO_PRODUCER_ID:
             told = new._replace(producer_id=new.next_producer_id, producer_epoch=0)
-        self._storing.store(transaction, new, partial(self._answer_producer, token, told))
+        why = Why(Asker.CLIENT, now, request.client)
+        self._storing.store(transaction, new, partial(self._answer_producer, token, told), why)
 
     def marked(self, event: PartitionsMarked, token: object, now: Moment) -> None:
         """Partitions have the marker; the transaction is complete with the last one."""
@@ -277,6 +293,7 @@ class TransactionMachine:
         if identity != event.producer or not transaction.unmarked:
             return
         transaction.unmarked.difference_update(event.partitions)
+        self._parts.histories.on_marked(event.transactional_id, stored, event.partitions, now)
         if not transaction.unmarked and TABLE[stored.state][Event.MARKED] is Action.COMPLETE:
             self._storing.complete(transaction, now)
 
@@ -299,7 +316,7 @@ class TransactionMachine:
         if TABLE[stored.state][Event.TIMEOUT] is not Action.FENCE:
             return
         if stored.start_ms + stored.timeout_ms < now.wall_ms and not self._fence(
-            transaction, fresh_producer_id, now, _ignore
+            transaction, fresh_producer_id, Why(Asker.TIMEOUT, now), _ignore
         ):
             self._parts.outbox.send(WantsProducerId(transactional_id))
 
@@ -312,9 +329,19 @@ class TransactionMachine:
         if TABLE[stored.state][Event.EXPIRY] is not Action.REMOVE:
             return
         if stored.last_update_ms + self._parts.options().id_expiration_ms <= now.wall_ms:
-            self._storing.remove(transaction)
+            self._storing.remove(transaction, now)
 
     # ------------------------------------------------------------------ helpers
+
+    def _note_fenced(
+        self,
+        request: InitProducer | AddPartitions | EndTransaction,
+        producer: ProducerIdentity,
+        now: Moment,
+    ) -> None:
+        self._parts.histories.on_refused(
+            request.transactional_id, _NAMES[type(request)], producer, request.client, now
+        )
 
     def _wait(
         self,

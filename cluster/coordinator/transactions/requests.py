@@ -24,6 +24,13 @@ class ProducerIdentity(NamedTuple):
 NOBODY = ProducerIdentity()
 
 
+class ClientName(NamedTuple):
+    """The names by which a person recognizes a client. Untrusted text."""
+
+    client_id: str
+    host: str
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerReply:
     """The producer id and epoch to use from now on, or an error.
@@ -50,6 +57,7 @@ class InitProducer(Request[ProducerReply]):
     expected: ProducerIdentity | None = None
     fresh_producer_id: int = NO_PRODUCER_ID
     """An unused id, if one was needed."""
+    client: ClientName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,10 @@ class AddPartitions(Request[ErrorCode]):
     partitions: frozenset[TopicPartition]
     client_version: int
     """The transaction version of the client."""
+    client: ClientName | None = None
+    """Unknown if the leader of a partition asks for its producer."""
+    group: str | None = None
+    """The group whose offsets they are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,7 @@ class EndTransaction(Request[ProducerReply]):
     is_commit: bool
     client_version: int
     fresh_producer_id: int = NO_PRODUCER_ID
+    client: ClientName | None = None
 
 
 @dataclass(frozen=True, slots=True)

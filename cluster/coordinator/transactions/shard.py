@@ -9,6 +9,7 @@ from typing import Any
 from cluster.coordinator.shards.effects import Effects
 from cluster.coordinator.shards.load_report import LoadReport
 from cluster.coordinator.shards.requests import AnswerQuery, Query, ReplyT, Request, TakeRequest
+from cluster.coordinator.transactions.history import TransactionHistories
 from cluster.coordinator.transactions.loading import Loading
 from cluster.coordinator.transactions.machine import TransactionMachine
 from cluster.coordinator.transactions.options import TransactionOptions
@@ -39,10 +40,14 @@ class TransactionShard:
     """
 
     def __init__(
-        self, options: Callable[[], TransactionOptions], coordinator_epoch: LeaderEpoch
+        self,
+        options: Callable[[], TransactionOptions],
+        coordinator_epoch: LeaderEpoch,
+        histories: TransactionHistories | None = None,
     ) -> None:
-        """`coordinator_epoch` is the leader epoch of the partition."""
-        self._parts = ShardParts(options, coordinator_epoch)
+        """`coordinator_epoch` is the leader epoch of the partition; `histories` are those of all
+        shards of the broker."""
+        self._parts = ShardParts(options, coordinator_epoch, histories or TransactionHistories())
         storing = Storing(self._parts)
         machine = TransactionMachine(self._parts, storing)
         self._loading = Loading(self._parts, storing)
@@ -105,6 +110,7 @@ class TransactionShard:
         self._parts.outbox.abandon(now)
         self._parts.ongoing.clear()
         self._parts.alarms.clear()
+        self._parts.histories.forget_those_in(self._parts.transactions)
         effects = self._parts.outbox.take()
         self._left_over = self._parts.transactions
         self._parts.transactions = {}

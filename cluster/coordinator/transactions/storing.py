@@ -9,6 +9,7 @@ from typing import Final
 
 from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
+from cluster.coordinator.transactions.history import Asker, Why
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.records import transaction_key, transaction_value
 from cluster.coordinator.transactions.requests import EndMarkers, ProducerIdentity
@@ -32,7 +33,9 @@ class Storing:
     def __init__(self, parts: ShardParts) -> None:
         self._parts = parts
 
-    def store(self, transaction: Transaction, new: StoredTransaction, answer: OnStored) -> None:
+    def store(
+        self, transaction: Transaction, new: StoredTransaction, answer: OnStored, why: Why
+    ) -> None:
         """Append a transition. `answer` is called with the outcome, as a client gets it."""
         replaced = transaction.stored.producer_id
         new = new._replace(
@@ -41,24 +44,35 @@ class Storing:
         transaction.pending = new
         transactional_id = transaction.transactional_id
         record = CoordinatorRecord(transaction_key(transactional_id), transaction_value(new))
-        self._parts.outbox.append([record], _Stored(self, transaction, new, answer))
+        self._parts.outbox.append([record], _Stored(self, transaction, new, answer, why))
 
-    def remove(self, transaction: Transaction) -> None:
+    def remove(self, transaction: Transaction, now: Moment) -> None:
         """Append a tombstone: the transactional id has expired."""
         old = transaction.stored
         new = transaction.pending = old._replace(state=TransactionState.DEAD)
         record = CoordinatorRecord(transaction_key(transaction.transactional_id), None)
-        self._parts.outbox.append([record], _Stored(self, transaction, new, _ignore))
+        why = Why(Asker.COORDINATOR, now)
+        self._parts.outbox.append([record], _Stored(self, transaction, new, _ignore, why))
 
     def settle(
-        self, transaction: Transaction, new: StoredTransaction, now: Moment, *, is_stored: bool
+        self,
+        transaction: Transaction,
+        new: StoredTransaction,
+        why: Why,
+        now: Moment,
+        *,
+        is_stored: bool,
     ) -> None:
         """The outcome of an append is known. Requests that wait for it are tried again."""
         transaction.pending = None
+        histories, old = self._parts.histories, transaction.stored
         if is_stored:
+            histories.on_stored(transaction.transactional_id, old, new, why, now)
             self.apply(transaction, new, now)
-        elif transaction.stored.state.is_preparing and not transaction.unmarked:
-            self._complete_later(transaction, now)
+        else:
+            histories.on_not_stored(transaction.transactional_id, old, why, now)
+            if old.state.is_preparing and not transaction.unmarked:
+                self._complete_later(transaction, now)
         self._parts.waits.resume(transaction.transactional_id, now)
 
     def apply(self, transaction: Transaction, new: StoredTransaction, now: Moment) -> None:
@@ -109,7 +123,7 @@ class Storing:
                 producer_epoch=0,
                 next_producer_id=NO_PRODUCER_ID,
             )
-        self.store(transaction, new, _ignore)
+        self.store(transaction, new, _ignore, Why(Asker.COORDINATOR, now))
 
     def _complete_later(self, transaction: Transaction, now: Moment) -> None:
         def complete(at: Moment) -> None:
@@ -128,9 +142,10 @@ class _Stored:
     transaction: Transaction
     new: StoredTransaction
     on_stored: OnStored
+    why: Why
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        self.storing.settle(self.transaction, self.new, now, is_stored=is_stored)
+        self.storing.settle(self.transaction, self.new, self.why, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
         self.on_stored(coordinator_error(error), now)

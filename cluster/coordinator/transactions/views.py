@@ -1,9 +1,16 @@
 """Transactional ids as requests describe them. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from cluster.coordinator.shards.requests import AnswerQuery
+from cluster.coordinator.transactions.explanation import (
+    PARTITIONS_MAX,
+    ExplainTransaction,
+    TransactionExplanation,
+    explained,
+)
+from cluster.coordinator.transactions.history import IdHistory
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
     DescribedTransaction,
@@ -13,7 +20,8 @@ from cluster.coordinator.transactions.requests import (
 )
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import Transaction
-from cluster.model.clocks import Moment
+from cluster.model.clocks import Moment, WallMs
+from cluster.model.ids import TopicPartition
 
 
 class TransactionViews:
@@ -28,12 +36,46 @@ class TransactionViews:
             [
                 DescribeTransaction.answered_by(self._describe),
                 ListTransactions.answered_by(self._list),
+                ExplainTransaction.answered_by(self._explain),
             ]
         )
 
     def _describe(self, query: DescribeTransaction, _now: Moment) -> DescribedTransaction | None:
         transaction = self._parts.transactions.get(query.transactional_id)
         return None if transaction is None else _described(transaction)
+
+    def _explain(self, query: ExplainTransaction, _now: Moment) -> TransactionExplanation | None:
+        parts, transactional_id = self._parts, query.transactional_id
+        transaction = parts.transactions.get(transactional_id)
+        if transaction is None:
+            return None
+        stored, pending = transaction.stored, transaction.pending
+        known = parts.histories.of(transactional_id)
+        since_ms = query.loaded_wall_ms
+        if parts.histories.forgot_at is not None:
+            since_ms = parts.histories.forgot_at if known is None else known.since_wall_ms
+        history = known or IdHistory(WallMs(since_ms))
+        partitions, unmarked = _shown(stored.partitions), _shown(transaction.unmarked)
+        return TransactionExplanation(
+            stored.state,
+            ProducerIdentity(stored.producer_id, stored.producer_epoch),
+            history.client,
+            stored.timeout_ms,
+            parts.options().timeout_check_interval_ms,
+            stored.start_ms,
+            stored.last_update_ms,
+            partitions,
+            len(stored.partitions) - len(partitions),
+            unmarked,
+            len(transaction.unmarked) - len(unmarked),
+            None if pending is None else pending.state,
+            -1 if pending is None else pending.last_update_ms,
+            tuple(map(explained, history.transactions)),
+            history.transactions_left_off,
+            tuple(history.starts),
+            tuple(history.refusals),
+            max(query.loaded_wall_ms, since_ms),
+        )
 
     def _list(self, query: ListTransactions, now: Moment) -> list[DescribedTransaction]:
         if query.states == {TransactionState.ONGOING}:
@@ -43,6 +85,10 @@ class TransactionViews:
             looked_at = list(self._parts.transactions.values())
         is_wanted = _filter(query, now)
         return [_described(each) for each in looked_at if is_wanted(each)]
+
+
+def _shown(partitions: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(partitions)[:PARTITIONS_MAX])
 
 
 def _filter(query: ListTransactions, now: Moment) -> Callable[[Transaction], Any]:

@@ -22,6 +22,11 @@ TRANSACTION_COMMANDS: Final = {
             "show the producers that a partition remembers",
         ),
         Command(
+            "explain",
+            "transactions.explain",
+            "say what becomes of transactions, and what read_committed consumers wait for",
+        ),
+        Command(
             "find-hanging",
             "transactions.find_hanging",
             "find transactions that their coordinator does not know, which only `abort` ends",

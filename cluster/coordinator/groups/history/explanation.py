@@ -4,11 +4,8 @@ The body of a request that Kafka does not have (docs/decisions/024-why-groups-re
 msgpack, with fields in the order of the classes; each field is checked when it is decoded.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import msgpack
+from typing import Final
 
 from cluster.coordinator.groups.history.rebalances import (
     Cause,
@@ -19,7 +16,6 @@ from cluster.coordinator.groups.history.rebalances import (
 )
 from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.model.error_codes import ErrorCode
-from cluster.model.errors import PeerError
 from cluster.protocol.peer.field_types import (
     BOOLEAN,
     EPOCH,
@@ -27,8 +23,6 @@ from cluster.protocol.peer.field_types import (
     INT32,
     LONG,
     NUMBER,
-    FieldType,
-    Malformed,
     integer,
     listed,
     mapped,
@@ -36,6 +30,7 @@ from cluster.protocol.peer.field_types import (
     record,
     text,
 )
+from cluster.protocol.peer.packed_body import PackedBody, list_of, named
 
 MEMBERS_MAX: Final = 1_000
 """The members of a larger group are shown in part."""
@@ -129,19 +124,7 @@ class ExplainAnswer:
     former: tuple[FormerCoordinator, ...]
 
 
-def _as_list(item: FieldType) -> FieldType:
-    """A list instead of a tuple, because a running rebalance changes."""
-    items = listed(item, _MANY)
-    return FieldType(items.what, items.test, f"list({items.value})", items.packed, items.names)
-
-
-_CAUSE_KIND: Final = FieldType(
-    "the name of a cause",
-    "type({v}) is str and {v} in cause_kinds",
-    "cause_kinds[{v}]",
-    "{v}.name",
-    {"cause_kinds": dict(CauseKind.__members__)},
-)
+_CAUSE_KIND: Final = named(CauseKind, "the name of a cause")
 _WHO: Final = record(
     WhoseMember,
     member_id=_TEXT,
@@ -167,7 +150,7 @@ _REBALANCE: Final = record(
     from_generation=NUMBER,
     members_before=NUMBER,
     initial_delay_ms=LONG,
-    causes=_as_list(_CAUSE),
+    causes=list_of(_CAUSE, _MANY),
     causes_left_off=NUMBER,
     joining_ms=optional(LONG),
     assigning_ms=optional(LONG),
@@ -176,7 +159,7 @@ _REBALANCE: Final = record(
     leader=optional(_WHO),
     protocol_name=optional(_TEXT),
     rebalance_timeout_ms=INT32,
-    slowest=_as_list(_SLOW),
+    slowest=list_of(_SLOW, _MANY),
     is_over=BOOLEAN,
     is_abandoned=BOOLEAN,
 )
@@ -228,50 +211,19 @@ _ANSWER: Final = record(
     group=optional(_GROUP),
     former=listed(_FORMER, _MANY),
 )
-_read_question: Final = _TEXT.reader()
-_read_answer: Final = _ANSWER.reader()
-_pack_answer: Final = _ANSWER.packer()
-_read_kept: Final = _KEPT.reader()
-_pack_kept: Final = _KEPT.packer()
+_question: Final = PackedBody[str](_TEXT)
+_answer: Final = PackedBody[ExplainAnswer](_ANSWER)
+_kept: Final = PackedBody[KeptHistory](_KEPT)
 
-
-def pack_question(group_id: str) -> bytes:
-    """Encode the body of a request."""
-    return bytes(msgpack.packb(group_id))
-
-
-def read_question(body: bytes) -> str:
-    """Decode a request: the group id. Raises PeerError."""
-    group_id: str = _checked(body, _read_question)
-    return group_id
-
-
-def pack_answer(answer: ExplainAnswer) -> bytes:
-    """Encode the body of an answer."""
-    return bytes(msgpack.packb(_pack_answer(answer)))
-
-
-def read_answer(body: bytes) -> ExplainAnswer:
-    """Decode an answer. Raises PeerError, which names the malformed field."""
-    answer: ExplainAnswer = _checked(body, _read_answer)
-    return answer
-
-
-def pack_kept(history: KeptHistory) -> bytes:
-    """Encode the history of one group for another broker."""
-    return bytes(msgpack.packb(_pack_kept(history)))
-
-
-def read_kept(content: bytes) -> KeptHistory:
-    """Decode the history of one group. Raises PeerError, which names the malformed field."""
-    history: KeptHistory = _checked(content, _read_kept)
-    return history
-
-
-def _checked(body: bytes, read: Callable[[Any], Any]) -> Any:
-    try:
-        return read(msgpack.unpackb(body))
-    except Malformed as error:
-        raise PeerError(f"malformed: {error}") from error
-    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-        raise PeerError(f"not msgpack: {type(error).__name__}") from error
+pack_question: Final = _question.pack
+"""Encode the body of a request: the group id."""
+read_question: Final = _question.read
+"""Decode a request. Raises PeerError."""
+pack_answer: Final = _answer.pack
+"""Encode the body of an answer."""
+read_answer: Final = _answer.read
+"""Decode an answer. Raises PeerError, which names the malformed field."""
+pack_kept: Final = _kept.pack
+"""Encode the history of one group for another broker."""
+read_kept: Final = _kept.read
+"""Decode the history of one group. Raises PeerError, which names the malformed field."""

@@ -13,6 +13,9 @@ PLACE = "--topic orders --partition 0"
     [
         ("find-hanging", "needs --topic or --broker-id"),
         ("find-hanging --broker-id 0 --partition 1", "--partition needs --topic"),
+        ("explain --partition 1", "--partition needs --topic"),
+        ("explain --topic t --transactional-id x", "does not go with --topic"),
+        ("explain --topic t --last 3", "--last needs --transactional-id"),
         (f"abort {PLACE}", "say which transaction: --start-offset, or --producer-id"),
         (f"abort {PLACE} --producer-epoch 1 --coordinator-epoch 1", "say which transaction"),
         (f"abort {PLACE} --producer-id 1", "needs --producer-epoch and --coordinator-epoch"),
