@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
+from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.line_reader import PROPERTIES, LineReader, ProducedRecord, UnreadableLine
 from cluster.tools.options import key_value
+from cluster.tools.produce_transactions import LineTransactions
 from cluster.tools.undelivered import reason_for_silence
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "produce --topic orders",
         "produce --topic orders --file orders.txt --compression-codec zstd",
         "produce --topic orders --property parse.key=true --property key.separator=:",
+        "produce --topic orders --transactional-id import-1 --file orders.txt",
     )
     parser.add_argument("--topic", metavar="T", required=True, help="where the records go")
     parser.add_argument(
@@ -73,6 +76,17 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="replicas that must have a record: none, the leader, all in sync (default: -1, all)",
     )
     parser.add_argument("--sync", action="store_true", help="send one record after the other")
+    parser.add_argument(
+        "--transactional-id",
+        metavar="ID",
+        help="send all lines in one transaction, which is aborted if a line fails",
+    )
+    parser.add_argument(
+        "--transaction-size",
+        type=at_least_one,
+        metavar="N",
+        help="with --transactional-id: commit after each N lines (typed ones: after each)",
+    )
     add_connection(parser, "--producer-property")
 
 
@@ -82,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         reader = LineReader.from_properties(args.properties)
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+    _check(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as files:
         source, is_typed = sys.stdin.buffer, args.file is None and sys.stdin.isatty()
@@ -93,24 +108,47 @@ def run(args: argparse.Namespace) -> int:
         from confluent_kafka import Producer
 
         client = connect(Producer, args, "console-producer", _settings(args))
+        transactions = None
+        if args.transactional_id is not None:
+            size = 1 if is_typed and args.transaction_size is None else args.transaction_size
+            transactions = LineTransactions(client, args.transactional_id, size)
+            transactions.start()
         producer = ConsoleProducer(
             client,
             args.topic,
             is_sync=args.sync or is_typed,
             why=lambda: reason_for_silence(args),
+            transactions=transactions,
         )
         lines = _prompted(source) if is_typed and sys.stdout.isatty() else source
         try:
             producer.send_all(reader, lines)
-            producer.wait()
+            producer.finish()
         except KeyboardInterrupt:
             producer.give_up()
         producer.sum_up()
         return 1 if producer.failure_count else 0
 
 
+def _check(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that do not go together."""
+    if args.transactional_id is None:
+        if args.transaction_size is not None:
+            raise UsageError("--transaction-size needs --transactional-id")
+        return
+    if not args.transactional_id:
+        raise UsageError("--transactional-id cannot be empty")
+    if _acks(args) not in ("-1", "all"):
+        raise UsageError("--transactional-id needs acknowledgment by all replicas (-1)")
+
+
+def _acks(args: argparse.Namespace) -> str:
+    acks: str = dict(args.command_properties).get("acks", args.request_required_acks)
+    return acks
+
+
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    acks = dict(args.command_properties).get("acks", args.request_required_acks)
+    acks = _acks(args)
     return {
         "acks": acks,
         # As Java's producer does by itself: retries neither repeat nor reorder records.
@@ -121,6 +159,18 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_TIMEOUT_MS,
         "message.max.bytes": _REQUEST_MAX_BYTES,
         "delivery.report.only.error": True,
+        **({} if args.transactional_id is None else _transactional_settings(args)),
+    }
+
+
+def _transactional_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """A record may take no longer than its transaction."""
+    given = dict(args.command_properties).get("transaction.timeout.ms", "")
+    timeout_ms = int(given) if given.isdecimal() else _DELIVERY_TIMEOUT_MS
+    return {
+        "transactional.id": args.transactional_id,
+        "transaction.timeout.ms": timeout_ms,
+        "message.timeout.ms": min(timeout_ms, _DELIVERY_TIMEOUT_MS),
     }
 
 
@@ -148,6 +198,7 @@ class ConsoleProducer:
         *,
         is_sync: bool,
         why: Callable[[], str] = lambda: "",
+        transactions: LineTransactions | None = None,
     ) -> None:
         """`is_sync`: the outcome of a record is known before the next one is read. `why` finds out
         what keeps brokers from taking records.
@@ -155,6 +206,7 @@ class ConsoleProducer:
         self._client = client
         self._topic = topic
         self._is_sync = is_sync
+        self._transactions = transactions
         self.failure_count = 0
         self._is_over = False
         self._why = why
@@ -166,7 +218,7 @@ class ConsoleProducer:
     def send_all(self, reader: LineReader, lines: Iterable[bytes]) -> None:
         """Send all lines, up to the first that cannot be parsed, as Kafka's tool does."""
         for number, line in enumerate(lines, 1):
-            if self._timed_out_count:
+            if self._timed_out_count or (self._transactions is not None and self.failure_count):
                 self._complain(f"line {number} and those after it were not sent")
                 return
             text = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -175,9 +227,27 @@ class ConsoleProducer:
             except UnreadableLine as problem:
                 self._complain(str(problem))
                 return
+            if self._transactions is not None:
+                self._transactions.add(number)
             self._send(record, number)
             if self._is_sync:
                 self.wait()
+            if self._transactions is not None and self._transactions.is_full:
+                self.finish()
+
+    def finish(self) -> None:
+        """Wait for all records, then end the open transaction: by an abort if any has failed."""
+        self.wait()
+        transactions = self._transactions
+        if transactions is None or not transactions.is_open:
+            return
+        if self.failure_count:
+            self._complain(transactions.abort())
+            return
+        try:
+            transactions.commit()
+        except UserError as problem:
+            self._complain(str(problem))
 
     def wait(self) -> None:
         """Wait until every record is delivered or has failed, by the client's delivery timeout."""
@@ -185,7 +255,13 @@ class ConsoleProducer:
             self._look_for_progress(left)
 
     def give_up(self) -> None:
-        """Wait a few seconds for records in flight, then count the others as failed."""
+        """Wait a few seconds for records in flight, then count the others as failed. An open
+        transaction is aborted.
+        """
+        if self._transactions is not None:
+            if self._transactions.is_open:
+                self._complain(f"interrupted: {self._transactions.abort()}")
+            return
         try:
             left = self._attend(lambda: self._client.flush(_INTERRUPTED_PATIENCE_S))
         except KeyboardInterrupt:

@@ -269,6 +269,43 @@ def test_records_go_in_and_come_out_whole(cluster):
     assert cluster("consume", "--topic", "records", *one) == "w\n"
 
 
+def test_lines_of_a_transaction_are_seen_together_or_not_at_all(cluster):
+    cluster("topics", "--create", "--topic", "whole")
+    send = ("produce", "--topic", "whole", "--transactional-id", "import-1")
+    read = ("consume", "--topic", "whole", "--from-beginning", "--max-messages", "3")
+    committed = (*read, "--isolation-level", "read_committed")
+    keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
+    failed = cluster.run(*send, *keyed, given="k:bad\nno key\n")
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines() == [
+        "error: No key separator found on line number 2: 'no key'",
+        "error: the transaction of line 1 was aborted",
+    ]
+
+    cluster(*send, "--transaction-size", "2", given="one\ntwo\nthree\n")
+
+    assert cluster(*committed) == "one\ntwo\nthree\n"
+    assert cluster(*read) == "bad\none\ntwo\n"
+
+
+def test_a_producer_with_the_same_transactional_id_fences_the_one_before(cluster):
+    cluster("topics", "--create", "--topic", "fenced")
+    send = ("produce", "--topic", "fenced", "--transactional-id", "import-2")
+    with cluster.running(*send) as first:
+        first.stdin.write("lost\n")
+        first.stdin.flush()
+        describe = ("transactions", "describe", "--transactional-id", "import-2", "--json")
+        wait_until(
+            lambda: '"state": "Ongoing"' in cluster.run(*describe).stdout, "the first line's record"
+        )
+        cluster(*send, given="kept\n")
+        first.stdin.close()
+        assert first.wait(DEADLINE_S) == 1
+        assert "was not committed: " in first.stderr.read()
+    read = ("consume", "--topic", "fenced", "--from-beginning", "--max-messages", "1")
+    assert cluster(*read, "--isolation-level", "read_committed") == "kept\n"
+
+
 def test_a_group_goes_on_where_it_was(cluster):
     cluster("topics", "--create", "--topic", "shared", "--partitions", "2")
     member = ("consume", "--include", "shar.d", "--group", "readers", "--from-beginning")
