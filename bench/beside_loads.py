@@ -4,14 +4,14 @@ A new row is one more figure of a load, or one more load in `LOADS`.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import psutil
 
-from bench.beside_stage import ACKS_ALL, Sizes, Stage, values_mb
+from bench.beside_stage import ACKS_ALL, Load, Sizes, Stage, Values, values_mb
 from bench.beside_table import Figure, quantile
 from bench.broker import make_values, produce_large_batches, run_ns
 from bench.failover import Client, command_of
@@ -23,30 +23,10 @@ from tests.compat import kafka_jvm
 from tests.support.topics import describe
 from tests.support.waiting import wait_until
 
-Values = Sequence[float | None]
-"""A value of each figure of a load; None where it could not be measured."""
-
 IN_FLIGHT: Final = 200
 MOST_PARTITIONS: Final = 8
 _FAILOVER_S: Final = 60.0
 _AFTER_FAILOVER_S: Final = 3.0
-
-
-class Load(NamedTuple):
-    """Something that is done to a running system, and the figures that it gives."""
-
-    brokers: int
-    """Of the cluster, which has as many replicas."""
-    name: str
-    figures: Sequence[Figure]
-    run: Callable[[Stage], Values]
-    is_cold: bool = False
-    """Measured before the system is warmed up."""
-
-    def row_names(self) -> Iterator[tuple[str, Figure]]:
-        """The name of each row."""
-        for figure in self.figures:
-            yield f"{self.name}: {figure.name}" if figure.name else self.name, figure
 
 
 def warm_up(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""A running system with what the loads of `bench/beside_kafka.py` need to measure it."""
+"""A running system with what loads need to measure it, and what a load is."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.beside_systems import System, cpu_s
+from bench.beside_table import Figure
 from bench.broker import produce_frame
 from bench.foreign_clients import JavaTools
 from bench.raw_client import Problem, RawConnection, send_many
@@ -43,6 +44,14 @@ class Sizes(NamedTuple):
     end_to_end: int = 2_000
     """Records, one at a time."""
     partitions: int = 2_000
+    warm_transactions_s: float = 4.0
+    """Of each kind of transaction."""
+    uncounted_s: float = 2.0
+    """A transactional client is at work before it is measured."""
+    transactions_s: float = 3.0
+    transform_records: int = 1_000_000
+    open_ids: int = 10_000
+    loaded_ids: int = 100_000
     disk_gb: float = 10.0
     """The room that all this takes, three replicas included."""
 
@@ -61,6 +70,12 @@ QUICK: Final = Sizes(
     read_mb=20,
     end_to_end=200,
     partitions=100,
+    warm_transactions_s=0.5,
+    uncounted_s=0.5,
+    transactions_s=1.0,
+    transform_records=100_000,
+    open_ids=200,
+    loaded_ids=1_000,
     disk_gb=3.0,
 )
 """To try it: the figures mean nothing, because Java is cold and programs have hardly begun."""
@@ -85,6 +100,8 @@ class Stage:
         """How long the system took to start."""
         self.brokers = len(system.addresses)
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in system.addresses)
+        self.kept: dict[str, Any] = {}
+        """What loads share."""
         self._topics = 0
         self._filled: dict[int, tuple[str, int]] = {}
         with deferred_interrupt():
@@ -144,11 +161,19 @@ class Stage:
             per_batch = _BATCH_BYTES // record_bytes
             count = max(1, megabytes * 1_000_000 // (per_batch * record_bytes))
             topic = self.create_topic()
-            frame = produce_frame(topic, ACKS_ALL, 0, [b"x" * record_bytes] * per_batch)
-            with RawConnection(self.leaders(topic)[0], topic, frame) as connection:
-                send_many(connection, count, _BATCHES_IN_FLIGHT)  # one more was sent by connecting
+            self.fill(topic, count * per_batch, record_bytes)
             self._filled[record_bytes] = topic, count * per_batch
         return self._filled[record_bytes]
+
+    def fill(self, topic: str, records: int, record_bytes: int) -> None:
+        """Write so many records, or some more, in equal parts to all partitions of a topic."""
+        per_batch = _BATCH_BYTES // record_bytes
+        leaders = self.leaders(topic)
+        count = -(-records // (per_batch * len(leaders)))
+        for partition, leader in enumerate(leaders):
+            frame = produce_frame(topic, ACKS_ALL, partition, [b"x" * record_bytes] * per_batch)
+            with RawConnection(leader, topic, frame) as connection:
+                send_many(connection, count, _BATCHES_IN_FLIGHT)  # one more was sent by connecting
 
     def catch_up(self, topic: str) -> None:
         """Wait until followers have what was acknowledged by leaders alone."""
@@ -162,6 +187,27 @@ class Stage:
         before = cpu_s(self.system)
         outcome = act()
         return outcome, cpu_s(self.system) - before
+
+
+Values = Sequence[float | None]
+"""A value of each figure of a load; None where it could not be measured."""
+
+
+class Load(NamedTuple):
+    """Something that is done to a running system, and the figures that it gives."""
+
+    brokers: int
+    """Of the cluster, which has as many replicas."""
+    name: str
+    figures: Sequence[Figure]
+    run: Callable[[Stage], Values]
+    is_cold: bool = False
+    """Measured before the system is warmed up."""
+
+    def row_names(self) -> Iterator[tuple[str, Figure]]:
+        """The name of each row."""
+        for figure in self.figures:
+            yield f"{self.name}: {figure.name}" if figure.name else self.name, figure
 
 
 def values_mb(values: Sequence[bytes], records: int) -> float:

@@ -1,7 +1,7 @@
-"""The two systems that `bench/beside_kafka.py` compares, each as one starts it by its own command.
+"""The two systems that are compared, each as one starts it by its own command.
 
-Both have their own defaults, but for two settings that are the same for both: the replication of
-`__consumer_offsets`, and no delay before a new consumer group is ready.
+Both have their own defaults, but for settings that are the same for both: the replication of
+internal topics, and no delay before a new consumer group is ready.
 """
 
 import os
@@ -22,6 +22,7 @@ from cluster.runtime.ports import WantedPort, choose_ports, free_ports
 from tests.compat import kafka_jvm
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
+from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PORT_FLAG: Final = "--port"
@@ -71,6 +72,14 @@ class System(Protocol):
         """Have a killed broker start again."""
         ...
 
+    def stop(self, broker: int) -> None:
+        """Stop a broker cleanly; returns when it has ended, and it stays down."""
+        ...
+
+    def start_again(self, broker: int) -> None:
+        """Start a stopped broker; it may not serve yet when this returns."""
+        ...
+
     def close(self) -> None:
         """End every process and remove the data."""
         ...
@@ -115,6 +124,14 @@ class MilenaSystem:
     def revive(self, broker: int) -> None:
         """The supervisor does so by itself."""
 
+    def stop(self, broker: int) -> None:
+        process = psutil.Process(self._cluster.state()["brokers"][broker]["pid"])
+        self._cluster.kill(broker, "TERM", stay_down=True)
+        _wait_until_ended(process)
+
+    def start_again(self, broker: int) -> None:
+        self._cluster.restart(broker)
+
     def close(self) -> None:
         self._cluster.close()
 
@@ -156,6 +173,14 @@ class KafkaSystem:
     def revive(self, broker: int) -> None:
         self._server.start_broker(broker)
 
+    def stop(self, broker: int) -> None:
+        process = self._server.processes[broker]
+        process.send_signal(signal.SIGTERM)
+        _wait_until_ended(process)
+
+    def start_again(self, broker: int) -> None:
+        self._server.start_broker(broker)
+
     def close(self) -> None:
         self._server.close()
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -167,9 +192,23 @@ SYSTEMS: Final[dict[str, type[MilenaSystem] | type[KafkaSystem]]] = {
 }
 
 
+def _wait_until_ended(process: psutil.Process) -> None:
+    """Its parent may not have noticed yet."""
+
+    def has_ended() -> bool:
+        try:
+            return bool(process.status() == psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return True
+
+    wait_until(has_ended, "the end of a broker")
+
+
 def _settings(place: Place) -> dict[str, str]:
     return {
         "offsets.topic.replication.factor": str(place.brokers),
+        "transaction.state.log.replication.factor": str(place.brokers),
+        "transaction.state.log.min.isr": str(min(2, place.brokers)),
         "group.initial.rebalance.delay.ms": "0",
     }
 

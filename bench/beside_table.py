@@ -1,4 +1,5 @@
-"""The table of `bench/beside_kafka.py`: rows, medians with their spread, ratios."""
+"""The table of a script that measures Milena beside Kafka: rows, medians with their spread, ratios,
+and its place in the documentation."""
 
 import os
 import statistics
@@ -8,8 +9,6 @@ from typing import Final, NamedTuple
 
 from cluster.model.errors import UserError
 
-BEGIN: Final = "<!-- bench/beside_kafka.py: its output begins here -->"
-END: Final = "<!-- bench/beside_kafka.py: its output ends here -->"
 NOT_MEASURED: Final = "not measured"
 
 
@@ -21,6 +20,21 @@ class Figure(NamedTuple):
     """How a value is printed, for `str.format`."""
     unit: str
     more_is_better: bool = False
+
+
+class Marks(NamedTuple):
+    """The lines around the output of a script in a file."""
+
+    begin: str
+    end: str
+
+
+def marks_of(module: str) -> Marks:
+    """Those of a script, named such as `bench.beside_kafka`."""
+    name = f"{module.replace('.', '/')}.py"
+    return Marks(
+        f"<!-- {name}: its output begins here -->", f"<!-- {name}: its output ends here -->"
+    )
 
 
 class Row(NamedTuple):
@@ -73,33 +87,35 @@ def quantile(values: Sequence[float], part: float) -> float:
     return ordered[max(0, -int(-part * len(ordered) // 1) - 1)]
 
 
-def write_section(path: Path, text: str) -> None:
+def write_section(path: Path, marks: Marks, text: str) -> None:
     """Replace what lies between the two marks in a file; a new file is only that.
 
     Raises UserError if the file has no marks.
     """
-    before, after = _around_section(path)
-    path.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
+    before, after = _around_section(path, marks)
+    path.write_text(f"{before}{marks.begin}\n\n{text.strip()}\n\n{marks.end}{after}")
 
 
-def check_section(path: Path) -> None:
+def check_section(path: Path, marks: Marks) -> None:
     """Raises UserError if `write_section` could not write that file."""
-    _around_section(path)
+    _around_section(path, marks)
     writable = path if path.exists() else path.absolute().parent
     if not os.access(writable, os.W_OK):
         raise UserError(f"{path} cannot be written: choose another file")
 
 
-def _around_section(path: Path) -> tuple[str, str]:
+def _around_section(path: Path, marks: Marks) -> tuple[str, str]:
     """What a file has before and after the section."""
     if not path.exists():
         return "", "\n"
     if path.is_dir():
         raise UserError(f"{path} is a directory: name a file in it")
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = path.read_text().partition(marks.begin)
+    _, end, after = rest.partition(marks.end)
     if not begin or not end:
-        raise UserError(f"{path} has no section to replace, which begins with the line {BEGIN}")
+        raise UserError(
+            f"{path} has no section to replace, which begins with the line {marks.begin}"
+        )
     return before, after
 
 

@@ -1,7 +1,9 @@
 """Clients that others wrote, as loads of a benchmark: Kafka's own tools, kcat, librdkafka."""
 
+import os
 import re
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Final
@@ -25,11 +27,11 @@ class ToolFailed(UserError):
 
 
 class JavaTools:
-    """The performance tools of Kafka's own jars, each run in a Java of its own."""
+    """Programs that use Kafka's own jars, each run in a Java of its own."""
 
     def __init__(self, class_path: str) -> None:
-        self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-        self._java += ["-cp", class_path]
+        self._class_path = class_path
+        self._compiled: dict[Path, tempfile.TemporaryDirectory[str]] = {}
 
     def produce(
         self, bootstrap: str, topic: str, acks: str, records: int, record_bytes: int
@@ -43,16 +45,33 @@ class JavaTools:
         )
         return produced_records_per_s(output, records) * record_bytes / _MB
 
-    def consume(self, bootstrap: str, topic: str, records: int) -> float:
-        """ConsumerPerformance with the consumer's defaults. Returns MB/s, once it has joined."""
-        output = self._run(
-            "org.apache.kafka.tools.ConsumerPerformance",
-            *("--topic", topic, "--messages", str(records), "--bootstrap-server", bootstrap),
-        )
+    def consume(self, bootstrap: str, topic: str, records: int, *, config: str = "") -> float:
+        """ConsumerPerformance with the consumer's defaults. Returns MB/s, once it has joined.
+
+        `config` has settings of the consumer, as a file of properties.
+        """
+        with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:
+            file.write(config)
+            file.flush()
+            output = self._run(
+                "org.apache.kafka.tools.ConsumerPerformance",
+                *("--topic", topic, "--messages", str(records), "--bootstrap-server", bootstrap),
+                *("--consumer.config", file.name),
+            )
         return consumed_mb_per_s(output, records)
 
-    def _run(self, main_class: str, *arguments: str) -> str:
-        return _output_of([*self._java, main_class, *arguments])
+    def run(self, source: Path, *arguments: str) -> str:
+        """Run a program of one source file, which is compiled once. Returns its stdout."""
+        if source not in self._compiled:
+            directory = tempfile.TemporaryDirectory(prefix="milena-bench-")
+            _output_of(["javac", "-cp", self._class_path, "-d", directory.name, str(source)])
+            self._compiled[source] = directory
+        return self._run(source.stem, *arguments, directory=self._compiled[source].name)
+
+    def _run(self, main_class: str, *arguments: str, directory: str = "") -> str:
+        class_path = f"{self._class_path}{os.pathsep}{directory}" if directory else self._class_path
+        options = ["-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", class_path]
+        return _output_of(["java", *options, main_class, *arguments])
 
 
 def produced_records_per_s(output: str, records: int) -> float:
@@ -179,6 +198,6 @@ def _output_of(
 
 
 def _end(output: str) -> str:
-    """The last line that a program wrote."""
-    lines = output.strip().splitlines()
+    """The last line that a program wrote, without those of a stack."""
+    lines = [line for line in output.strip().splitlines() if not line.startswith("\t")]
     return lines[-1][-200:] if lines else "no output"

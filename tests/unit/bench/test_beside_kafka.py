@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.beside_kafka import TITLES, chosen_loads
 from bench.beside_loads import LOADS
+from bench.beside_run import TITLES, chosen_loads
 from bench.beside_systems import ROOT, checked_ports
 from bench.beside_table import (
-    BEGIN,
-    END,
     Figure,
     Row,
     cell,
     check_section,
+    marks_of,
     quantile,
     ratio,
     table,
@@ -26,6 +25,7 @@ from bench.foreign_clients import ToolFailed, consumed_mb_per_s, produced_record
 from bench.raw_client import Answers, Problem, RawConnection, drive
 from cluster.model.errors import UserError
 
+MARKS = marks_of("bench.beside_kafka")
 LATENCY = Figure("p50", "{:,.0f}", "us")
 SPEED = Figure("", "{:,.0f}", "MB/s", more_is_better=True)
 
@@ -79,34 +79,34 @@ def test_quantiles_are_of_nearest_rank() -> None:
 
 def test_a_section_is_replaced_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "figures.md"
-    write_section(path, "first")
+    write_section(path, MARKS, "first")
     path.write_text(f"# Before\n\n{path.read_text()}\n## After\n")
-    write_section(path, "second\n")
-    assert path.read_text() == f"# Before\n\n{BEGIN}\n\nsecond\n\n{END}\n\n## After\n"
+    write_section(path, MARKS, "second\n")
+    assert path.read_text() == f"# Before\n\n{MARKS.begin}\n\nsecond\n\n{MARKS.end}\n\n## After\n"
 
 
 def test_a_file_without_the_marks_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.md"
     path.write_text("# Other figures\n")
     with pytest.raises(UserError, match="no section to replace"):
-        write_section(path, "text")
+        write_section(path, MARKS, "text")
     with pytest.raises(UserError, match="no section to replace"):
-        check_section(path)
+        check_section(path, MARKS)
     assert path.read_text() == "# Other figures\n"
 
 
 def test_the_documentation_has_a_place_for_the_table() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert text.count(BEGIN) == text.count(END) == 1
+    assert text.count(MARKS.begin) == text.count(MARKS.end) == 1
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
     tmp_path: Path,
 ) -> None:
-    check_section(tmp_path / "new.md")
+    check_section(tmp_path / "new.md", MARKS)
     for path in (tmp_path / "no" / "new.md", tmp_path):
         with pytest.raises(UserError):
-            check_section(path)
+            check_section(path, MARKS)
 
 
 def test_the_rate_of_producer_performance_is_that_of_its_last_line() -> None:
@@ -187,8 +187,8 @@ def test_row_names_are_unique_within_a_cluster_size() -> None:
 
 
 def test_loads_are_chosen_by_the_names_of_their_rows() -> None:
-    assert chosen_loads("") == list(LOADS)
-    chosen = chosen_loads("three brokers.*acks=all, 8 connections: p99")
+    assert chosen_loads(LOADS, "") == list(LOADS)
+    chosen = chosen_loads(LOADS, "three brokers.*acks=all, 8 connections: p99")
     assert [(load.brokers, load.name) for load in chosen] == [
         (3, "raw 100 B, acks=all, 8 connections")
     ]
@@ -197,7 +197,7 @@ def test_loads_are_chosen_by_the_names_of_their_rows() -> None:
 @pytest.mark.parametrize("pattern", ["no such row", "("])
 def test_a_useless_pattern_is_one_line(pattern: str) -> None:
     with pytest.raises(UserError) as raised:
-        chosen_loads(pattern)
+        chosen_loads(LOADS, pattern)
     assert "\n" not in str(raised.value)
 
 
