@@ -175,9 +175,10 @@ class TransactionMachine:
         if request.producer.producer_id != stored.producer_id:
             refuse(ErrorCode.invalid_producer_id_mapping)
             return
-        if request.producer.epoch != stored.producer_epoch or request.producer.epoch > LAST_EPOCH:
+        epoch = request.producer.epoch
+        if epoch != stored.producer_epoch or not 0 <= epoch <= LAST_EPOCH:
             self._note_fenced(request, request.producer, now)
-            refuse(ErrorCode.producer_fenced)  # no producer is ever given a later epoch
+            refuse(ErrorCode.producer_fenced)  # no producer is ever given another epoch
             return
         action = TABLE[stored.state][Event.ADD]
         if action is Action.ADD and request.partitions <= stored.partitions:
@@ -406,6 +407,8 @@ def _may_continue(stored: StoredTransaction, expected: ProducerIdentity) -> bool
 def _end_event(stored: StoredTransaction, request: EndTransaction) -> Event | ErrorCode:
     """The event that an EndTxn is, or the error if it is not the present producer's."""
     producer, is_commit = request.producer, request.is_commit
+    if producer.epoch < 0 <= producer.producer_id:
+        return ErrorCode.producer_fenced  # an id whose first epoch could not be stored
     is_same_id = producer.producer_id == stored.producer_id
     if request.client_version < EPOCH_BUMPED_AT_END:
         if not is_same_id:

@@ -236,10 +236,10 @@ def test_the_numbers_of_everything_remembered_are_bounded() -> None:
     told.end(producer)
     assert told.last().steps_left_off == 7
     assert kinds(told.last())[-1] is COMMIT
+    told.stage.mark_all()
     for number in range(REFUSALS_KEPT + 5):
         told.end(ProducerIdentity(producer.producer_id, 0), client=ClientName(str(number), ""))
     assert len(told.explained().refusals) == REFUSALS_KEPT
-    told.stage.mark_all()
     marks = [each for each in told.last().steps if each.kind is StepKind.MARKED]
     assert not marks
     assert kinds(told.last())[-1] is StepKind.COMPLETE

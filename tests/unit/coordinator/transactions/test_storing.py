@@ -205,3 +205,17 @@ def test_memory_is_freed_in_steps_after_unloading() -> None:
         stage.producer(f"{ID}-{number}")
     stage.unload()
     assert len(list(stage.shard.forgetting_steps())) == 3
+
+
+def test_a_producer_id_that_was_never_given_to_a_client_takes_no_transaction() -> None:
+    """Producer ids are easy to guess, and the epoch before the first one is -1."""
+    stage = TransactionStage(holds_appends=True).loaded()
+    stage.init()
+    stage.settle(SHORT)
+    for token in (
+        stage.add((1_000, -1)),
+        stage.end((1_000, -1), is_commit=False),
+        stage.end((1_000, -1), is_commit=False, version=V1),
+    ):
+        assert stage.error(token) is ErrorCode.producer_fenced
+    assert stage.in_flight == []
