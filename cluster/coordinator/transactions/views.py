@@ -116,5 +116,6 @@ def _described(transaction: Transaction) -> DescribedTransaction:
         stored.timeout_ms,
         stored.start_ms,
         stored.last_update_ms,
-        stored.partitions,
+        # While a transaction ends, those that are left, as in Kafka.
+        frozenset(transaction.unmarked) if stored.state.is_preparing else stored.partitions,
     )

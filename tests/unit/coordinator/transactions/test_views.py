@@ -75,6 +75,18 @@ def test_a_transaction_is_described(stage: TransactionStage) -> None:
     assert stage.described("unknown") is None
 
 
+def test_partitions_without_the_marker_are_described_while_a_transaction_ends() -> None:
+    stage = TransactionStage().loaded()
+    producer = stage.producer()
+    stage.add(producer, P0, P1)
+    stage.end(producer)
+    for marked, left in ((P0, {P1}), (P1, set[TopicPartition]())):
+        stage.mark(marked)
+        found = stage.described()
+        assert found is not None
+        assert found.partitions == left
+
+
 def test_a_transition_is_described_when_it_is_stored() -> None:
     stage = TransactionStage().loaded()
     producer = stage.producer()
