@@ -51,13 +51,19 @@ def _class_path(version: str) -> tuple[str | None, str]:
     return jars, problem
 
 
-def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+def run_tool(
+    main_class: str,
+    *arguments: str,
+    stdin: str = "",
+    fails: bool = False,
+    version: str = VERSION,
+) -> str:
     """Run one tool of Kafka to its end. Returns its output, stdout and stderr.
 
     Raises ToolFailed when its exit status is not 0; with `fails`, when it is 0.
     """
     done = subprocess.run(
-        _tool_command(main_class, arguments),
+        _tool_command(main_class, arguments, version),
         input=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -190,8 +196,8 @@ def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]
             process.kill()  # does nothing to one that has ended
 
 
-def _tool_command(main_class: str, arguments: tuple[str, ...]) -> list[str]:
-    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", require_kafka(), main_class, *arguments]
+def _tool_command(main_class: str, arguments: tuple[str, ...], version: str = VERSION) -> list[str]:
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", require_kafka(version), main_class, *arguments]
 
 
 class KafkaProcess:

@@ -42,6 +42,7 @@ LONGEST: Final = (
     "tests/compat/test_consumer_protocol.py",
     "tests/compat/test_group_members.py",
     "tests/compat/test_go_clients.py",
+    "tests/compat/test_transaction_errors.py",
     "tests/compat/test_group_errors.py",
     "tests/compat/test_kafka_tools.py",
     "tests/compat/test_leader_elections.py",
