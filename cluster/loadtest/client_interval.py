@@ -20,7 +20,9 @@ class ClientInterval:
 
     __slots__ = (
         "abandoned",
+        "aborted_transactions",
         "bytes_by_partition",
+        "commit_latency",
         "errors",
         "failed",
         "from_us",
@@ -32,6 +34,7 @@ class ClientInterval:
         "throttle_count",
         "throttle_ms",
         "throttle_ms_max",
+        "transactions",
         "until_us",
     )
 
@@ -50,6 +53,10 @@ class ClientInterval:
         self.throttle_ms = 0
         self.throttle_ms_max = 0
         self.errors: Counter[str] = Counter()
+        self.transactions = 0
+        """Those that were committed; `commit_latency` is the time that a commit took."""
+        self.aborted_transactions = 0
+        self.commit_latency = LatencyHistogram()
 
     # -- what happens ------------------------------------------------------------------------------
 
@@ -89,6 +96,9 @@ class ClientInterval:
         self.throttle_ms_max = max(self.throttle_ms_max, other.throttle_ms_max)
         for text, count in other.errors.items():
             self.on_error(text, count)
+        self.transactions += other.transactions
+        self.aborted_transactions += other.aborted_transactions
+        self.commit_latency.add(other.commit_latency)
 
     # -- what it comes to --------------------------------------------------------------------------
 
@@ -108,6 +118,11 @@ class ClientInterval:
         return self.size_bytes / self.seconds if self.seconds else 0.0
 
     @property
+    def transactions_per_s(self) -> float:
+        """Committed transactions per second."""
+        return self.transactions / self.seconds if self.seconds else 0.0
+
+    @property
     def throttle_ms_average(self) -> float:
         """Average throttle time over the responses that throttled; 0 without any."""
         return self.throttle_ms / self.throttle_count if self.throttle_count else 0.0
@@ -120,6 +135,7 @@ class ClientInterval:
         document["bytes_by_partition"] = list(self.bytes_by_partition.items())
         document["latency"] = self.latency.to_json()
         document["send_delay"] = self.send_delay.to_json()
+        document["commit_latency"] = self.commit_latency.to_json()
         document["errors"] = dict(self.errors)
         return document
 
@@ -132,6 +148,7 @@ class ClientInterval:
         one.bytes_by_partition = Counter(dict(document["bytes_by_partition"]))
         one.latency = LatencyHistogram.from_json(document["latency"])
         one.send_delay = LatencyHistogram.from_json(document["send_delay"])
+        one.commit_latency = LatencyHistogram.from_json(document["commit_latency"])
         one.errors = Counter(document["errors"])
         return one
 
@@ -147,6 +164,8 @@ _PLAIN: Final = (
     "throttle_count",
     "throttle_ms",
     "throttle_ms_max",
+    "transactions",
+    "aborted_transactions",
 )
 
 

@@ -30,6 +30,12 @@ def consume(order: ConsumerOrder, pipe: ParentPipe) -> None:
     worker.report_all()
 
 
+def _transactional(order: ConsumerOrder) -> dict[str, Any]:
+    if not order.is_transactional:
+        return {}
+    return {"isolation.level": "read_committed", "enable.partition.eof": True}
+
+
 class _CheckingConsumer(MeasuredConsumer):
     def __init__(self, order: ConsumerOrder, pipe: ParentPipe) -> None:
         super().__init__(order, pipe)
@@ -41,6 +47,7 @@ class _CheckingConsumer(MeasuredConsumer):
             {
                 "auto.offset.reset": "error",
                 "check.crcs": True,
+                **_transactional(order),
                 **self._common,
                 "group.id": order.client_id,  # the library requires one; it is not used
             }

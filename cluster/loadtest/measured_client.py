@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import Message, ThrottleEvent
+from confluent_kafka import KafkaError, Message, ThrottleEvent
 
 from cluster.loadtest.client_interval import ClientInterval
 from cluster.loadtest.parent_pipe import ParentPipe
@@ -81,6 +81,10 @@ class MeasuredConsumer(MeasuredClient):
         found = Consumed({}, [])
         for message in messages:
             error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                end: Any = message.offset()  # behind the markers of transactions
+                found.positions[message.partition() or 0] = end
+                continue
             if error is not None:
                 self._on_client_error(error)
                 continue

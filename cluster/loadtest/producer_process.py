@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cluster.loadtest.client_interval import ClientInterval
 from cluster.loadtest.measured_client import CONNECT_TIMEOUT_S, MeasuredClient, now_us
 from cluster.loadtest.parent_pipe import ParentPipe
+from cluster.loadtest.producer_transactions import TimedTransactions
 from cluster.loadtest.record_stamp import Placed, ValueMaker, placements
 from cluster.loadtest.send_schedule import SendSchedule
 from cluster.loadtest.worker_orders import ProducerOrder
@@ -45,8 +46,13 @@ class _ScheduledProducer(MeasuredClient):
         self._sequences: dict[int, int] = defaultdict(int)
         self._unsure: dict[int, list[int]] = defaultdict(list)
         self._unsent = 0
+        if order.transactional_id is not None:
+            self._common["transactional.id"] = order.transactional_id
         self._client = Producer(self._common)
         self._client.list_topics(order.topic, timeout=CONNECT_TIMEOUT_S)
+        self._transactions: TimedTransactions | None = None
+        if order.transactional_id is not None:
+            self._transactions = TimedTransactions(self._client, order.transaction_us)
 
     def run(self, start_us: int) -> None:
         """Send until the schedule is over or `stop` arrives, then wait for records in flight."""
@@ -60,6 +66,8 @@ class _ScheduledProducer(MeasuredClient):
             self._attend(at_us)
             if schedule.is_over(position, at_us):
                 break
+            if self._transactions is not None and self._transactions.is_due(at_us):
+                self._end_transaction(self._transactions)
             due = schedule.due_count(at_us)
             end = (
                 position + _RECORDS_AT_ONCE
@@ -89,6 +97,8 @@ class _ScheduledProducer(MeasuredClient):
 
     def _finish(self) -> None:
         """Wait for records in flight; the client's `message.timeout.ms` bounds the wait."""
+        if self._transactions is not None:
+            self._end_transaction(self._transactions)
         if len(self._client):
             self._pipe.tell("waits", records=len(self._client), since_us=now_us())
         while len(self._client) and not self._is_stopped:
@@ -98,12 +108,20 @@ class _ScheduledProducer(MeasuredClient):
             self._client.purge(in_queue=True, in_flight=True, blocking=False)
             self._client.flush(1.0)
 
+    def _end_transaction(self, transactions: TimedTransactions) -> None:
+        """Commit; its aborted records may be missing."""
+        for partition, sequence in transactions.end(self._interval, is_commit=not self._is_stopped):
+            if len(self._unsure[partition]) < _UNSURE_MAX:
+                self._unsure[partition].append(sequence)
+
     def _send(self, due_us: int) -> bool:
         """Send the next record of the schedule. Returns False if the client's queue is full."""
         place = self._held_back or next(self._places)
         self._held_back = None
         partition = place.partition
         sequence = self._sequences[partition]
+        if self._transactions is not None:
+            self._transactions.add(partition, sequence)
         value = self._values.make(sequence, due_us)
         size_bytes = len(value) + (len(place.key) if place.key else 0)
         try:

@@ -57,6 +57,7 @@ def result_text(result: LoadResult) -> str:
         f" consumer. Producers sent {delay.average_us / 1e3:.2f} ms late on average,"
         f" {delay.percentile_us(99) / 1e3:.1f} ms at p99."
     )
+    parts += [transactions_line(name, one) for name, one in clients if one.transactions]
     parts += [
         f"{name}: {one_line(text)} ({count} times)"
         for name, interval in clients
@@ -84,6 +85,18 @@ def result_text(result: LoadResult) -> str:
         is_good = result.is_as_promised and not result.failed
         parts.append(verified_line(result.verified, is_good=is_good, failed=result.failed))
     return "\n".join(parts)
+
+
+def transactions_line(name: str, interval: ClientInterval) -> str:
+    """What a producer has committed, and how long that took."""
+    latency = interval.commit_latency
+    return (
+        f"{one_line(name)}: {interval.transactions} transactions committed"
+        f" ({interval.transactions_per_s:.1f}/s), {interval.aborted_transactions} aborted; a commit"
+        f" took {latency.average_us / 1e3:.1f} ms on average,"
+        f" {latency.percentile_us(50) / 1e3:.1f} ms at p50,"
+        f" {latency.percentile_us(99) / 1e3:.1f} ms at p99, {latency.max_us / 1e3:.1f} ms at most"
+    )
 
 
 def group_text(group: GroupResult) -> str:
@@ -183,6 +196,12 @@ def client_json(name: str, interval: ClientInterval) -> dict[str, Any]:
             "count": interval.throttle_count,
         },
         "errors": dict(interval.errors),
+        "transactions": {
+            "committed": interval.transactions,
+            "aborted": interval.aborted_transactions,
+            "per_s": round(interval.transactions_per_s, 1),
+            "commit_latency_ms": latency_json(interval.commit_latency),
+        },
     }
 
 

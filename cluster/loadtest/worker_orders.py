@@ -34,6 +34,9 @@ class ProducerOrder:
     record_bytes: int = 1_000
     key_distribution: str = "none"
     key_count: int = 1_000
+    transactional_id: str | None = None
+    transaction_us: int = 0
+    """The age at which a transaction is committed."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     role: str = "producer"
 
@@ -50,6 +53,8 @@ class ConsumerOrder:
     """Its partitions; empty if a group assigns them."""
     group: str | None = None
     group_protocol: str = "classic"
+    is_transactional: bool = False
+    """Only committed records are read, and markers are passed over."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     role: str = "consumer"
 

@@ -56,6 +56,20 @@ def is_gone(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
+def test_transactions_are_committed_and_every_record_of_them_arrives(cluster):
+    options = "--transactional --transaction-duration-ms 200 --producers 2 --num-records 3000"
+    result = run_json(cluster, f"{options} --throughput 1500 --transactional-id loaded")
+    assert result["verified"]["lost"] == 0
+    assert result["verified"]["sent"] == result["verified"]["received"] == 3_000
+    for producer in result["producers"]:
+        assert producer["transactions"]["committed"] >= 2
+        assert producer["transactions"]["aborted"] == 0
+        latency = producer["transactions"]["commit_latency_ms"]
+        assert 0 < latency["p50"] <= latency["p99"] <= latency["max"]
+    listed = cluster.command("transactions", "list", "--transactional-id-pattern", "loaded-.")
+    assert listed.stdout.count("CompleteCommit") == 2
+
+
 def test_every_record_is_sent_on_time_and_verified(cluster):
     options = "--producers 2 --consumers 2 --num-records 8000 --throughput 4000"
     result = run_json(cluster, f"{options} --partitions 4 --record-size 200")

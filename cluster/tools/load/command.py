@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_DURATION_S: Final = 10.0
 DEFAULT_THROUGHPUT: Final = 10_000.0
 _MESSAGE_TIMEOUT_MS: Final = 60_000
+_TRANSACTION_MS: Final = 3_000
+"""The default of kafka-producer-perf-test."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -35,6 +37,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "load-test --topic orders --num-records 500000 --record-size 100 --throughput -1",
         "load-test --producers 2 --client-id loader-1 --client-id loader-2 --consumers 3",
         "load-test --group billing --consumers 3 --kill-consumer 5",
+        "load-test --transactional --transaction-duration-ms 100 --producers 2",
         "load-test --scenario noisy-neighbour --quota 2MiB",
     )
     _add_load(parser)
@@ -114,6 +117,23 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         metavar="SECONDS",
         help="kill -9 the first consumer of --group after so long: what is lost, what comes again?",
+    )
+    clients.add_argument(
+        "--transactional",
+        action="store_true",
+        help="send in transactions, each producer with its own transactional id; consumers read"
+        " what is committed",
+    )
+    clients.add_argument(
+        "--transactional-id",
+        metavar="PREFIX",
+        help="the same, with ids that begin like this (default: load-RUN)",
+    )
+    clients.add_argument(
+        "--transaction-duration-ms",
+        type=at_least_one,
+        metavar="MS",
+        help=f"the age at which a transaction is committed (default: {_TRANSACTION_MS})",
     )
     clients.add_argument(
         "--acks", default="all", choices=("0", "1", "-1", "all"), help="(default: all)"
@@ -197,10 +217,29 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--group needs a name")
     elif not args.consumers:
         raise UsageError("--group needs --consumers")
+    _check_transactions(args)
     if args.kill_consumer is not None and args.consumers < 2:
         raise UsageError("--kill-consumer needs --consumers of 2 or more: who is left reads on")
     if args.scenario is not None and args.group is not None:
         raise UsageError("--group does not go with --scenario, which has no consumers")
+
+
+def _is_transactional(args: argparse.Namespace) -> bool:
+    return bool(args.transactional or args.transactional_id is not None)
+
+
+def _check_transactions(args: argparse.Namespace) -> None:
+    if not _is_transactional(args):
+        if args.transaction_duration_ms is not None:
+            raise UsageError("--transaction-duration-ms needs --transactional")
+        return
+    if args.transactional_id == "":
+        raise UsageError("--transactional-id cannot be empty")
+    for option in ("group", "scenario"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--transactional does not go with --{option}")
+    if dict(args.producer_props).get("acks", args.acks) not in ("-1", "all"):
+        raise UsageError("--transactional needs --acks all")
 
 
 def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
@@ -216,6 +255,8 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
     duration_s = args.duration
     if duration_s is None and args.num_records is None:
         duration_s = DEFAULT_DURATION_S
+    ids = args.transactional_id or f"load-{run:08x}"
+    is_transactional = _is_transactional(args)
     producer_names = _names(args.client_id, "load-producer", args.producers)
     producers = [
         ProducerOrder(
@@ -232,6 +273,8 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
             record_bytes=args.record_size,
             key_distribution=args.key_distribution,
             key_count=args.keys,
+            transactional_id=f"{ids}-{index}" if is_transactional else None,
+            transaction_us=1_000 * (args.transaction_duration_ms or _TRANSACTION_MS),
             properties=producer_properties(args),
         )
         for index, name in enumerate(producer_names)
@@ -248,6 +291,7 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
             start_offsets={} if args.group else dict(starts[index :: args.consumers]),
             group=args.group,
             group_protocol=args.group_protocol or "classic",
+            is_transactional=is_transactional,
             properties={**client_properties(args), **dict(args.consumer_props)},
         )
         for index, name in enumerate(

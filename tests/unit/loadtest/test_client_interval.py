@@ -31,6 +31,16 @@ def test_total_of_no_intervals_is_empty():
     assert total([]).records_per_s == 0
 
 
+def test_transactions_add_up():
+    parts = [an_interval(1), an_interval(2)]
+    for part in parts:
+        part.transactions, part.aborted_transactions = 3, 1
+        part.commit_latency.record(2_000)
+    whole = total([ClientInterval.from_json(json.loads(json.dumps(p.to_json()))) for p in parts])
+    assert (whole.transactions, whole.transactions_per_s, whole.aborted_transactions) == (6, 3, 2)
+    assert whole.commit_latency.max_us == 2_000
+
+
 def test_throttle_count_ignores_zero_throttle_times():
     interval = ClientInterval(0)
     for told_ms in (200, 0, 400):
