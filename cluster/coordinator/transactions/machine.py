@@ -424,7 +424,11 @@ def _end_event(stored: StoredTransaction, request: EndTransaction) -> Event | Er
     )
     if not is_same_id and not is_after_overflow:
         return ErrorCode.invalid_producer_id_mapping
-    if is_after_overflow or producer.epoch == stored.producer_epoch - 1:
+    # If its end did not bump the epoch, this is another producer, which was replaced.
+    is_again = (
+        producer.epoch == stored.producer_epoch - 1 and stored.client_version >= EPOCH_BUMPED_AT_END
+    )
+    if is_after_overflow or is_again:
         return Event.COMMIT_AGAIN if is_commit else Event.ABORT_AGAIN
     if producer.epoch != stored.producer_epoch:
         return ErrorCode.producer_fenced

@@ -301,3 +301,15 @@ def test_a_transaction_may_end_many_times() -> None:
         seen.add(following)
         producer = following
     assert producer == (1_000, 19)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_replaced_producer_does_not_get_the_epoch_of_an_older_client(is_commit: bool) -> None:
+    """Its request looks like a repetition: the older client's transaction has the next epoch."""
+    stage = TransactionStage(marks=True).loaded()
+    replaced = stage.producer()
+    older = stage.producer()
+    stage.add(older, version=V1)
+    stage.end(older, is_commit=is_commit, version=V1)
+    assert older.epoch == replaced.epoch + 1
+    assert stage.error(stage.end(replaced, is_commit=is_commit)) is FENCED
