@@ -54,12 +54,14 @@ class LogFiles:
     def read_file(self, path: Path) -> bytes:
         descriptor = self.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            content = b""
-            while chunk := self.pread(descriptor, _READ_BYTES, len(content)):
-                content += chunk
+            chunks: list[bytes] = []
+            position = 0
+            while chunk := self.pread(descriptor, _READ_BYTES, position):
+                chunks.append(chunk)
+                position += len(chunk)
         finally:
             os.close(descriptor)
-        return content
+        return b"".join(chunks)
 
     def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
         """Read bytes from a position; fewer if the file ends earlier."""

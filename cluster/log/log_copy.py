@@ -25,10 +25,12 @@ from cluster.log.segment_paths import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     create_segment_file,
     segment_path,
     segment_paths,
 )
+from cluster.log.transaction_index import ENTRY_BYTES
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
@@ -223,12 +225,13 @@ def copy_piece(piece: Piece) -> bool:
     return True
 
 
-def settle(source: Path, directory: Path) -> None:
-    """Copy the producer snapshots and sync them. Runs on any thread. Raises StorageFailed.
+def settle(source: Path, directory: Path, active_base: int) -> None:
+    """Copy the producer snapshots, and the transaction index of the active segment, and sync them.
 
-    Repeat this after each roll, which adds a snapshot, and after each truncation.
+    Runs on any thread. Repeat this after each roll and after each truncation. Raises StorageFailed.
     """
     wanted = snapshot_offsets(source)
+    index = segment_path(source, active_base, TRANSACTION_INDEX_SUFFIX)
     try:
         for offset in set(snapshot_offsets(directory)).difference(wanted):
             files_of(directory).unlink(snapshot_path(directory, offset))
@@ -237,6 +240,8 @@ def settle(source: Path, directory: Path) -> None:
             with suppress(FileNotFoundError):
                 _copy_small(snapshot_path(source, offset), target)
                 files_of(target).sync_path(target)
+        with suppress(FileNotFoundError):
+            _copy_small(index, directory / index.name)
         files_of(directory).sync_path(directory)
     except OSError as error:
         raise StorageFailed(f"cannot write {directory}: {error.strerror}") from error
@@ -311,14 +316,16 @@ def relocate(
         deleted_files,
         on_damage,
     )
+    new.transactions = old.transactions.moved_to(new.files)
     new.cleaned_to = old.cleaned_to
     return new
 
 
 def _complete(copy: LogCopy, active: Segment) -> None:
-    """Add the last bytes of the active segment. Raises OSError."""
+    """Add the last bytes of the active segment and of its transaction index. Raises OSError."""
     for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
         create_segment_file(copy.directory, active.base_offset, suffix)
+    _complete_transaction_index(copy.directory, active)
     piece = copy.active_piece(active.file.size_bytes)
     if piece is None:
         return
@@ -330,6 +337,27 @@ def _complete(copy: LogCopy, active: Segment) -> None:
         while written < len(missing):
             written += files.pwrite(target, missing[written:], piece.position + written)
         files.truncate(target, active.file.size_bytes)
+    finally:
+        os.close(target)
+
+
+def _complete_transaction_index(directory: Path, active: Segment) -> None:
+    """Add the entries that were written since `settle` has copied the file."""
+    path = segment_path(active.directory, active.base_offset, TRANSACTION_INDEX_SUFFIX)
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    files = files_of(directory)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    target = files.open(directory / path.name, flags, 0o644)
+    try:
+        # Half an entry may have been copied while it was written.
+        position = os.fstat(target).st_size // ENTRY_BYTES * ENTRY_BYTES
+        missing = memoryview(files_of(path).read_part(path, position, max(0, size - position)))
+        while missing:
+            written = files.pwrite(target, missing, position)
+            missing, position = missing[written:], position + written
     finally:
         os.close(target)
 

@@ -23,14 +23,14 @@ from cluster.log.log_reads import LogSlice, read_slice
 from cluster.log.log_transactions import LogTransactions
 from cluster.log.mmap_segment import Located
 from cluster.log.options import LogOptions
-from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.log.producer_loading import Trust, find_files, load_producers
+from cluster.log.producer_snapshots import snapshot_path, write_snapshot
 from cluster.log.producer_state import Verification
 from cluster.log.recovery import (
     FilesState,
     LastStop,
     RecoveredLog,
     empty_log,
-    load_producers,
     recover,
 )
 from cluster.log.replicated import check_replicated, first_replicated
@@ -56,6 +56,7 @@ from cluster.records.checked_batch import Produced
 from cluster.records.markers import EndMarker, build_marker
 
 _log = logging.getLogger(__name__)
+_NOTHING_COMMITTED: Final = Offset(0)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
@@ -114,7 +115,7 @@ class PartitionLog:
         self.damage = self.files.damage
         """The damaged places of the files, which are not served."""
         self.update_options(options)
-        self.transactions = LogTransactions(self.files)
+        self.transactions = LogTransactions(self.files, recovered.undecided)
         self.transactions.on_replayed(self.producers)
         self.transactions.tell_of_open(partition)
 
@@ -129,6 +130,7 @@ class PartitionLog:
         clean_shutdown: bool,
         recovery_point: Offset,
         log_start_offset: Offset,
+        high_watermark: Offset = _NOTHING_COMMITTED,
         deleted_files: DeletedFiles | None = None,
         was_repaired: bool = False,
         on_damage: OnDamage | None = None,
@@ -139,7 +141,9 @@ class PartitionLog:
         `deleted_files` removes deleted segments, by default at once. `on_damage` is called with
         each damage that a read finds. Raises StorageFailed.
         """
-        stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
+        stop = LastStop(
+            clean_shutdown, recovery_point, log_start_offset, was_repaired, high_watermark
+        )
         recovered = recover(directory, options, stop, wall_ms)
         return cls(
             directory,
@@ -345,7 +349,6 @@ class PartitionLog:
             self._make_files = None
 
     def _roll(self, base_offset: Offset, wall_ms: WallMs) -> Segment:
-        self.producers.expire(wall_ms)
         return self.files.roll(base_offset, self.producers.entries, wall_ms)
 
     # Read
@@ -420,15 +423,16 @@ class PartitionLog:
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
         self.epochs.truncate_from_end(end)
-        self.producers = load_producers(
-            self.directory,
+        self.transactions.cut(end)
+        self.producers.clear()
+        self.producers, _ = load_producers(
             self.files.segments,
             end,
+            find_files(self.directory),
+            Trust(end, end),
             self.options,
             self._wall_ms,
-            snapshot_offsets(self.directory),
         )
-        self.transactions.cut(end)
         self.transactions.on_replayed(self.producers)
         _log.info("%s truncated to offset %d", self.partition, end)
 
@@ -442,7 +446,7 @@ class PartitionLog:
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
         self.producers.clear()
-        self.transactions.on_replayed(self.producers)
+        self.transactions.clear()
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 
     def advance_log_start_offset(self, offset: Offset) -> None:

@@ -126,8 +126,9 @@ class ProducerState:
         self._open = {producer_id: offset for offset, producer_id in sorted(opened) if offset >= 0}
 
     def clear(self) -> None:
-        """Forget everything: the log is emptied."""
+        """Forget everything, and end all verifications: the log is emptied or cut."""
         self.entries.clear()
+        self.ended.clear()
         self._open.clear()
         for verifications in self._verifications.values():
             for verification in verifications.values():
@@ -302,7 +303,11 @@ class ProducerState:
         kept = (header.last_sequence, base_offset + delta, delta, timestamp_ms)
         entry.batches.append(_new(AppendedBatch, kept))
         entry.last_timestamp_ms = timestamp_ms
-        if header.attributes & TRANSACTIONAL_BIT and entry.transaction_offset < 0:
+        if (
+            header.attributes & TRANSACTIONAL_BIT
+            and entry.transaction_offset < 0
+            and header.record_count  # what compaction has emptied belongs to an ended transaction
+        ):
             entry.transaction_offset = base_offset
             self._open[header.producer_id] = base_offset
             if self._verifications:

@@ -10,7 +10,7 @@ import logging
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,13 +25,7 @@ from cluster.log.log_reads import segment_slot
 from cluster.log.offset_index import last_position
 from cluster.log.old_formats import convert_old_segments
 from cluster.log.options import LogOptions
-from cluster.log.producer_snapshots import (
-    DamagedSnapshot,
-    offsets_of_snapshots,
-    read_snapshot,
-    remove_snapshot,
-    snapshot_path,
-)
+from cluster.log.producer_loading import Trust, files_among, load_producers
 from cluster.log.producer_state import ProducerState
 from cluster.log.segment import Segment
 from cluster.log.segment_paths import (
@@ -83,6 +77,9 @@ class RecoveredLog:
     epochs: LeaderEpochs
     producers: ProducerState
     files_state: FilesState
+    undecided: Sequence[tuple[int, int]] = ()
+    """First offset and that of the marker, of transactions that have ended at or after the high
+    watermark, as far as that is known."""
 
 
 class Scan(NamedTuple):
@@ -103,6 +100,7 @@ class LastStop:
     log_start_offset: Offset
     was_repaired: bool = False
     """Whether `repair` has left it since then as a clean stop does, only not synced."""
+    high_watermark: Offset = Offset(0)
 
 
 def _nobody(_checked_bytes: int) -> None:
@@ -137,6 +135,8 @@ def recover(
     first_scanned = 0
     if epochs_are_whole:
         first_scanned = len(segments) if stop.was_repaired else first_checked
+    is_as_closed = stop.is_clean or stop.was_repaired
+    synced_to = _NO_LIMIT if is_as_closed else segments[first_checked].base_offset
     segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs, on_checked)
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start and stop.is_clean:
@@ -158,8 +158,13 @@ def recover(
         are_trusted = False
     epochs.forget_from(log_end)  # the next append writes the file
     epochs.truncate_from_start(log_start)
-    producers = load_producers(
-        directory, segments, log_end, options, wall_ms, offsets_of_snapshots(names)
+    producers, undecided = load_producers(
+        segments,
+        log_end,
+        files_among(names),
+        Trust(Offset(synced_to), stop.high_watermark),
+        options,
+        wall_ms,
     )
     ends = [*(segment.base_offset for segment in segments[1:]), log_end]
     for slot, segment in enumerate(segments):
@@ -175,7 +180,9 @@ def recover(
             segment.release()
     are_as_closed = are_trusted and not stop.was_repaired
     files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
-    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, files_state)
+    return RecoveredLog(
+        tuple(segments), log_start, log_end, epochs, producers, files_state, undecided
+    )
 
 
 def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
@@ -487,40 +494,3 @@ def _cut(segment: Segment, scan: Scan) -> None:
     )
     file.size_bytes = scan.valid_bytes
     file.seal()
-
-
-def load_producers(
-    directory: Path,
-    segments: list[Segment] | tuple[Segment, ...],
-    log_end_offset: int,
-    options: LogOptions,
-    wall_ms: WallMs,
-    snapshots: list[int],
-) -> ProducerState:
-    """Load the producer state at the log end from the newest good snapshot and the later batches.
-
-    Snapshots beyond the log end and damaged ones are deleted. Raises StorageFailed.
-    """
-    producers = ProducerState(options.producer_id_expiration_ms)
-    replay_from = segments[0].base_offset
-    for offset in reversed(snapshots):
-        if offset <= log_end_offset:
-            try:
-                producers.restore(read_snapshot(directory, offset))
-            except DamagedSnapshot as error:
-                _log.warning("%s dropped: %s", snapshot_path(directory, offset), error)
-            else:
-                replay_from = offset
-                break
-        remove_snapshot(directory, offset)
-    if replay_from < log_end_offset:
-        for segment in segments[segment_slot(segments, replay_from) :]:
-            try:
-                start = segment.locate(replay_from)
-                for position, header in segment.headers_from(start):
-                    if header.producer_id >= 0:
-                        producers.replay(header, segment.file.view(position, header.size_bytes))
-            except Refused as refused:  # below the recovery point, so the log stays whole
-                _log.warning("%s: the producers of later batches are unknown", refused.detail)
-    producers.expire(wall_ms)
-    return producers

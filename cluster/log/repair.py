@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cluster.log.options import LogOptions
 from cluster.log.producer_snapshots import write_snapshot
@@ -16,6 +17,9 @@ from cluster.log.recovery import LastStop, recover
 from cluster.log.segment_paths import LOG_SUFFIX
 from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset, TopicPartition
+
+_NO_LIMIT: Final = Offset(2**63 - 1)
+"""The high watermark of a log for which nobody asks whether transactions are decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ def repair(
         is_clean=False,
         recovery_point=log.recovery_point,
         log_start_offset=log.log_start_offset,
+        high_watermark=_NO_LIMIT,
     )
     found = recover(log.directory, options, stop, wall_ms, on_checked)
     active = found.segments[-1]

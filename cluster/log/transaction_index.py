@@ -52,15 +52,28 @@ def decode_transactions(content: bytes) -> list[AbortedTransaction]:
 
 def transactions_in(content: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
     """Version and fields of each whole entry, without checks."""
-    whole = len(content) // ENTRY_BYTES * ENTRY_BYTES
-    for version, *fields in _ENTRY.iter_unpack(content[:whole]):
+    for version, *fields in raw_entries(content):
         yield version, AbortedTransaction(*fields)
 
 
-def entry_at(content: bytes | bytearray, position: int) -> AbortedTransaction:
-    """The entry at a position of a file's content, without checks."""
-    _, *fields = _ENTRY.unpack_from(content, position)
-    return AbortedTransaction(*fields)
+def raw_entries(content: bytes, position: int = 0) -> Iterator[tuple[int, int, int, int, int]]:
+    """Version and fields of each whole entry from a position on, as plain tuples."""
+    whole = (len(content) - position) // ENTRY_BYTES * ENTRY_BYTES
+    entries: Iterator[tuple[int, int, int, int, int]]
+    entries = _ENTRY.iter_unpack(memoryview(content)[position : position + whole])
+    return entries
+
+
+def first_since(content: bytes, offset: int) -> int:
+    """The position of the first entry that ended at or after an offset, in whole entries."""
+    low, high = 0, len(content) // ENTRY_BYTES
+    while low < high:
+        middle = (low + high) // 2
+        if _ENTRY.unpack_from(content, middle * ENTRY_BYTES)[3] < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low * ENTRY_BYTES
 
 
 def read_content(path: Path) -> bytes:

@@ -208,10 +208,8 @@ def _find_offset(
         return -1, start, own.epochs.epoch_at(start)
     if asked.timestamp == _LATEST_TIERED:
         return _NOTHING
-    upper_offset = own.log_end_offset if is_behind else leader.high_watermark
-    if is_committed:
-        upper_offset = own.transactions.stable_offset(upper_offset, own.log_start_offset)
-    bounds = (own.log_start_offset, upper_offset)
+    readable_to = partition.last_stable_offset if is_committed else leader.high_watermark
+    bounds = (own.log_start_offset, own.log_end_offset if is_behind else readable_to)
     if asked.timestamp == _MAX_TIMESTAMP:
         search = search_max_timestamp(own.segments, bounds)
     else:
@@ -220,7 +218,7 @@ def _find_offset(
         found = yield from search
     finally:  # meanwhile the replica may have lost leadership and truncated its log
         leader = partition.check_leader(asked.current_leader_epoch)
-    if is_behind and (found is None or found.offset >= leader.high_watermark):
+    if is_behind and (found is None or found.offset >= readable_to):
         raise Refused(ErrorCode.offset_not_available)
     if found is None:
         return _NOTHING

@@ -220,6 +220,7 @@ class Partition:
             raise log.room.failure()
         appended = log.append_marker(marker, self.leader_epoch, wall_ms)
         leader.on_appended(log.log_end_offset, now_ms)
+        log.transactions.settle(leader.high_watermark)
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()
         return appended
@@ -284,6 +285,9 @@ class Partition:
         new = min(leader_high_watermark, self.log.log_end_offset)
         if self.leader is None and new > self._high_watermark:
             self._high_watermark = new
+            transactions = self.log.transactions
+            if transactions.undecided:
+                transactions.settle(new)
             return True
         return False
 

@@ -235,6 +235,7 @@ class PartitionTable:
                 clean_shutdown=directory.was_clean_shutdown,
                 recovery_point=stored.recovery_points.get(partition_id, Offset(0)),
                 log_start_offset=stored.log_starts.get(partition_id, Offset(0)),
+                high_watermark=stored.high_watermarks.get(partition_id, Offset(0)),
                 deleted_files=self._work.deleted_files,
                 was_repaired=partition_id in directory.repaired,
                 on_damage=self.note_damage,

@@ -199,9 +199,8 @@ class ReplicaMoves:
             self._in_background(move, partial(_copy, unneeded, piece), piece)
             return
         settled_at = move.partition.log.segments[-1].base_offset
-        self._in_background(
-            move, partial(_settle, unneeded, move.source, move.path), None, settled_at
-        )
+        job = partial(_settle, unneeded, move.source, move.path, settled_at)
+        self._in_background(move, job, None, settled_at)
 
     def _in_background(
         self,
@@ -323,7 +322,7 @@ def _copy(unneeded: list[Path], piece: Piece) -> bool:
     return log_copy.copy_piece(piece)
 
 
-def _settle(unneeded: list[Path], source: Path, directory: Path) -> bool:
+def _settle(unneeded: list[Path], source: Path, directory: Path, active_base: int) -> bool:
     log_copy.remove_files(unneeded)
-    log_copy.settle(source, directory)
+    log_copy.settle(source, directory, active_base)
     return True

@@ -30,8 +30,7 @@ class CleanerLimits(NamedTuple):
 
 def find_work(log: PartitionLog, high_watermark: Offset, wall_ms: WallMs) -> Cleanable | None:
     """The cleanable range of a log; None if there is none. Raises StorageFailed."""
-    undecided = log.producers.first_undecided_offset
-    stable = high_watermark if undecided is None else min(high_watermark, Offset(undecided))
+    stable = log.transactions.stable_offset(high_watermark, log.log_start_offset)
     bounds = LogBounds(log.log_start_offset, log.log_end_offset, log.cleaned_to, stable)
     segments = log.segments
     if min(stable, segments[-1].base_offset) <= first_dirty_offset(bounds):

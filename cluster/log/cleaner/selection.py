@@ -20,7 +20,7 @@ class LogBounds(NamedTuple):
     first_dirty_offset: Offset
     """Up to where earlier cleanings came."""
     stable_offset: Offset
-    """The high watermark, or the start of the oldest open transaction below it."""
+    """The last stable offset, so every transaction below it has ended."""
 
 
 class Cleanable(NamedTuple):

@@ -118,7 +118,7 @@ class LogAgainstDictionary(RuleBasedStateMachine):
             copy.on_copied(piece)
             if is_interrupted:
                 return
-        log_copy.settle(source, target)
+        log_copy.settle(source, target, self.log.segments[-1].base_offset)
         copy.settled_at = self.log.segments[-1].base_offset
         assert copy.is_nearly_there(1 << 20)
         cleaned_to = self.log.cleaned_to
