@@ -69,7 +69,7 @@ class LogTransactions:
     def first_uncommitted(self, high_watermark: Offset) -> tuple[int, int] | None:
         """First offset and that of the marker, of the first transaction that has ended and whose
         marker is not below the high watermark."""
-        return min((each for each in self._undecided if each[1] >= high_watermark), default=None)
+        return min((each for each in self.undecided if each[1] >= high_watermark), default=None)
 
     def tell_of_open(self, name: object) -> None:
         """Log one line if `read_committed` consumers do not get all records of a log."""
