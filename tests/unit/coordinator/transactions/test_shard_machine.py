@@ -435,9 +435,12 @@ class TransactionsMachine(RuleBasedStateMachine):
         successor.loaded(records)
         for name, known in self.known.items():
             if known.is_certain and name not in pending:
-                after = successor.described(name)
+                after, expected = successor.described(name), before[name]
+                if expected is not None and expected.state.is_preparing:
+                    assert known.stored is not None
+                    expected = replace(expected, partitions=known.stored.partitions)
                 # An id whose first record could not be stored is known to nobody any more.
-                assert after == before[name] or (after is None and known.stored is None)
+                assert after == expected or (after is None and known.stored is None)
             known.is_certain = True
 
     # ------------------------------------------------------------------ invariants
@@ -452,7 +455,9 @@ class TransactionsMachine(RuleBasedStateMachine):
             assert found is not None
             assert found.state is stored.state
             assert found.producer == (stored.producer_id, stored.producer_epoch)
-            assert found.partitions == stored.partitions
+            is_ending = stored.state.is_preparing
+            left = stored.partitions - (known.marked if is_ending else set())
+            assert found.partitions == left
             assert (found.start_ms, found.timeout_ms) == (stored.start_ms, stored.timeout_ms)
 
     @invariant()
