@@ -66,6 +66,7 @@ class BrokerCore:
             replication,
             self.maintenance,
             self.groups,
+            self.transactions,
             limits,
             control,
         )

@@ -118,8 +118,8 @@ def is_left_out(name: str) -> bool:
 
 def type_of(name: str, metric: Metric | None) -> Type:
     """The type of a value with this JMX name and row of the table, if it has one."""
-    if without_labels(name).endswith("RateAndTimeMs"):
-        return Type.SUMMARY  # a timer, of which the count is known
+    if without_labels(name).endswith(("RateAndTimeMs", "FailureRate")):
+        return Type.SUMMARY  # a timer or meter, of which the count is known
     if metric is not None:
         return Type.COUNTER if metric.kind is MetricKind.COUNTER else Type.GAUGE
     return Type.COUNTER if "PerSec" in name else Type.GAUGE

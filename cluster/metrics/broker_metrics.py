@@ -56,6 +56,10 @@ def _own(key: str, kind: MetricKind, unit: Unit, doc: str) -> Metric:
     return Metric(key, f"milena.server:type=Metrics,name={key}", kind, unit, doc)
 
 
+def _transactions(key: str, unit: Unit, doc: str) -> Metric:
+    return Metric(key, f"milena.server:type=Transactions,name={key}", _GAUGE, unit, doc)
+
+
 BROKER_METRICS: Final = (
     Metric(
         "BrokerState",
@@ -401,6 +405,50 @@ BROKER_METRICS: Final = (
         Unit.PARTITIONS,
         "compacted logs that cannot be cleaned, temporarily or permanently; the broker's log states"
         " the reason",
+    ),
+    _transactions(
+        "OpenTransactions", Unit.TRANSACTIONS, "open transactions that this broker coordinates"
+    ),
+    _transactions(
+        "OldestOpenTransactionMs",
+        Unit.MILLISECONDS,
+        "age of the oldest of these, in milliseconds; 0 if none is open",
+    ),
+    _transactions(
+        "UnmarkedPartitions",
+        Unit.PARTITIONS,
+        "partitions of ended transactions that this broker coordinates, whose markers are not"
+        " known to be written",
+    ),
+    _transactions(
+        "HeldBackPartitions",
+        Unit.PARTITIONS,
+        "led partitions in which a transaction holds read_committed consumers back",
+    ),
+    Metric(
+        "LastStableOffsetLag",
+        "kafka.cluster:type=Partition,name=LastStableOffsetLag",
+        _GAUGE,
+        Unit.RECORDS,
+        "largest number of records between the last stable offset and the high watermark of a led"
+        " partition",
+    ),
+    _replicas(
+        "ProducerIdCount", _GAUGE, Unit.PRODUCERS, "producer ids that the replicas here remember"
+    ),
+    Metric(
+        "VerificationFailureRate",
+        "kafka.server:type=AddPartitionsToTxnManager,name=VerificationFailureRate",
+        _COUNTER,
+        Unit.PARTITIONS,
+        "partitions whose transaction the coordinator did not confirm",
+    ),
+    Metric(
+        "VerificationTimeMs",
+        "milena.server:type=Transactions,name=VerificationTimeMs",
+        _COUNTER,
+        Unit.MILLISECONDS,
+        "time that such questions to coordinators took, in milliseconds",
     ),
     _groups("NumGroups", Unit.GROUPS, "groups that this broker coordinates"),
     _groups(

@@ -94,6 +94,25 @@ def test_a_transaction_is_shown_from_its_beginning_to_its_end(cluster: Cluster, 
     assert told(cluster, "describe-producers", *place)[0]["transaction_start_offset"] is None
 
 
+def test_open_transactions_are_counted_in_metrics(cluster: Cluster, topic: str) -> None:
+    def figures(key: str) -> list[int]:
+        found = json.loads(cluster.command("metrics", "--json").stdout)
+        return [broker["values"][key] for broker in found["brokers"]]
+
+    def is_quiet() -> bool:
+        return not any(figures("OpenTransactions")) and not any(figures("HeldBackPartitions"))
+
+    wait_until(is_quiet, "no open transaction")
+    producer = begin(cluster, unique_name("paying"), topic, records=3)
+    wait_until(lambda: sum(figures("OpenTransactions")) == 1, "the transaction to be counted")
+    wait_until(lambda: max(figures("LastStableOffsetLag")) == 3, "its records to be counted")
+    assert sum(figures("HeldBackPartitions")) == 1
+    assert max(figures("OldestOpenTransactionMs")) < HOUR_MS
+    assert min(figures("ProducerIdCount")) >= 1
+    producer.abort_transaction(TIMEOUT_S)
+    wait_until(is_quiet, "the end to be counted")
+
+
 def test_a_hanging_transaction_is_found_and_aborted(cluster: Cluster, topic: str) -> None:
     offset = hang(cluster, topic, producer_id=4711, epoch=3, age_ms=HOUR_MS, records=2)
     producer = begin(cluster, unique_name("paying"), topic)

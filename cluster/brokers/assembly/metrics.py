@@ -10,10 +10,12 @@ from cluster.brokers.assembly.maintenance import Maintenance
 from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.assembly.transactions import Transactions
 from cluster.brokers.groups.group_metrics import GroupMetrics
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.publisher import TICK_MS, MetricPublisher, Watched
 from cluster.brokers.metrics.topic import MetricTopic
+from cluster.brokers.transactions.transaction_figures import TransactionFigures
 from cluster.config import broker as keys
 from cluster.protocol.peer.control import ProduceMetrics
 
@@ -83,6 +85,7 @@ def assemble_metrics(
     replication: Replication,
     maintenance: Maintenance,
     groups: Groups,
+    transactions: Transactions,
     limits: Limits,
     control: Control,
 ) -> Metrics:
@@ -111,6 +114,7 @@ def assemble_metrics(
         limits.connected,
         maintenance.cleaner,
         groups.counts,
+        TransactionFigures(transactions.coordinator, transactions.sender, transactions.checks),
         ports.loop.time,
         limits.connection_rates,
         replication.isr_proposals,

@@ -34,6 +34,7 @@ from cluster.brokers.storage.log_scrubber import ScrubCounts
 from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.shared.counts import GroupCounts
+from cluster.coordinator.transactions.requests import OpenCount
 from cluster.log.directory_room import common_space
 from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.events import EventLog
@@ -75,6 +76,29 @@ class ClientConnections(Protocol):
         ...
 
 
+class TransactionFigures(Protocol):
+    """The figures of transactions."""
+
+    def open_transactions(self) -> OpenCount:
+        """Those that this broker coordinates."""
+        ...
+
+    @property
+    def unmarked_count(self) -> int:
+        """Markers that are not known to be written."""
+        ...
+
+    @property
+    def failed_verifications(self) -> int:
+        """Partitions whose transaction was not verified."""
+        ...
+
+    @property
+    def verification_ms(self) -> int:
+        """Time that verifications took."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """The parts that the publisher samples."""
@@ -89,6 +113,7 @@ class Watched:
     connected: ConnectedClients
     cleaner: LogCleaner
     group_counts: GroupCounts
+    transactions: TransactionFigures
     time: LoopTime
     connection_rates: ConnectionRates
     isr_proposals: IsrProposals
@@ -152,6 +177,7 @@ class MetricPublisher:
     def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         self._look_at_idle_time(elapsed_ms)
         yield from self._look_at_broker()
+        self._look_at_transactions(wall_ms)
         yield from self._publish(now_ms, elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
@@ -253,6 +279,16 @@ class MetricPublisher:
         counters.set("PreferredReplicaImbalanceCount", cluster.imbalanced)
         yield from self._look_at_replicas()
 
+    def _look_at_transactions(self, wall_ms: WallMs) -> None:
+        counters, found = self._counters, self._watched.transactions
+        count, oldest_ms = found.open_transactions()
+        counters.set("OpenTransactions", count)
+        age_ms = 0 if oldest_ms is None else max(0, wall_ms - oldest_ms)
+        counters.set("OldestOpenTransactionMs", age_ms)
+        counters.set("UnmarkedPartitions", found.unmarked_count)
+        counters.set("VerificationFailureRate", found.failed_verifications)
+        counters.set("VerificationTimeMs", found.verification_ms)
+
     def _look_at_replicas(self) -> Iterator[None]:
         partitions, counters = self._watched.partitions, self._counters
         replicas = ReplicaFigures()
@@ -260,6 +296,9 @@ class MetricPublisher:
         counters.topics.set_gauges(replicas.by_topic)
         counters.set("TopicsWithoutRow", counters.topics.without_row_count)
         counters.set("PartitionCount", len(partitions))
+        counters.set("ProducerIdCount", replicas.producer_ids)
+        counters.set("HeldBackPartitions", replicas.held_back)
+        counters.set("LastStableOffsetLag", replicas.stable_lag)
         for key, gauge in (
             ("LeaderCount", "LeaderCount"),
             ("UnderReplicatedPartitions", "UnderReplicated"),

@@ -19,15 +19,31 @@ class ReplicaFigures:
     def __init__(self) -> None:
         self.by_topic: dict[str, list[int]] = {}
         """The numbers of GAUGES for each topic with a replica here."""
+        self.producer_ids = 0
+        self.held_back = 0
+        """Led partitions whose last stable offset is lower than the high watermark."""
+        self.stable_lag = 0
+        """The largest difference between the two."""
 
     def look(self, partitions: Iterable[Partition]) -> Iterator[None]:
         """Read all replicas, some in each step."""
         for count, partition in enumerate(partitions, 1):
             if count % _PARTITIONS_PER_STEP == 0:
                 yield
+            self._look_at_transactions(partition)
             numbers = self.by_topic.setdefault(partition.id.topic, [0] * len(GAUGES))
             for at, number in enumerate(figures_of(partition)):
                 numbers[at] += number
+
+    def _look_at_transactions(self, partition: Partition) -> None:
+        log = partition.log
+        self.producer_ids += len(log.producers.entries)
+        if partition.leader is None or log.transactions.are_none:
+            return
+        lag = partition.high_watermark - partition.last_stable_offset
+        if lag > 0:
+            self.held_back += 1
+            self.stable_lag = max(self.stable_lag, lag)
 
     def total(self, key: str) -> int:
         """The sum of one of GAUGES over all topics."""

@@ -63,6 +63,10 @@ class TransactionChecks:
         self._link = link
         self._coordinator = coordinator
         self._loop = loop
+        self.failed_count = 0
+        """Partitions that were refused, since the start."""
+        self.time_ms = 0
+        """The sum of the times of all checks."""
         self._due: dict[BrokerId, list[tuple[TransactionCheck, OnChecked]]] = defaultdict(list)
         """Asked at the end of this turn."""
 
@@ -71,6 +75,16 @@ class TransactionChecks:
 
         NETWORK_EXCEPTION stands for a coordinator that does not answer.
         """
+        began_ms = self._loop.now_ms
+
+        def on_counted(codes: Codes) -> None:
+            self.time_ms += self._loop.now_ms - began_ms
+            self.failed_count += sum(1 for each in codes.values() if each is not ErrorCode.none)
+            on_checked(codes)
+
+        self._check(check, on_counted)
+
+    def _check(self, check: TransactionCheck, on_checked: OnChecked) -> None:
         try:
             if not check.transactional_id:
                 raise Refused(ErrorCode.invalid_request)

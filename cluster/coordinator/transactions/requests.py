@@ -147,6 +147,19 @@ class DescribedTransaction:
     partitions: frozenset[TopicPartition]
 
 
+class OpenCount(NamedTuple):
+    """Open transactions."""
+
+    number: int
+    oldest_start_ms: WallMs | None
+    """When the oldest began; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountOpen(Query[OpenCount]):
+    """The open transactions, for metrics."""
+
+
 @dataclass(frozen=True, slots=True)
 class DescribeTransaction(Query[DescribedTransaction | None]):
     """One transactional id; None if it is unknown here."""

@@ -13,9 +13,11 @@ from cluster.coordinator.transactions.explanation import (
 from cluster.coordinator.transactions.history import IdHistory
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
+    CountOpen,
     DescribedTransaction,
     DescribeTransaction,
     ListTransactions,
+    OpenCount,
     ProducerIdentity,
 )
 from cluster.coordinator.transactions.states import TransactionState
@@ -37,6 +39,7 @@ class TransactionViews:
                 DescribeTransaction.answered_by(self._describe),
                 ListTransactions.answered_by(self._list),
                 ExplainTransaction.answered_by(self._explain),
+                CountOpen.answered_by(self._count_open),
             ]
         )
 
@@ -76,6 +79,12 @@ class TransactionViews:
             tuple(history.refusals),
             max(query.loaded_wall_ms, since_ms),
         )
+
+    def _count_open(self, _query: CountOpen, _now: Moment) -> OpenCount:
+        ongoing = self._parts.ongoing
+        for first in ongoing:  # in the order in which they began
+            return OpenCount(len(ongoing), self._parts.transactions[first].stored.start_ms)
+        return OpenCount(0, None)
 
     def _list(self, query: ListTransactions, now: Moment) -> list[DescribedTransaction]:
         if query.states == {TransactionState.ONGOING}:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.coordinator.transactions.requests import ListTransactions
+from cluster.coordinator.transactions.requests import CountOpen, ListTransactions
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import StoredTransaction
 from cluster.model.clocks import WallMs
@@ -63,6 +63,16 @@ def test_the_ids_that_fulfil_every_condition_are_listed(
     found = stage.ask(query)
     assert {each.transactional_id for each in found} == expected
     assert len(found) == len(expected)
+
+
+def test_open_transactions_are_counted_with_the_age_of_the_oldest(
+    stage: TransactionStage,
+) -> None:
+    assert stage.ask(CountOpen()) == (2, OLD_MS)
+    stage.end((2, 3), transactional_id="open_long", version=0)
+    assert stage.ask(CountOpen()) == (1, RECENT_MS)
+    stage.end((3, 3), transactional_id="open_now", version=0)
+    assert stage.ask(CountOpen()) == (0, None)
 
 
 def test_a_transaction_is_described(stage: TransactionStage) -> None:
