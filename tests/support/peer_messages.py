@@ -120,7 +120,11 @@ REQUESTS: Final[tuple[Any, ...]] = (
         (TransactionPartitions("nobody", 2**40, 7, True, (NumberedPartitions("t", (0, 3)),)),)
     ),
     WriteMarkers(
-        (MarkersOfProducer(2**40, 7, 3, False, (NumberedPartitions("no-such-topic", (0, 3)),)),)
+        (
+            MarkersOfProducer(
+                2**40, 7, 3, False, (NumberedPartitions("no-such-topic", (0, 3)),), (4, 0)
+            ),
+        )
     ),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""

@@ -74,6 +74,11 @@ class OwnAppends:
             on_outcome,
         )
 
+    def leader_epoch(self, partition_id: TopicPartition) -> LeaderEpoch | None:
+        """The epoch in which this broker leads a partition; None if it does not."""
+        partition = self._table.find(partition_id)
+        return None if partition is None or partition.leader is None else partition.leader_epoch
+
     def append_marker(
         self, partition_id: TopicPartition, marker: EndMarker, on_outcome: OnOutcome
     ) -> None:

@@ -151,12 +151,7 @@ class MarkerSender:
         self._ask_once(leader, batch)
 
     def _ask_once(self, leader: BrokerId, work: _Work) -> None:
-        request = WriteMarkers(
-            tuple(
-                MarkersOfProducer(*job.marker, numbered(led))  # in the order of its fields
-                for job, led in work
-            )
-        )
+        request = WriteMarkers(tuple(self._markers(job, led) for job, led in work))
 
         def on_reply(answer: PartitionErrors | Refusal | None) -> None:
             codes = answer.codes if isinstance(answer, PartitionErrors) else ()
@@ -167,6 +162,12 @@ class MarkerSender:
 
         endpoint = self._metadata.brokers[leader].control_endpoint
         self._link.ask(endpoint, request, on_reply, _TIMEOUT_MS)
+
+    def _markers(self, job: MarkerJob, led: list[TopicPartition]) -> MarkersOfProducer:
+        topics = numbered(led)
+        states = (self._metadata.partition(each) for each in partitions_in(topics))
+        epochs = tuple(0 if state is None else state.leader_epoch for state in states)
+        return MarkersOfProducer(*job.marker, topics, epochs)  # in the order of its fields
 
     # -- outcomes ----------------------------------------------------------------------------------
 
@@ -265,7 +266,8 @@ class MarkerSender:
                 if not left:
                     reply(PartitionErrors(codes))
 
-            self._writer.write(EndMarker(*markers[:4]), partitions, on_written)
+            epochs = dict(zip(partitions, markers.leader_epochs, strict=False))
+            self._writer.write(EndMarker(*markers[:4]), partitions, on_written, epochs)
 
         for number, markers in enumerate(request.markers):
             write(number, markers)

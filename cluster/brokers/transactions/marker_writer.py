@@ -1,6 +1,8 @@
 """Ends transactions in partitions that this broker leads. Kafka: `handleWriteTxnMarkersRequest`."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.replication.own_appends import AppendOutcome, OwnAppends
@@ -10,6 +12,7 @@ from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.markers import EndMarker
 
 OnWritten = Callable[[Mapping[TopicPartition, ErrorCode]], None]
+_ANY_EPOCH: Final[Mapping[TopicPartition, int]] = MappingProxyType({})
 
 
 class MarkerWriter:
@@ -20,14 +23,24 @@ class MarkerWriter:
         self._groups = groups
 
     def write(
-        self, marker: EndMarker, partitions: Iterable[TopicPartition], on_written: OnWritten
+        self,
+        marker: EndMarker,
+        partitions: Iterable[TopicPartition],
+        on_written: OnWritten,
+        leader_epochs: Mapping[TopicPartition, int] = _ANY_EPOCH,
     ) -> None:
         """Append the marker to each partition; `on_written` is called once, when it is committed in
-        all of them or on error."""
+        all of them or on error.
+
+        FENCED_LEADER_EPOCH where this broker leads in another epoch than the given one.
+        """
         writing = _Writing(on_written)
         for partition in partitions:
             writing.awaited += 1
-            if partition.topic == CONSUMER_OFFSETS_TOPIC:
+            epoch = self._appends.leader_epoch(partition)
+            if epoch is not None and leader_epochs.get(partition, epoch) != epoch:
+                writing.set(partition, ErrorCode.fenced_leader_epoch)
+            elif partition.topic == CONSUMER_OFFSETS_TOPIC:
                 self._end_in_group(marker, partition, writing)
             else:
                 self._appends.append_marker(partition, marker, writing.outcome_of(partition))

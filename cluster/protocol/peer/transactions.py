@@ -63,11 +63,17 @@ class MarkersOfProducer(NamedTuple):
     coordinator_epoch: int
     is_commit: bool
     topics: Sequence[NumberedPartitions]
+    leader_epochs: Sequence[int]
+    """The epoch of each partition's leader as the coordinator knows it, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers(Request[PartitionErrors]):
-    """A transaction coordinator asks a leader to end transactions."""
+    """A transaction coordinator asks a leader to end transactions.
+
+    The leader refuses in any other epoch: a request may be held up until the transaction was ended
+    by another leader, and the producer has begun its next one.
+    """
 
     markers: Sequence[MarkersOfProducer]
 
@@ -96,6 +102,7 @@ WRITE_MARKERS: Final = record(
             coordinator_epoch=NUMBER,
             is_commit=BOOLEAN,
             topics=PARTITIONS_OF_TOPICS,
+            leader_epochs=listed(NUMBER, PARTITIONS_MAX),
         ),
         _TRANSACTIONS_MAX,
     ),

@@ -22,6 +22,7 @@ from tests.support.transaction_requests import ID, Producer, coordinate, txn_off
 NONE = ErrorCode.none
 P: Producer = (77, 3)
 OFFSETS = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
+LEADER_EPOCH = 0
 INVALID, ABORTABLE = ErrorCode.invalid_txn_state, ErrorCode.transaction_abortable
 
 
@@ -69,7 +70,7 @@ def end(stage: HandlerStage, producer: Producer = P, *, is_commit: bool = True) 
     """The coordinator's marker; its outcome."""
     replies: list[Any] = []
     topics = (((CONSUMER_OFFSETS_TOPIC), (0,)),)
-    marker = MarkersOfProducer(*producer, 1, is_commit, topics)  # type: ignore[arg-type]
+    marker = MarkersOfProducer(*producer, 1, is_commit, topics, (LEADER_EPOCH,))  # type: ignore[arg-type]
     stage.core.transactions.sender.on_request(WriteMarkers((marker,)), replies.append)
     settle(stage)
     (reply,) = replies
@@ -149,7 +150,7 @@ def test_offsets_that_come_after_the_marker_in_one_turn_begin_no_transaction(
     assert commit(stage, client, 5, 3) == [NONE]
     replies: list[Any] = []
     topics = ((CONSUMER_OFFSETS_TOPIC, (0,)),)
-    marker = MarkersOfProducer(*P, 1, True, topics)  # type: ignore[arg-type]
+    marker = MarkersOfProducer(*P, 1, True, topics, (LEADER_EPOCH,))  # type: ignore[arg-type]
     stage.core.transactions.sender.on_request(WriteMarkers((marker,)), replies.append)
     client.send(txn_offset_commit(P, {("t", 0): 6}, 3))
     asked(stage).on_reply(PartitionErrors([[ABORTABLE]]))

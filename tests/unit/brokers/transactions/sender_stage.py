@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -32,11 +33,18 @@ class ScriptedWriter:
 
     def __init__(self) -> None:
         self.written: list[tuple[EndMarker, list[TopicPartition], OnWritten]] = []
+        self.leader_epochs: list[Mapping[TopicPartition, int]] = []
+        """Those that each of them was to be written in."""
 
     def write(
-        self, marker: EndMarker, partitions: Iterable[TopicPartition], on_written: OnWritten
+        self,
+        marker: EndMarker,
+        partitions: Iterable[TopicPartition],
+        on_written: OnWritten,
+        leader_epochs: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> None:
         self.written.append((marker, list(partitions), on_written))
+        self.leader_epochs.append(leader_epochs)
 
 
 class SenderStage:
@@ -55,10 +63,16 @@ class SenderStage:
         self.sender.report_to(lambda event, place: self.reports.append((event, place)))
 
     def leaders(
-        self, *leaders: int, live: tuple[int, ...] = (HERE, OTHER, THIRD), topic: str = "t"
+        self,
+        *leaders: int,
+        live: tuple[int, ...] = (HERE, OTHER, THIRD),
+        topic: str = "t",
+        epoch: int = 0,
     ) -> None:
-        """The controller's newest update: no leaders, no topic."""
-        partitions = [a_partition((HERE, OTHER, THIRD), leader=each) for each in leaders]
+        """The controller's newest update: no leaders, no topic. `epoch`: of every leader."""
+        partitions = [
+            a_partition((HERE, OTHER, THIRD), leader=each, leader_epoch=epoch) for each in leaders
+        ]
         self.metadata.apply(
             ClusterUpdate(
                 BrokerId(OTHER),

@@ -54,6 +54,18 @@ def test_the_markers_of_a_turn_go_in_one_message_to_each_broker(stage: SenderSta
     assert stage.sender.unmarked_count == 0
 
 
+def test_a_marker_names_the_epoch_of_the_leader_at_each_try(stage: SenderStage) -> None:
+    """A leader that gets it in another epoch refuses: it may have been held up for long."""
+    stage.leaders(OTHER, OTHER, epoch=4)
+    stage.end(0, 1)
+    (asked,) = stage.asked()
+    assert asked.request.markers[0].leader_epochs == (4, 4)
+    answer(asked, ErrorCode.fenced_leader_epoch)
+    stage.leaders(OTHER, THIRD, epoch=5)
+    stage.pass_time(100)
+    assert [each.request.markers[0].leader_epochs for each in stage.asked()] == [(5,), (5,)]
+
+
 def test_markers_of_partitions_that_are_led_here_are_written_here(stage: SenderStage) -> None:
     stage.leaders(HERE, OTHER, HERE)
     stage.end(0, 1, 2, is_commit=False)
@@ -312,13 +324,18 @@ def test_a_request_of_another_coordinator_is_answered_when_all_are_written(
     topics = (NumberedPartitions("a", (0, 2)), NumberedPartitions("b", (1,)))
     request = WriteMarkers(
         (
-            MarkersOfProducer(7, 3, 9, True, topics),
-            MarkersOfProducer(8, 0, 4, False, (NumberedPartitions("a", (0,)),)),
+            MarkersOfProducer(7, 3, 9, True, topics, (5, 6, 0)),
+            MarkersOfProducer(8, 0, 4, False, (NumberedPartitions("a", (0,)),), (5,)),
         )
     )
     stage.sender.on_request(request, replies.append)
     first, second = stage.writer.written
     assert (first[0], second[0]) == (EndMarker(7, 3, 9, True), EndMarker(8, 0, 4, False))
+    places_of_first = [TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)]
+    assert stage.writer.leader_epochs == [
+        dict(zip(places_of_first, (5, 6, 0), strict=True)),
+        {TopicPartition("a", 0): 5},
+    ]
     second[2]({TopicPartition("a", 0): SHORT})
     assert replies == []
     first[2](
