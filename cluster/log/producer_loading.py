@@ -1,13 +1,13 @@
 """Loads the producers of a log at its start and after a truncation, and mends `.txnindex` files.
 
-Producers come from the newest snapshot that can be trusted, and from the batches after it. A
+Producers come from a snapshot that can be trusted, and from the batches after it. A
 `.txnindex` file is rebuilt if its segment was not synced before an unclean stop, or if a look at
 the file finds a defect.
 """
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from cluster.log.producer_snapshots import (
     snapshot_path,
     write_snapshot,
 )
-from cluster.log.producer_state import ProducerState
+from cluster.log.producer_state import ProducerEntry, ProducerState
 from cluster.log.segment import Segment
 from cluster.log.transaction_index import (
     AbortedTransaction,
@@ -41,6 +41,7 @@ from cluster.log.transaction_rebuild import (
 from cluster.model.clocks import WallMs
 from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import Offset
+from cluster.records.markers import NO_COORDINATOR_EPOCH
 
 _log = logging.getLogger(__name__)
 
@@ -95,24 +96,27 @@ def load_producers(
 ) -> LoadedProducers:
     """Load the producer state at the log end.
 
-    Snapshots that are damaged or too new are deleted. Raises StorageFailed.
+    It begins with a snapshot at or below the high watermark, unless no transaction has ended before
+    a newer one. Snapshots that are damaged or too new are deleted. Raises StorageFailed.
     """
     directory = segments[0].directory
     producers = ProducerState(options.producer_id_expiration_ms)
     replay_from = segments[0].base_offset
     kept = list(found.snapshots)
-    while kept:
-        offset = kept[-1]
+    for offset in reversed(found.snapshots):
+        entries = None
         if offset <= min(log_end_offset, trust.synced_to):
             try:
-                producers.restore(read_snapshot(directory, offset))
+                entries = read_snapshot(directory, offset)
             except DamagedSnapshot as error:
                 _log.warning("%s dropped: %s", snapshot_path(directory, offset), error)
-            else:
-                replay_from = offset
-                break
-        remove_snapshot(directory, offset)
-        kept.pop()
+        if entries is None:
+            remove_snapshot(directory, offset)
+            kept.remove(offset)
+        elif offset <= trust.high_watermark or not _have_ended_any(entries):
+            producers.restore(entries)
+            replay_from = offset
+            break
     ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
     replay = _Replay(producers, replay_from, trust.high_watermark)
     rebuilt: set[int] = set()
@@ -126,6 +130,11 @@ def load_producers(
     _mend_others(segments, ends, found.indexes, rebuilt)
     producers.expire(wall_ms)
     return LoadedProducers(producers, replay.undecided)
+
+
+def _have_ended_any(entries: Mapping[int, ProducerEntry]) -> bool:
+    """Whether a transaction of some producer has ended: it may be undecided."""
+    return any(entry.coordinator_epoch != NO_COORDINATOR_EPOCH for entry in entries.values())
 
 
 class _Replay:

@@ -20,6 +20,10 @@ EPOCH_0 = LeaderEpoch(0)
 ZERO = Offset(0)
 
 
+EVERYTHING = 1 << 62
+"""A high watermark above every log end."""
+
+
 def open_log(
     directory: Path,
     options: LogOptions = SMALL,
@@ -27,6 +31,7 @@ def open_log(
     clean: bool = True,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    high_watermark: int = EVERYTHING,
     wall_ms: WallMs = NOW_MS,
     on_damage: OnDamage | None = None,
 ) -> PartitionLog:
@@ -39,6 +44,7 @@ def open_log(
         clean_shutdown=clean,
         recovery_point=Offset(recovery_point),
         log_start_offset=Offset(log_start_offset),
+        high_watermark=Offset(high_watermark),
         on_damage=on_damage,
     )
 

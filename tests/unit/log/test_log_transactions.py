@@ -79,6 +79,23 @@ def test_transaction_is_undecided_while_its_marker_is_not_committed(tmp_path: Pa
     assert [stable(log, end) for end in (1, 2, 3, 4)] == [0, 0, 0, 4]
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_reopened_log_knows_undecided_transactions_before_its_snapshots(
+    tmp_path: Path, is_clean: bool
+) -> None:
+    log = open_log(tmp_path)
+    write(log, 1)
+    commit(log, 1)
+    first = write(log, 2)
+    marker = commit(log, 2)
+    log.roll(NOW_MS)
+    write(log, 3)
+    log.close(flush=True)
+    end = log.log_end_offset
+    again = open_log(tmp_path, clean=is_clean, recovery_point=end, high_watermark=marker)
+    assert [stable(again, each) for each in (marker, marker + 1)] == [first, marker + 1]
+
+
 def test_deleted_records_of_an_open_transaction_do_not_move_the_stable_offset_back(
     tmp_path: Path,
 ) -> None:
@@ -174,7 +191,7 @@ def test_indexes_of_synced_segments_are_not_read_after_an_unclean_stop(tmp_path:
     home = crashed_copy(log, tmp_path / "crash")
     directory = home / log.directory.name
     index_of(directory, 0).unlink()  # it could not be noticed otherwise
-    again = open_log(home, clean=False, recovery_point=5)
+    again = open_log(home, clean=False, recovery_point=5, high_watermark=5)
     assert aborted(again) == [each for each in IN_A_LOG if each != (1, 1)]
 
 

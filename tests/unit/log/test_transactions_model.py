@@ -47,8 +47,6 @@ class Model:
     steps: list[Step] = field(default_factory=list)
     start: int = 0
     high_watermark: int = 0
-    knows_decided_from: int = 0
-    """Transactions that ended below count as decided: after a clean stop nothing is read again."""
 
     def transactions(self) -> Iterator[tuple[int, int, bool]]:
         """First offset, that of the marker (of none: beyond the end), and whether it commits."""
@@ -66,7 +64,7 @@ class Model:
         undecided = [
             first
             for first, last, _ in self.transactions()
-            if last == len(self.steps) or last >= max(self.high_watermark, self.knows_decided_from)
+            if last >= min(self.high_watermark, len(self.steps))
         ]
         return min([self.high_watermark, *(max(first, self.start) for first in undecided)])
 
@@ -108,7 +106,6 @@ class TransactionsOfALog(RuleBasedStateMachine):
         return self.root / str(self.homes)
 
     def _open(self, home: Path, model: Model, *, clean_stop: bool) -> PartitionLog:
-        model.knows_decided_from = len(model.steps) if clean_stop else 0
         return PartitionLog.open(
             home / str(PARTITION),
             PARTITION,
@@ -162,7 +159,7 @@ class TransactionsOfALog(RuleBasedStateMachine):
         )
         if offset > self.follower.log_end_offset:
             self.follower.truncate_fully_and_start_at(offset)
-            self.mirror = Model(self.model.steps[:offset], offset, offset, offset)
+            self.mirror = Model(self.model.steps[:offset], offset, offset)
         if part.size_bytes:
             self.follower.append_as_follower(part.view(), NOW_MS)
             self.mirror.steps = self.model.steps[: self.follower.log_end_offset]
@@ -180,7 +177,6 @@ class TransactionsOfALog(RuleBasedStateMachine):
         del self.model.steps[end:]
         self.model.high_watermark = min(self.model.high_watermark, end)
         self.model.start = min(self.model.start, end)
-        self.model.knows_decided_from = min(self.model.knows_decided_from, end)
         self.log, self.follower = self.follower, self.log
         self.model, self.mirror = self.mirror, self.model
         self.home, self.other_home = self.other_home, self.home
