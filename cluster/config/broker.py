@@ -832,16 +832,12 @@ PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
     doc="Inactivity after which a partition discards an idempotent producer's sequence.",
-    effect=effective_in_part(
-        "expiry is only checked when a segment is rolled or the broker starts"
-    ),
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
     "producer.id.expiration.check.interval.ms",
     integer(at_least=1),
     default=10 * MINUTE_MS,
-    doc="How often partitions check for such producers.",
-    effect=without_effect("expiry is checked when a segment is rolled or the broker starts"),
+    doc="How often a broker looks for such producers.",
 )
 
 # ------------------------------------------------------------------- transactions

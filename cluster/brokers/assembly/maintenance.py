@@ -13,6 +13,7 @@ from cluster.brokers.storage.log_cleaner import LogCleaner
 from cluster.brokers.storage.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.storage.log_scrubber import SHARE_OF_PROCESSOR, TICK_MS, LogScrubber
 from cluster.brokers.storage.option_changes import OptionChanges
+from cluster.brokers.storage.producer_expiry import ProducerExpiry
 from cluster.brokers.storage.replica_repairs import ReplicaRepairs
 from cluster.config import broker as keys
 from cluster.runtime.background_thread import Background
@@ -30,6 +31,7 @@ class Maintenance:
     foundation: Foundation
     cleaner: LogCleaner
     retention: LogRetention
+    producer_expiry: ProducerExpiry
     full_directories: FullDirectories
     scrubber: LogScrubber
     repairs: ReplicaRepairs
@@ -37,12 +39,16 @@ class Maintenance:
     """The threads of the scrubber and of the repairs."""
 
     def start_retention(self) -> None:
-        """Start the timers that delete old segments and check for full directories."""
-        loop = self.foundation.ports.loop
-        check_ms = self.foundation.live[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
+        """Start the timers that delete old segments, forget idle producers and check for full
+        directories.
+        """
+        loop, live = self.foundation.ports.loop, self.foundation.live
+        check_ms = live[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
         if check_ms > FIRST_CHECK_MS:
             loop.call_after(FIRST_CHECK_MS, self.retention.on_tick)
         loop.call_every(check_ms, self.retention.on_tick)
+        expiry_ms = live[keys.PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS]
+        loop.call_every(expiry_ms, self.producer_expiry.on_tick)
         loop.call_every(LOOK_PERIOD_MS, self.full_directories.look)
 
     def start_cleaning(self) -> None:
@@ -117,6 +123,7 @@ def assemble_maintenance(
         foundation,
         cleaner,
         retention,
+        ProducerExpiry(table, slices, clock.wall_ms),
         full_directories,
         scrubber,
         repairs,

@@ -109,8 +109,9 @@ def test_documentation_ends_with_the_missing_effect():
         "Whether closed segments are copied to a remote tier."
         " (accepted, without effect yet: there is no remote tier)"
     )
-    assert remark_of(entry(BROKER, "producer.id.expiration.ms").documentation) == (
-        "effective in part: expiry is only checked when a segment is rolled or the broker starts"
+    protocols = entry(BROKER, "group.coordinator.rebalance.protocols")
+    assert remark_of(protocols.documentation) == (
+        "effective in part: there are no streams groups or share groups"
     )
     assert remark_of(entry(BROKER, "message.max.bytes").documentation) is None
     assert remark_of(None) is None

@@ -7,7 +7,7 @@ def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_ea
         {
             "controlled.shutdown.max.retries": "4",
             "controlled.shutdown.retry.backoff.ms": "20",
-            "producer.id.expiration.ms": "1000",
+            "group.coordinator.rebalance.protocols": "classic",
             "log.segment.bytes": "1000",
         }
     )
@@ -15,8 +15,8 @@ def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_ea
         "Warning: controlled.shutdown.max.retries, controlled.shutdown.retry.backoff.ms (accepted,"
         " without effect yet: a stopping broker repeats its request for three seconds, and again"
         " if the controller changes).",
-        "Warning: producer.id.expiration.ms (effective in part:"
-        " expiry is only checked when a segment is rolled or the broker starts).",
+        "Warning: group.coordinator.rebalance.protocols (effective in part:"
+        " there are no streams groups or share groups).",
     ]
 
 
