@@ -57,6 +57,10 @@ def cluster_view(
             "offline": sum(each.leader is None for each in partitions),
             "topics": len(facts.topics),
             "partitions": len(partitions),
+            "open_transactions": _sum(brokers, "OpenTransactions"),
+            "oldest_transaction_ms": _most(brokers, "OldestOpenTransactionMs"),
+            "held_back": _sum(brokers, "HeldBackPartitions"),
+            "held_back_records": _most(brokers, "LastStableOffsetLag"),
         },
         "brokers": [
             {
@@ -129,5 +133,13 @@ def _under_replicated(topic: TopicFacts) -> int:
 
 
 def _sum(brokers: Iterable[BrokerStats], key: str) -> int:
+    return sum(_values(brokers, key))
+
+
+def _most(brokers: Iterable[BrokerStats], key: str) -> int:
+    return max(_values(brokers, key), default=0)
+
+
+def _values(brokers: Iterable[BrokerStats], key: str) -> list[int]:
     name = BY_KEY[key].name
-    return sum(int(broker.stats.values.get(name, 0)) for broker in brokers if not broker.is_dead)
+    return [int(broker.stats.values.get(name, 0)) for broker in brokers if not broker.is_dead]

@@ -48,6 +48,8 @@ export function clusterView() {
         "Offline": mark(found.health.offline),
         "Topics": count(found.health.topics),
         "Partitions": count(found.health.partitions),
+        "Open transactions": openTransactions(found.health),
+        "Held back": heldBack(found.health),
       }).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
     }
     const cluster = reading?.cluster;
@@ -125,6 +127,19 @@ function topicLink(topic) {
 function inSync(topic) {
   const text = `${count(topic.in_sync)} of ${count(topic.replicas)}`;
   return topic.in_sync < topic.replicas ? el("strong", { class: "wrong" }, `▲ ${text}`) : text;
+}
+
+/** How many transactions are open, and for how long the oldest has been. */
+function openTransactions(health) {
+  const number = count(health.open_transactions);
+  return health.open_transactions ? `${number}, the oldest for ${duration(health.oldest_transaction_ms)}` : number;
+}
+
+/** Partitions in which a transaction keeps records from read_committed consumers. */
+function heldBack(health) {
+  if (!health.held_back) return count(health.held_back);
+  const hint = "Records that read_committed consumers wait for; bin/cluster transactions explain names the transactions";
+  return el("span", { title: hint }, `${count(health.held_back)} partitions, up to ${count(health.held_back_records)} records`);
 }
 
 /** A number that should be 0, marked if it is not. */

@@ -78,22 +78,35 @@ OFFLINE = PartitionFacts(2, None, (2,), ())
 def test_the_health_of_a_cluster() -> None:
     facts = ClusterFacts(1, (topic("a", FINE, LAGGING), topic("b", OFFLINE)))
     brokers = [
-        broker(1, UnderMinIsrPartitionCount=3),
-        broker(2, DEAD, UnderMinIsrPartitionCount=8),
+        broker(
+            1,
+            UnderMinIsrPartitionCount=3,
+            OpenTransactions=2,
+            OldestOpenTransactionMs=900,
+            HeldBackPartitions=1,
+            LastStableOffsetLag=7,
+        ),
+        broker(2, DEAD, UnderMinIsrPartitionCount=8, OpenTransactions=5),
+        broker(3, OpenTransactions=1, OldestOpenTransactionMs=1_200),
     ]
     view = cluster_view(facts, brokers, DiskUse({1: 70}, {"a": 70}), {"a": {"retention.ms": "5"}})
     assert view["health"] == {
-        "brokers": 2,
-        "brokers_up": 1,
+        "brokers": 3,
+        "brokers_up": 2,
         "under_replicated": 2,
         "under_min_isr": 3,
         "offline": 1,
         "topics": 2,
         "partitions": 3,
+        "open_transactions": 3,
+        "oldest_transaction_ms": 1_200,
+        "held_back": 1,
+        "held_back_records": 7,
     }
     assert view["brokers"] == [
         {"id": 1, "leaders": 2, "replicas": 2, "disk_bytes": 70},
         {"id": 2, "leaders": 0, "replicas": 3, "disk_bytes": None},
+        {"id": 3, "leaders": 0, "replicas": 0, "disk_bytes": None},
     ]
     assert [each["name"] for each in view["topics"]] == ["b", "a"]
     assert view["topics"][1] == {
