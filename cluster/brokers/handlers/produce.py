@@ -288,20 +288,31 @@ def _put_off(
 
 
 def _begin_later(rest: _Rest) -> NotYet:
-    channel = rest.context.channel
-    channel.hold(sum(len(each.records) for each in rest.later), is_worked_on=True)
-    if channel.is_open:
-        verify(
-            {each.place: memoryview(each.records) for each in rest.later},
-            rest.request.transactional_id,
-            rest.context.version,
-            rest.services,
-            lambda verified: rest.services.long_work.start(
-                _append_later(rest, verified),
-                channel.payer,
-                lambda: channel.close("internal error while handling PRODUCE"),
-            ),
+    channel, later = rest.context.channel, rest.later
+    channel.hold(sum(len(each.records) for each in later), is_worked_on=True)
+    if not channel.is_open:
+        return PARKED
+
+    def on_verified(verified: Verified) -> None:
+        if not later:
+            return  # the client has disconnected
+        channel.on_close = None
+        rest.services.long_work.start(
+            _append_later(rest, verified),
+            channel.payer,
+            lambda: channel.close("internal error while handling PRODUCE"),
         )
+
+    if rest.request.acks != 0:
+        # A closed connection's memory is not counted any more, and a coordinator may take seconds.
+        channel.on_close = later.clear
+    verify(
+        {each.place: memoryview(each.records) for each in later},
+        rest.request.transactional_id,
+        rest.context.version,
+        rest.services,
+        on_verified,
+    )
     return PARKED
 
 

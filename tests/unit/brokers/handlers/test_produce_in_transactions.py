@@ -186,3 +186,19 @@ def test_a_batch_without_a_producer_is_not_checked(
 ) -> None:
     assert client.call(write(0, producer=(-1, -1), sequence=-1)) is not None
     assert stage.link.take() == []
+
+
+def test_batches_of_a_client_that_disconnects_during_the_check_are_dropped(
+    stage: HandlerStage, client: StageConnection
+) -> None:
+    client.send(write(0, 1))
+    check = asked(stage)
+    client.close()
+    check.on_reply(PartitionErrors([[NONE, NONE]]))
+    settle(stage)
+    assert [stage.partition("t", each).log.log_end_offset for each in (0, 1)] == [0, 0]
+    again = stage.connect()
+    again.send(write(0, 1))
+    asked(stage).on_reply(PartitionErrors([[NONE, NONE]]))
+    settle(stage)
+    assert codes(again.receive()) == [NONE, NONE]
