@@ -55,7 +55,7 @@ def _wanted(
     asked: Iterable[PartitionQuestion], context: RequestContext, services: DataServices
 ) -> tuple[list[Partition], list[UnknownPartition]]:
     names = {each.topic for each in asked if each.partition < 0}
-    single = [each for each in asked if each.partition >= 0]
+    single = dict.fromkeys(each for each in asked if each.partition >= 0)
     found: list[Partition] = []
     unknown: list[UnknownPartition] = []
     rights: dict[str, bool] = {}

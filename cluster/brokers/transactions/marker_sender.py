@@ -20,6 +20,7 @@ from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.transactions.requests import EndMarkers, PartitionsMarked
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.kept_names import kept_name
 from cluster.protocol.peer.control import Refusal
 from cluster.protocol.peer.transactions import MarkersOfProducer, PartitionErrors, WriteMarkers
 from cluster.records.markers import EndMarker
@@ -237,7 +238,7 @@ class MarkerSender:
                 for job in self._held.take_older(partition, now_ms - _GONE_AFTER_MS):
                     log.info(
                         "a transaction of %r ends without %s, which was deleted",
-                        job.message.transactional_id,
+                        kept_name(job.message.transactional_id),
                         partition,
                     )
                     self._on_marked(job, [partition])

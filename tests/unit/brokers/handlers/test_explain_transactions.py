@@ -98,6 +98,11 @@ def test_a_topic_or_everything_is_explained_at_once(stage: HandlerStage) -> None
     assert ask(stage).open_transactions == 3
 
 
+def test_partition_that_a_question_repeats_is_explained_once(stage: HandlerStage) -> None:
+    lead(stage, "t", data(0, 1))
+    assert ask(stage, *[("t", 0)] * 1_000).examined == 1
+
+
 def test_partitions_that_the_broker_does_not_lead_are_named(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER)))
     assert ask(stage, ("t", 0), ("none", 3)).unknown == (
@@ -123,7 +128,9 @@ def test_a_marker_that_is_not_replicated_is_named(stage: HandlerStage) -> None:
 def test_a_damaged_index_of_aborted_transactions_is_named(stage: HandlerStage) -> None:
     lead(stage, "t", data(0, 1), marker(1, 1, ABORT), data(2, 9, is_transactional=False))
     log = stage.partition("t").log
-    segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX).write_bytes(b"damaged")
+    index = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
+    index.unlink()
+    index.mkdir()  # it can neither be read nor be rebuilt
     log.transactions.aborted_in(0, 3)
     held = only(ask(stage, ("t", 0)))
     assert held.is_index_damaged
