@@ -15,9 +15,10 @@ from typing import Final
 from cluster.log.cleaner.cleaned_segment import CleanedSegment
 from cluster.log.partition_log import PartitionLog
 from cluster.log.replicated import check_replicated
-from cluster.log.segment import Segment, modified_ms
+from cluster.log.segment import modified_ms
 from cluster.log.segment_patch import check_epoch
-from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX
+from cluster.log.transaction_index import AbortedTransaction
+from cluster.log.transaction_rebuild import replay_from_segment
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import MAX_INT32, batches_of
@@ -45,8 +46,8 @@ class ClosedRebuild:
         self._size_bytes = 0
         if self.end_offset - self.offset > MAX_INT32:
             raise Refused(ErrorCode.corrupt_message, "the log has too many offsets for one segment")
-        if any(_has_transactions(one) for one in self._gone):
-            raise Refused(ErrorCode.corrupt_message, "the log has aborted transactions")
+        self._transactions = replay_from_segment(log.segments, 0)
+        self._aborted: list[AbortedTransaction] = []
         self._modified_ns = modified_ms(self._gone[-1]) * 1_000_000
         options = log.options
         with _writing(log.directory):
@@ -80,13 +81,16 @@ class ClosedRebuild:
                 raise Refused(ErrorCode.corrupt_message, "the result is too large for one segment")
             with _writing(self._log.directory):
                 for header, batch in batches_of(content):
+                    aborted = self._transactions.on_batch(header, batch)
+                    if aborted is not None:
+                        self._aborted.append(aborted)
                     self._cleaned.append(bytes(batch), header.last_offset, header.max_timestamp)
                     self.offset = Offset(header.last_offset + 1)
 
     def finish(self) -> None:
         """Write everything and sync it, on any thread. Raises StorageFailed."""
         with _writing(self._log.directory):
-            self._cleaned.finish((), self._modified_ns)
+            self._cleaned.finish(self._aborted, self._modified_ns)
 
     def swap(self) -> None:
         """Replace the old segments with the new one. Raises StorageFailed."""
@@ -102,14 +106,6 @@ class ClosedRebuild:
             self._cleaned.abandon()
         except OSError:
             return  # the next start removes it
-
-
-def _has_transactions(segment: Segment) -> bool:
-    path = segment.file.path.with_suffix(TRANSACTION_INDEX_SUFFIX)
-    try:
-        return path.stat().st_size > 0
-    except FileNotFoundError:
-        return False
 
 
 @contextmanager

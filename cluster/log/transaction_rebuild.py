@@ -137,6 +137,12 @@ def _open_before(segments: Sequence[Segment], slot: int) -> tuple[TransactionRep
     return TransactionReplay(), 0
 
 
+def replay_from_segment(segments: Sequence[Segment], slot: int) -> TransactionReplay:
+    """A replay that begins with a segment, with what its producer snapshot has open there."""
+    replay, first = _open_before(segments, slot)
+    return replay if first == slot else TransactionReplay()
+
+
 def rebuild_index(segments: Sequence[Segment], slot: int, reason: object) -> None:
     """Write a segment's `.txnindex` anew. Raises what `entries_of` raises."""
     segment = segments[slot]

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from cluster.log import log_copy
+from cluster.log.closed_rebuild import ClosedRebuild
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.files import LogFiles, place_files
 from cluster.log.partition_log import PartitionLog
@@ -425,3 +426,19 @@ def test_moved_log_has_the_same_aborted_transactions(tmp_path: Path) -> None:
     assert indexed(moved) == before
     assert aborted(moved) == [*IN_A_LOG, (12, 7)]
     assert [stable(moved, end) for end in (11, 12)] == [7, 12]
+
+
+def test_segments_rebuilt_from_another_replica_have_its_aborted_transactions(
+    tmp_path: Path,
+) -> None:
+    log, other = a_log(tmp_path / "damaged"), a_log(tmp_path / "good")
+    committed = read_committed(other)
+    rebuild = ClosedRebuild(log)
+    for segment in other.segments[:-1]:
+        rebuild.add(bytes(segment.file.view(0, segment.file.size_bytes)))
+    rebuild.finish()
+    rebuild.swap()
+    assert [segment.base_offset for segment in log.segments] == [0, 7]
+    assert aborted(log) == IN_A_LOG
+    assert read_committed(log) == committed
+    assert indexed(log) == indexed(other)
