@@ -1,5 +1,6 @@
 """Produce in transactions: a leader asks the coordinator before the first batch (KIP-890)."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,17 @@ def test_batches_of_a_client_that_disconnects_during_the_check_are_dropped(
     asked(stage).on_reply(PartitionErrors([[NONE, NONE]]))
     settle(stage)
     assert codes(again.receive()) == [NONE, NONE]
+
+
+def test_the_check_of_older_clients_can_be_disabled(tmp_path: Path) -> None:
+    settings = {"transaction.partition.verification.enable": "false"}
+    with HandlerStage(tmp_path / "data", settings) as stage:
+        coordinate(stage, "t", state_leader=OTHER)
+        client = stage.connect()
+        stage.link.take()
+        assert codes(client.call(write(0, version=11))) == [NONE]
+        assert stage.link.take() == []
+        client.send(write(1, version=12))
+        asked(stage).on_reply(PartitionErrors([[NONE]]))
+        settle(stage)
+        assert codes(client.receive()) == [NONE], "newer ones add the partition by it"
