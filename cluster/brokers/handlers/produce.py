@@ -307,7 +307,11 @@ def _begin_later(rest: _Rest) -> NotYet:
         # A closed connection's memory is not counted any more, and a coordinator may take seconds.
         channel.on_close = later.clear
     verify(
-        {each.place: memoryview(each.records) for each in later},
+        {
+            each.place: memoryview(each.records)
+            for each in later
+            if _may_write(each.topic, rest.context.client_id, rest.services)
+        },
         rest.request.transactional_id,
         rest.context.version,
         rest.services,
@@ -456,6 +460,14 @@ def _check_writer(topic: str | None, client_id: str | None, services: DataServic
             ErrorCode.invalid_topic_exception,
             f"Only brokers append to {topic}, unless {METRICS_TOPIC_CLIENT_PRODUCE.name}=true",
         )
+
+
+def _may_write(topic: str | None, client_id: str | None, services: DataServices) -> bool:
+    try:
+        _check_writer(topic, client_id, services)
+    except Refused:
+        return False
+    return True
 
 
 def _refusal(

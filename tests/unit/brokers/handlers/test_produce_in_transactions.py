@@ -7,12 +7,13 @@ import pytest
 
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.transactions import CheckTransactions, PartitionErrors
 from cluster.records.markers import EndMarker
-from tests.support.cluster_states import a_broker
+from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.fake_control_link import Asked
 from tests.support.handler_requests import produced_in
-from tests.support.handler_stage import OTHER, HandlerStage, StageConnection
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage, StageConnection
 from tests.support.kafka_wire import produce_to
 from tests.support.transaction_requests import ID, Producer, a_transactional_batch, coordinate
 
@@ -217,3 +218,18 @@ def test_the_check_of_older_clients_can_be_disabled(tmp_path: Path) -> None:
         asked(stage).on_reply(PartitionErrors([[NONE]]))
         settle(stage)
         assert codes(client.receive()) == [NONE], "newer ones add the partition by it"
+
+
+def test_partition_of_an_internal_topic_is_not_added_to_a_transaction(
+    stage: HandlerStage, client: StageConnection
+) -> None:
+    """Its batch is refused, so the transaction has nothing there to end."""
+    stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([BROKER])))
+    batch = a_transactional_batch(P)
+    batches = [("t", 0, batch), (CONSUMER_OFFSETS_TOPIC, 0, batch)]
+    client.send(produce_to(*batches, version=12, transactional_id=ID))
+    check = asked(stage)
+    assert check.request.transactions[0].topics == (("t", (0,)),)
+    check.on_reply(PartitionErrors([[NONE]]))
+    settle(stage)
+    assert codes(client.receive()) == [NONE, ErrorCode.invalid_topic_exception]
