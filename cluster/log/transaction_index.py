@@ -10,7 +10,6 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from cluster.log.checkpoints import replace_file
 from cluster.log.files import files_of
 
 SUFFIX: Final = ".txnindex"
@@ -95,8 +94,3 @@ def read_transactions(path: Path) -> list[AbortedTransaction]:
     Raises DamagedTransactionIndex, also if the file cannot be read.
     """
     return decode_transactions(read_content(path))
-
-
-def write_transactions(path: Path, transactions: Iterable[AbortedTransaction]) -> None:
-    """Replace the entries of a file, without a sync. Raises StorageFailed."""
-    replace_file(path, encode_transactions(transactions), sync=False)

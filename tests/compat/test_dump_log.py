@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.log.partition_log import PartitionLog
-from cluster.log.transaction_index import AbortedTransaction, write_transactions
+from cluster.log.transaction_index import AbortedTransaction, encode_transactions
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.compat.kafka_process import ToolShell, run_program
 from tests.unit.log.log_builder import NOW_MS, a_batch, append, open_log
@@ -87,10 +87,8 @@ def of_kind(log: PartitionLog, *suffixes: str) -> list[Path]:
 @pytest.mark.beyond_pypi
 def test_dump_of_a_closed_log_equals_kafkas(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
-    write_transactions(
-        written.directory / f"{FIRST}.txnindex",
-        [AbortedTransaction(7, 1, 5, 1), AbortedTransaction(8, 2, 9, 2)],
-    )
+    aborted = [AbortedTransaction(7, 1, 5, 1), AbortedTransaction(8, 2, 9, 2)]
+    (written.directory / f"{FIRST}.txnindex").write_bytes(encode_transactions(aborted))
     everything = of_kind(written, ".log", ".index", ".timeindex", ".snapshot", ".txnindex")
     assert "producerId: 8" in assert_same(shell, ["--print-data-log"], everything)
     indexes = of_kind(written, ".index", ".timeindex")

@@ -12,7 +12,6 @@ from cluster.log.transaction_index import (
     decode_transactions,
     encode_transactions,
     read_transactions,
-    write_transactions,
 )
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -36,7 +35,7 @@ def test_a_file_is_read_as_written_and_an_absent_one_is_empty(tmp_path):
     path = segment_path(tmp_path, 12, TRANSACTION_INDEX_SUFFIX)
     assert path.name == "00000000000000000012.txnindex"
     assert read_transactions(path) == []
-    write_transactions(path, [SHOWN])
+    path.write_bytes(encode_transactions([SHOWN]))
     assert read_transactions(path) == [SHOWN]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.log.producer_snapshots import write_snapshot
 from cluster.log.producer_state import AppendedBatch, ProducerEntry
-from cluster.log.transaction_index import AbortedTransaction, write_transactions
+from cluster.log.transaction_index import AbortedTransaction, encode_transactions
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import Record
@@ -243,7 +243,7 @@ def test_snapshots(tmp_path: Path, dumped) -> None:
 
 def test_transaction_indexes(tmp_path: Path, dumped) -> None:
     path = tmp_path / f"{0:020d}.txnindex"
-    write_transactions(path, [AbortedTransaction(7, 1, 5, 2)])
+    path.write_bytes(encode_transactions([AbortedTransaction(7, 1, 5, 2)]))
     shown = "version: 0 producerId: 7 firstOffset: 1 lastOffset: 5 lastStableOffset: 2"
     assert dumped(path) == (0, [f"Dumping {path}", shown], [])
 
