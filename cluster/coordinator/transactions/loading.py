@@ -59,7 +59,9 @@ class Loading:
 
     def finish(self, now: Moment) -> None:
         """All records were replayed: go on with transactions whose outcome is stored."""
-        for transaction in list(self._parts.transactions.values()):
+        transactions = self._parts.transactions.values()
+        # `ongoing` is in the order in which they began.
+        for transaction in sorted(transactions, key=lambda each: each.stored.start_ms):
             state = transaction.stored.state
             if state is TransactionState.ONGOING:
                 self._parts.ongoing[transaction.transactional_id] = None

@@ -3,6 +3,7 @@
 import pytest
 
 from cluster.coordinator.transactions.records import transaction_key, transaction_value
+from cluster.coordinator.transactions.requests import CountOpen
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import StoredTransaction
 from cluster.model.clocks import WallMs
@@ -35,6 +36,23 @@ def test_the_last_one_of_records_with_the_same_key_counts() -> None:
     assert stage.producer() == (7, 5)
     assert stage.producer("another") == (7, 1)
     assert stage.shard.load_report.loaded == {"transactions": 3}
+
+
+def test_oldest_open_transaction_is_known_after_loading() -> None:
+    def begun(name: str, start_ms: int) -> Record:
+        stored = StoredTransaction(
+            7,
+            0,
+            TIMEOUT_MS,
+            TransactionState.ONGOING,
+            frozenset({P0}),
+            WallMs(WALL_MS),
+            WallMs(start_ms),
+        )
+        return transaction_key(name), transaction_value(stored)
+
+    stage = TransactionStage().loaded([begun("later", WALL_MS - 10), begun("first", WALL_MS - 20)])
+    assert stage.ask(CountOpen()) == (2, WALL_MS - 20)
 
 
 def test_a_tombstone_removes_the_id() -> None:
