@@ -121,6 +121,12 @@ class AbortedTransactions:
         else:
             self._note(*found)
 
+    def rebuild(self, segment: Segment) -> None:
+        """Write a segment's file anew; if that is not possible, `damage` tells why."""
+        self._refresh()
+        slot = segment_slot(self._files.segments, segment.base_offset)
+        self._rebuild(slot, "it does not fit its batches")
+
     # -- files -------------------------------------------------------------------------------------
 
     def _refresh(self) -> None:

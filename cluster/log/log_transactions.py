@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush
 
 from cluster.log.aborted_transactions import AbortedTransactions
 from cluster.log.producer_state import EndedTransaction, ProducerState
+from cluster.log.segment import Segment
 from cluster.log.segment_list import SegmentList
 from cluster.log.transaction_index import AbortedTransaction
 from cluster.model.errors import StorageFailed
@@ -134,6 +135,10 @@ class LogTransactions:
             self.are_none = self._aborted.is_empty
         # Records before the log start were deleted, whatever becomes of their transaction.
         return Offset(min(high_watermark, max(stable, log_start_offset)))
+
+    def rebuild(self, segment: Segment) -> None:
+        """Write the index of a segment anew, in which a check has found a defect."""
+        self._aborted.rebuild(segment)
 
     def aborted_in(self, first_offset: int, end_offset: int) -> list[tuple[int, int]] | None:
         """Producer id and first offset of each aborted transaction with records in a range.

@@ -15,13 +15,16 @@ from crc32c import crc32c
 
 from cluster.log.files import files_of
 from cluster.log.index_check import IndexChecks
+from cluster.log.transaction_check import TransactionChecks
 from cluster.records.batch import (
     ATTRIBUTES_POSITION,
+    CONTROL_BIT,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
     MAGIC_POSITION,
     MAGIC_V2,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     read_header,
 )
@@ -31,6 +34,7 @@ PIECE_BYTES: Final = 128 << 10
 _OLD_CHECKSUM_POSITION: Final = 12
 _OLD_LENGTH_MIN: Final = 14
 _MAGIC_V2_BYTE: Final = bytes([MAGIC_V2])
+_OF_TRANSACTIONS: Final = TRANSACTIONAL_BIT | CONTROL_BIT
 _SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
@@ -69,6 +73,8 @@ class SegmentCheck:
         self.file = file
         self.holes: list[Hole] = []
         self.index_defects: list[str] = []
+        self.has_bad_transactions = False
+        """Whether one of the defects is that of the `.txnindex`."""
         self.checked_bytes = 0
         self.end = 0
         """Where the batches end."""
@@ -114,6 +120,7 @@ class SegmentCheck:
         size = min(wanted, file_bytes)
         has_indexes = not file.is_active and not first_position
         indexes = IndexChecks(file.path, file.base_offset) if has_indexes else None
+        transactions = TransactionChecks(file.path) if has_indexes else None
         position, reported = first_position, first_position
         is_first = True
         while position < size:
@@ -123,6 +130,8 @@ class SegmentCheck:
                     self.first_offset, is_first = header.base_offset, False
                 if indexes is not None:
                     indexes.on_batch(position, header)
+                if transactions is not None and header.attributes & _OF_TRANSACTIONS:
+                    self._check_transaction(transactions, position, header)
                 position += header.size_bytes
                 self.next_offset = header.last_offset + 1
             elif file.is_active and file.size_bytes is None and self._is_zero(position, size):
@@ -147,6 +156,19 @@ class SegmentCheck:
             self._note_missing(size, wanted)
         if indexes is not None and not self.holes:
             self.index_defects = indexes.finish()
+        if transactions is not None and not self.holes:
+            defect = transactions.finish()
+            if defect is not None:
+                self.has_bad_transactions = True
+                self.index_defects.append(defect)
+
+    def _check_transaction(
+        self, transactions: TransactionChecks, position: int, header: BatchHeader
+    ) -> None:
+        if transactions.reads(header):
+            transactions.on_batch(header, self._read(position, header.size_bytes))
+        else:
+            transactions.on_batch(header)
 
     def _note_missing(self, size: int, wanted: int) -> None:
         """Record that the file ends before the batches that its owner wrote."""

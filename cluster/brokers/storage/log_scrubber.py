@@ -256,4 +256,6 @@ def take_findings(own: PartitionLog, segment: Segment, check: SegmentCheck) -> N
         for defect in check.index_defects:
             log.error("%s; the indexes are rebuilt", defect)
         rebuild_indexes(segment)
+        if check.has_bad_transactions:
+            own.transactions.rebuild(segment)
         segment.release()

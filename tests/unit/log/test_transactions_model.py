@@ -14,9 +14,11 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from cluster.brokers.storage.log_scrubber import file_of
 from cluster.log import log_copy
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.partition_log import PartitionLog
+from cluster.log.segment_check import SegmentCheck
 from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX
 from cluster.model.ids import Offset
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
@@ -269,6 +271,14 @@ class TransactionsOfALog(RuleBasedStateMachine):
             assert at == model.stable_offset()
             for max_bytes in (1, 1 << 20):
                 assert read_committed(log, model.high_watermark, max_bytes) == model.committed(at)
+
+    @precondition(lambda self: hasattr(self, "log"))
+    @invariant()
+    def a_check_finds_no_defect(self) -> None:
+        for segment in self.log.segments[:-1]:
+            if segment.file.size_bytes:
+                check = SegmentCheck(file_of(self.log, segment)).run()
+                assert check.is_good, (check.holes, check.index_defects)
 
 
 TestTransactionsOfALog = TransactionsOfALog.TestCase
