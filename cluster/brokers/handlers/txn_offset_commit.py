@@ -148,7 +148,9 @@ def _check_transaction(
 
     def on_codes(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         code = commit_error(codes[led.id], age)
-        if code is ErrorCode.none and not verification.is_valid:
+        # The first of several commits that waited has opened it, which ends the verification.
+        is_open = verification.is_valid or producers.has_open_transaction(*producer)
+        if code is ErrorCode.none and not is_open:
             code = commit_error(ErrorCode.transaction_abortable, age)
         on_checked(code)
 

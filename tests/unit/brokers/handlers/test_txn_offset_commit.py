@@ -129,6 +129,20 @@ def test_offsets_of_no_known_transaction_are_refused(
     assert stage.partition(CONSUMER_OFFSETS_TOPIC).log.log_end_offset == 0
 
 
+def test_commits_that_are_checked_at_the_same_time_are_all_accepted(
+    stage: HandlerStage, client: StageConnection
+) -> None:
+    another = stage.connect()
+    client.send(txn_offset_commit(P, {("t", 0): 5}, 5))
+    first = asked(stage)
+    another.send(txn_offset_commit(P, {("t", 0): 6}, 5))
+    second = asked(stage)
+    for check, sender in ((first, client), (second, another)):
+        check.on_reply(PartitionErrors([[NONE]]))
+        settle(stage)
+        assert codes(sender.receive()) == [NONE]
+
+
 @pytest.mark.parametrize(("version", "marker_epoch"), [(3, 3), (5, 4)])
 def test_a_transaction_that_ends_during_the_question_takes_no_offsets(
     stage: HandlerStage, client: StageConnection, version: int, marker_epoch: int
