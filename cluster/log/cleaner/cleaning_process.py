@@ -58,12 +58,15 @@ class CannotClean(Exception):
 
 def work(message: Mapping[str, Any], send: Send) -> None:
     """Carry out a `CleaningOrder`; report each group of segments and the end."""
-    cleaning = Cleaning(CleaningOrder.of_message(message))
+    order = CleaningOrder.of_message(message)
     try:
+        cleaning = Cleaning(order)
         for group in cleaning.run():
             send(group.to_message())
-    except (CannotClean, Refused, DamagedTransactionIndex) as problem:
+    except (CannotClean, Refused) as problem:
         send({"kind": DAMAGED, "reason": str(problem)})
+    except DamagedTransactionIndex as damage:  # the broker rebuilds it
+        send({"kind": FAILED, "reason": f"an index of aborted transactions is damaged: {damage}"})
     except StorageFailed as failure:
         send({"kind": FAILED, "reason": str(failure)})
     except OSError as error:

@@ -139,6 +139,35 @@ def test_cleaning_stops_before_an_open_transaction(log):
     assert content(log) == before
 
 
+def test_cleaning_stops_before_a_transaction_whose_marker_is_not_committed(log):
+    writer = ProducerIdentity(9, 0, 0)
+    put(log, [(b"k", b"aborted")], producer=writer, is_transactional=True)
+    put(log, [(b"fill", bytes(800))])
+    put(log, [(b"fill", bytes(800))])
+    marker = end_transaction(log, writer, commits=False)
+    put(log, [(b"active", bytes(800))])
+    before = content(log)
+    assert clean(log, high_watermark=marker) is None
+    assert content(log) == before
+    assert clean(log) is not None
+    assert b"aborted" not in [one.value for one in records(log)]
+
+
+def test_damaged_index_of_aborted_transactions_is_tried_again_later(log):
+    a_dirty_log(log)
+    before = content(log)
+    cleanable = find_work(log, log.log_end_offset, NOW_MS)
+    assert cleanable is not None
+    order = order_of(log, cleanable, UNLIMITED, NOW_MS).to_message()
+    segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX).write_bytes(b"damaged")
+    messages: list[Any] = []
+    work(order, messages.append)
+    (message,) = messages
+    assert message["kind"] == FAILED
+    assert "index of aborted transactions is damaged" in message["reason"]
+    assert content(log) == before
+
+
 def a_dirty_log(log: PartitionLog) -> None:
     for number in range(6):
         put(log, [(b"hot", bytes(500)), (b"own-%d" % number, b"v")])
