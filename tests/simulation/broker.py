@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from cluster.brokers.assembly.ports import BrokerPorts
 from cluster.brokers.core import BrokerCore
 from cluster.brokers.handlers import delete_records, produce
-from cluster.brokers.handlers.request import NotYet
+from cluster.brokers.handlers.request import Handler, NotYet
 from cluster.config.settings import broker_settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.groups.requests import CommitOffsets, OffsetToCommit
@@ -24,6 +24,7 @@ from cluster.protocol.messages import (
     DeleteRecordsTopic,
 )
 from cluster.protocol.produce_codec import ProducedTopic, ProduceRequest
+from cluster.quotas.client_accounts import ClientAccounts
 from tests.simulation.local_lines import LocalLines, SimulatedLocalSockets
 from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
@@ -45,6 +46,37 @@ SETTINGS = {
     "replica.high.watermark.checkpoint.interval.ms": "2000",
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
 }
+
+
+class _Channel:
+    """A client's connection, as far as handlers use it; it never breaks."""
+
+    def __init__(self, broker: "SimulatedBroker") -> None:
+        self.payer = broker.loop.time.exempt
+        self.is_open = True
+        self.on_close: Callable[[], None] | None = None
+
+    def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:
+        """Memory does not count here."""
+
+    def let_go(self) -> None:
+        """Nor here."""
+
+
+class _Context:
+    """The `RequestContext` of one request."""
+
+    def __init__(
+        self, broker: "SimulatedBroker", version: int, answer: Callable[[Any], None]
+    ) -> None:
+        self.version = version
+        self.answer = answer
+        self.channel = _Channel(broker)
+        self.accounts = ClientAccounts(broker.core.limits.quotas, "", "")
+        self.listener = "PLAINTEXT"
+        self.client_id = "sim"
+        self.user = self.host = ""
+        self.weight = 1
 
 
 class SimulatedBroker:
@@ -168,7 +200,7 @@ class SimulatedBroker:
 
         topic = ProducedTopic(partition.topic, None, [(partition.partition, memoryview(batch))])
         request = ProduceRequest(None, acks, 1_500, [topic])
-        self._handle(produce, request, lambda response: on_answer(response[0][0][2][0]))
+        self.handle(produce.HANDLER, 9, request, lambda answer: on_answer(answer[0][0][2][0]))
 
     def delete_records(
         self, partition: TopicPartition, offset: int, on_answer: Callable[[Any], None]
@@ -177,26 +209,26 @@ class SimulatedBroker:
         asked = DeleteRecordsPartition(partition_index=partition.partition, offset=offset)
         topic = DeleteRecordsTopic(name=partition.topic, partitions=(asked,))
         request = DeleteRecordsRequest(topics=(topic,), timeout=timedelta(seconds=1.5))
-        self._handle(
-            delete_records, request, lambda response: on_answer(response.topics[0].partitions[0])
+        self.handle(
+            delete_records.HANDLER,
+            2,
+            request,
+            lambda response: on_answer(response.topics[0].partitions[0]),
         )
 
-    def _handle(self, api: ModuleType, request: Any, answer: Callable[[Any], None]) -> None:
+    def handle(
+        self, handler: Handler, version: int, request: Any, on_answer: Callable[[Any], None]
+    ) -> None:
+        """Give a client's request to a handler of the dispatch table; `on_answer` gets what the
+        handler answers, in the turn in which it does."""
+
         def answer_if_final(response: Any) -> None:
             if not isinstance(response, NotYet):
-                answer(response)
+                on_answer(response)
 
-        context: Any = SimpleNamespace(
-            version=9,
-            listener="PLAINTEXT",
-            channel=SimpleNamespace(on_close=None),
-            answer=answer_if_final,
-        )
-
-        def handle() -> None:
-            answer_if_final(api.handle(request, context, self.core.clients.services.data))
-
-        self.node.run(handle)
+        services = self.core.clients.services.by_type()[handler.takes]
+        context: Any = _Context(self, version, answer_if_final)
+        self.node.run(lambda: answer_if_final(handler.handle(request, context, services)))
 
     def commit(
         self, group: str, topic: str, offset: int, on_code: Callable[[ErrorCode], None]

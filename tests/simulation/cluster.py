@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
+from cluster.model.cluster import PartitionState
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.topics import NewTopic
@@ -61,6 +62,8 @@ class SimulatedCluster:
         self._assignments: dict[bytes, TopicAssignment] = {}
         self.checks = Checks(self)
         self.refused_count = 0
+        self.compacted: set[str] = set()
+        """Names of topics whose cleanup.policy is compact."""
         self._is_healed = False
         self.lines = LocalLines(self.world)
         self.is_local = is_local
@@ -226,9 +229,10 @@ class SimulatedCluster:
         self.world.note(f"brokers {first} and {second} are apart")
         self.world.separate(first, second)
 
-    def join(self, first: int, second: int) -> None:
+    def join(self, first: int, second: int, *, breaks: bool | None = None) -> None:
+        """They reach each other again: see `World.join`."""
         self.world.note(f"brokers {first} and {second} reach each other")
-        self.world.join(first, second)
+        self.world.join(first, second, breaks=breaks)
 
     def break_directory(self, number: int, *, noticed: bool) -> None:
         """A disk fails under one of several log directories; `noticed`: by a write at once."""
@@ -311,16 +315,34 @@ class SimulatedCluster:
         active = [b for b in self.brokers.values() if b.is_up and b.driver.controller is not None]
         return max(active, key=lambda b: b.driver.controller.epoch, default=None)  # type: ignore[union-attr]
 
-    def create_topic(self, name: str, partition_count: int, replication_factor: int) -> bool:
-        """Ask the controller to create a topic. Returns whether it confirms that."""
+    def create_topic(
+        self,
+        name: str,
+        partition_count: int,
+        replication_factor: int,
+        configs: Mapping[str, str] = MappingProxyType({}),
+        assignment: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    ) -> bool:
+        """Ask the controller to create a topic. Returns whether it confirms that.
+
+        The replicas of an `assignment` replace both numbers.
+        """
         self.world.run_until(lambda: self.controller is not None, QUIET_LIMIT_MS)
         controller = self.controller
         assert controller is not None
         outcomes: list[Any] = []
+        replicas = {
+            number: tuple(BrokerId(each) for each in brokers)
+            for number, brokers in assignment.items()
+        }
+        if assignment:
+            partition_count = replication_factor = -1
+        if configs.get("cleanup.policy") == "compact":
+            self.compacted.add(name)
 
         def create() -> None:
             controller.requests.create_topics(
-                [NewTopic(name, partition_count, replication_factor)],
+                [NewTopic(name, partition_count, replication_factor, replicas, configs)],
                 validate_only=False,
                 timeout_ms=1_000,
                 on_done=lambda outcomes_by_name, planned: outcomes.append(planned.get(name)),
@@ -479,12 +501,17 @@ class SimulatedCluster:
             Acked(written, base_offset + index, value) for index, value in enumerate(values)
         ]
 
-    def believed_leader(self, partition: TopicPartition) -> int | None:
+    def believed_state(self, partition: TopicPartition) -> PartitionState | None:
+        """The state of a partition with a leader, as some broker knows it."""
         asked = [broker for broker in self.brokers.values() if broker.is_up]
         if not asked:
             return None
         state = self.random.choice(asked).metadata.partition(partition)
-        return state.leader if state is not None and state.has_leader else None
+        return state if state is not None and state.has_leader else None
+
+    def believed_leader(self, partition: TopicPartition) -> int | None:
+        state = self.believed_state(partition)
+        return None if state is None else state.leader
 
     def log_end(self, number: int, partition: TopicPartition) -> int:
         replica = self.brokers[number].table.find(partition)

@@ -18,6 +18,8 @@ from tests.support.small_disk import space_of
 
 STEPS = 250
 _DISK_BYTES = 1_000 << 20
+_PRODUCER_IDS = 1 << 40
+"""Above those that brokers give away."""
 
 
 RETENTION_BYTES = 6_000
@@ -72,7 +74,8 @@ class RandomHistory:
         cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
         cluster.create_topic("bills", 1, 2)
         for number, partition in enumerate(self._writable()):
-            self._producers.append(IdempotentProducer(cluster, partition, 1000 + number))
+            producer_id = _PRODUCER_IDS + number
+            self._producers.append(IdempotentProducer(cluster, partition, producer_id))
         for _ in range(steps):
             self._produce()
             if self._random.random() < 0.3:

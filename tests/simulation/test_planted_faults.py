@@ -3,6 +3,7 @@
 import inspect
 import textwrap
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ SEEDS_MAX = 20
 """Histories until a mistake must be found; the first five were enough for each."""
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, sound: str, bad: str) -> None:
-    """Replace an expression of a method by another."""
+def plant(
+    monkeypatch: pytest.MonkeyPatch, owner: type | ModuleType, name: str, sound: str, bad: str
+) -> None:
+    """Replace an expression of a method, or of a module's function, by another."""
     method = getattr(owner, name)
     source = textwrap.dedent(inspect.getsource(method))
     assert source.count(sound) == 1, f"{method.__qualname__} does not contain {sound!r} once"

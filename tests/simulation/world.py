@@ -35,6 +35,8 @@ class World:
         self.routers: dict[str, SimulatedRouter] = {}
         self.connections: dict[int, Connection] = {}
         self._apart: set[frozenset[object]] = set()
+        self.shared_turns = 0.0
+        """The share of turns that go on with the next event of the same time."""
         self._connection_count = 0
 
     # Clock
@@ -104,12 +106,14 @@ class World:
     def separate(self, first: object, second: object) -> None:
         self._apart.add(frozenset((first, second)))
 
-    def join(self, first: object, second: object) -> None:
-        """They reach each other again; what waited arrives now, unless the connection broke."""
+    def join(self, first: object, second: object, *, breaks: bool | None = None) -> None:
+        """They reach each other again; what waited arrives now, unless the connection breaks (None:
+        the dice decide).
+        """
         self._apart.discard(frozenset((first, second)))
         for connection in list(self.connections.values()):
             if {connection.dealer.node.broker, connection.router_broker} == {first, second}:
-                if self.random.random() < 0.5:
+                if self.random.random() < 0.5 if breaks is None else breaks:
                     connection.break_off()
                 else:
                     connection.go_on()
@@ -155,6 +159,7 @@ class Node:
         self._deferred: deque[Callable[[], None]] = deque()
         self._backlog: deque[Callable[[], None]] = deque()
         self._router_count = 0
+        self._is_turn_open = False
 
     def new_endpoint(self) -> str:
         self._router_count += 1
@@ -175,7 +180,7 @@ class Node:
         return SimulatedDealer(self, endpoint, on_message)
 
     def run(self, action: Callable[[], None]) -> None:
-        """One turn of the broker's loop; later, while the process is paused."""
+        """One turn of the broker's loop, or a part of one; later, while the process is paused."""
         if not self.is_alive:
             return
         if self.is_paused:
@@ -184,12 +189,30 @@ class Node:
         self.world.running = self
         try:
             action()
-            if self._deferred and self.kill_before_deferred is not None:
-                self.kill_before_deferred()
-            self.run_deferred()
+            if self._deferred and not self._goes_on():
+                self._end_turn()
         except Killed:
             pass
         self.world.running = None
+
+    def _goes_on(self) -> bool:
+        """Whether what comes at the same time belongs to this turn, too."""
+        world = self.world
+        if not self._is_turn_open:
+            if not world.shared_turns or world.random.random() >= world.shared_turns:
+                return False
+            self._is_turn_open = True
+            world.after(0, lambda: self.run(self._close_turn))
+        return True
+
+    def _close_turn(self) -> None:
+        self._is_turn_open = False
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._deferred and self.kill_before_deferred is not None:
+            self.kill_before_deferred()
+        self.run_deferred()
 
     def before_send(self) -> None:
         """Call this before each message that the process sends. Raises Killed."""
