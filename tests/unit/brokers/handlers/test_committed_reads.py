@@ -12,6 +12,7 @@ from cluster.log.transaction_index import AbortedTransaction, read_transactions
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
 from cluster.records.batch import batches_of
+from cluster.records.markers import EndMarker
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch, fetched_in, list_offsets_of, offsets_in
@@ -234,3 +235,41 @@ def test_replication_continues_when_the_transaction_index_is_damaged(
     assert log.log_end_offset == 4
     assert log.transactions.aborted_in(0, 4) == [(1, 0), (1, 2)]
     assert "rebuilding it from the batches" in caplog.text
+
+
+@pytest.mark.parametrize("version", range(4, 18))
+def test_every_version_of_fetch_lists_aborted_transactions(
+    stage: HandlerStage, version: int
+) -> None:
+    replicate(
+        stage, data(0, 1), data(1, 2), marker(2, 1, ABORT), data(3, 9, is_transactional=False)
+    )
+    topic = "t" if version < 13 else stage.partition("t").topic_id
+    for isolation_level, listed in ((COMMITTED, [(1, 0)]), (0, None)):
+        asked = fetch_from((topic, [wanted(0)]), isolation_level=isolation_level, version=version)
+        (found,) = fetched_in(stage.connect().call(asked))
+        assert aborted(found) == listed
+        assert read(found) == ([0] if isolation_level else [0, 1, 2, 3])
+        assert found.last_stable_offset == (1 if isolation_level else 4)
+
+
+def test_waiting_fetch_counts_only_committed_bytes_and_wakes_with_the_marker(
+    stage: HandlerStage,
+) -> None:
+    replicate(stage, data(0, 1))
+    partition, client = stage.partition("t"), stage.connect()
+    size = partition.log.size_bytes
+    asked = fetch_from(
+        ("t", [wanted(0)]), isolation_level=COMMITTED, min_bytes=size + 1, max_wait_ms=500
+    )
+    assert client.call(asked) is None
+    partition.append(memoryview(a_batch(b"plain" * 50)), 1, WALL_MS, stage.loop.now_ms)
+    stage.events.on_appended(partition)
+    stage.turn()
+    assert client.receive() is None
+    partition.append_marker(EndMarker(1, 0, 7, is_commit=False), WALL_MS, stage.loop.now_ms)
+    stage.events.on_appended(partition)
+    stage.turn()
+    (found,) = fetched_in(client.receive())
+    assert (read(found), aborted(found)) == ([0, 1, 2], [(1, 0)])
+    assert found.last_stable_offset == 3
