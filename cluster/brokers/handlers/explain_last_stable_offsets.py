@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from cluster.brokers.handlers.access import READ_TOPIC, may
+from cluster.brokers.handlers.access import DESCRIBE_TRANSACTIONAL_ID, READ_TOPIC, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.own_requests import own_request
 from cluster.brokers.handlers.request import RequestContext
@@ -46,7 +46,7 @@ def handle(
         services.clock.wall_ms(),
         len(found),
         sum(len(each.log.producers.open_transactions()) for each in found),
-        tuple(_held(each, services) for each in sorted(held, key=lambda each: each.id)),
+        tuple(_held(each, context, services) for each in sorted(held, key=lambda each: each.id)),
         tuple(unknown),
     )
 
@@ -91,12 +91,12 @@ def _wanted(
     return found, unknown
 
 
-def _held(partition: Partition, services: DataServices) -> HeldPartition:
+def _held(partition: Partition, context: RequestContext, services: DataServices) -> HeldPartition:
     log = partition.log
     stable, high_watermark = partition.last_stable_offset, partition.high_watermark
     producers = log.producers
     shown = tuple(
-        _open(log_id, first, partition, services)
+        _open(log_id, first, partition, context, services)
         for log_id, first in islice(producers.open_transactions(), OPEN_MAX)
     )
     ended = log.transactions.first_uncommitted(high_watermark)
@@ -117,19 +117,33 @@ def _held(partition: Partition, services: DataServices) -> HeldPartition:
 
 
 def _open(
-    producer_id: int, first_offset: int, partition: Partition, services: DataServices
+    producer_id: int,
+    first_offset: int,
+    partition: Partition,
+    context: RequestContext,
+    services: DataServices,
 ) -> OpenTransaction:
     entry = partition.log.producers.entries[producer_id]
+    writer = services.transaction_writers.of(producer_id)
+    is_hidden = writer is not None and not may(
+        services, context, DESCRIBE_TRANSACTIONAL_ID, writer.transactional_id, is_audited=False
+    )
     return OpenTransaction(
         ProducerIdentity(producer_id, entry.epoch),
         entry.coordinator_epoch,
         first_offset,
         timestamp_at(partition.log, Offset(first_offset)),
         entry.last_timestamp_ms,
-        services.transaction_writers.of(producer_id),
+        None if is_hidden else writer,
+        is_hidden,
     )
 
 
 HANDLER: Final = own_request(
-    API, handle, DataServices, QUESTION.read, ANSWER.pack, authorizes=(READ_TOPIC,)
+    API,
+    handle,
+    DataServices,
+    QUESTION.read,
+    ANSWER.pack,
+    authorizes=(READ_TOPIC, DESCRIBE_TRANSACTIONAL_ID),
 )

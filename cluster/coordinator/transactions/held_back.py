@@ -51,6 +51,8 @@ class OpenTransaction:
     """Of its producer's last record."""
     writer: Writer | None
     """Unknown if another broker led the partition when it began."""
+    is_writer_hidden: bool = False
+    """Whether the asking user may not describe the transactional id that it wrote with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ _OPEN: Final = record(
     first_timestamp_ms=_TIME,
     last_timestamp_ms=_TIME,
     writer=optional(record(Writer, transactional_id=_TEXT, client=_CLIENT)),
+    is_writer_hidden=BOOLEAN,
 )
 _HELD: Final = record(
     HeldPartition,

@@ -94,6 +94,8 @@ def _producer(holder: Holder, first: OpenTransaction) -> str:
     explained = None if holder.known is None else holder.known.answer.transaction
     if explained is not None and explained.client is not None and holder.verdict is Verdict.OPEN:
         return f"{text}; {client_text(explained.client)}"
+    if first.is_writer_hidden:
+        return f"{text}; this user may not see its client"
     if first.writer is None:
         return f"{text}; its client is not known: another broker led the partition when it wrote"
     return (

@@ -69,6 +69,8 @@ def holder_of(place: Place, leader: int, partition: HeldPartition, find: Find) -
     if first is None:
         return Holder(place, leader, partition, Verdict.UNCOMMITTED, None, None)
     known, problem = find(first.producer.producer_id)
+    if known is None and not problem and first.is_writer_hidden:
+        problem = "this user may not describe its transactional id"
     return Holder(place, leader, partition, _verdict(place, known, problem), first, known, problem)
 
 

@@ -18,7 +18,7 @@ from cluster.model.acls import (
 )
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome
-from cluster.protocol.api import ApiKey
+from cluster.protocol.api import ApiKey, OwnApiKey
 from tests.support.authorization_cases import (
     AUTHORIZATION_ERRORS,
     CASES,
@@ -107,6 +107,7 @@ SILENT: Mapping[int, set[Right]] = {
     ApiKey.LIST_GROUPS: {access.DESCRIBE_CLUSTER, access.DESCRIBE_GROUP},
     ApiKey.LIST_TRANSACTIONS: {access.DESCRIBE_TRANSACTIONAL_ID},
     ApiKey.DESCRIBE_TRANSACTIONS: {access.DESCRIBE_TOPIC},
+    OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS: {access.DESCRIBE_TRANSACTIONAL_ID},
     ApiKey.WRITE_TXN_MARKERS: {access.ALTER_CLUSTER},  # suffices as well
     ApiKey.METADATA: {access.DESCRIBE_CLUSTER},
     ApiKey.DESCRIBE_CLUSTER: {access.DESCRIBE_CLUSTER},

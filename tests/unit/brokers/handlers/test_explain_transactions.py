@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.brokers.handlers import access
 from cluster.coordinator.transactions import explanation, held_back
 from cluster.coordinator.transactions.explanation import ExplainTransactionAnswer
 from cluster.coordinator.transactions.held_back import (
@@ -24,12 +25,18 @@ from cluster.protocol.api import OwnApiKey
 from cluster.records.builder import NewRecord, build_batch
 from cluster.records.builder import ProducerIdentity as BatchProducer
 from tests.support.cluster_states import a_partition, a_topic
+from tests.support.guarded_broker import SETTINGS, Guarded
 from tests.support.handler_requests import WALL_MS, a_batch
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
 from tests.support.transactional_batches import ABORT, COMMIT, data, marker
 
 UNVERIFIED = {"transaction.partition.verification.enable": "false"}
+TRANSACTIONAL = bytes(
+    build_batch(
+        [NewRecord(b"v", None, WALL_MS)], producer=BatchProducer(5, 0, 0), is_transactional=True
+    )
+)
 
 
 def ask(stage: HandlerStage, *questions: tuple[str, int]) -> ExplainPartitionsAnswer:
@@ -151,14 +158,33 @@ def test_the_client_that_wrote_is_named(tmp_path: Path) -> None:
 
 def _write_and_explain(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER])))
-    batch = build_batch(
-        [NewRecord(b"v", None, WALL_MS)], producer=BatchProducer(5, 0, 0), is_transactional=True
-    )
-    stage.connect().call(produce_to(("t", 0, bytes(batch)), transactional_id="payments"))
+    stage.connect().call(produce_to(("t", 0, TRANSACTIONAL), transactional_id="payments"))
     (found,) = only(ask(stage, ("t", 0))).open
     assert found.writer == Writer("payments", ClientName("wire", "127.0.0.1"))
     stage.connect().call(produce_to(("t", 0, a_batch(b"x")), acks=1))
     assert only(ask(stage, ("t", 0))).waiting_records == 2
+
+
+def test_the_client_that_wrote_is_named_only_to_users_that_may_describe_its_id(
+    tmp_path: Path,
+) -> None:
+    question = held_back.QUESTION.pack((PartitionQuestion("t", 0),))
+    head = struct.pack(">hhih", OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS, 0, 7, 4) + b"tool"
+    with HandlerStage(tmp_path / "data", {**SETTINGS, **UNVERIFIED}) as stage:
+        guarded = Guarded(stage)
+        stage.update(a_topic("t", a_partition([BROKER])))
+        guarded.client("admin").call(produce_to(("t", 0, TRANSACTIONAL), transactional_id="pay"))
+        guarded.grant((access.READ_TOPIC, "t"))
+
+        def found() -> OpenTransaction:
+            answer = guarded.client().exchange(head + question)
+            assert answer is not None
+            (transaction,) = only(held_back.ANSWER.read(answer[8:])).open
+            return transaction
+
+        assert (found().writer, found().is_writer_hidden) == (None, True)
+        guarded.grant((access.DESCRIBE_TRANSACTIONAL_ID, "pay"))
+        assert found().writer == Writer("pay", ClientName("wire", "10.0.0.1"))
 
 
 def test_an_id_is_not_found_where_no_coordinator_is(stage: HandlerStage) -> None:

@@ -102,6 +102,14 @@ def test_a_hanging_transaction_has_the_command_that_ends_it() -> None:
     )
 
 
+def test_a_transaction_whose_id_the_user_may_not_describe_is_not_said_to_hang() -> None:
+    hidden = replace(OPEN, writer=None, is_writer_hidden=True)
+    found = holder(replace(HELD, open=(hidden,)))
+    assert found.verdict is Verdict.UNKNOWN
+    assert "this user may not see its client" in text(found)
+    assert "this user may not describe its transactional id" in text(found)
+
+
 def changed(**changes: Any) -> KnownId:
     return known(replace(EXPLAINED, **changes))
 
