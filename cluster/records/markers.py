@@ -4,6 +4,7 @@ A marker is a control batch of one record. Its key is int16 version 0 and int16 
 int16 version 0 and int32 coordinator epoch.
 """
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -30,8 +31,12 @@ class EndMarker(NamedTuple):
     is_commit: bool
 
 
+@lru_cache(maxsize=16)
 def build_marker(marker: EndMarker, wall_ms: WallMs) -> bytes:
-    """The batch of a marker, for the leader to append."""
+    """The batch of a marker, for the leader to append.
+
+    Kept for a while: all partitions of a transaction get the same.
+    """
     record = NewRecord(
         _VALUE.pack(_VERSION, marker.coordinator_epoch),
         _KEY.pack(_VERSION, _COMMIT if marker.is_commit else _ABORT),

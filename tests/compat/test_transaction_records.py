@@ -28,6 +28,7 @@ def segment(tmp_path: Path) -> str:
     )
     stage.add((7, LAST_EPOCH), P1, P0)
     stage.end((7, LAST_EPOCH))
+    stage.write_ends()
     new = [NewRecord(value, key, WALL_MS) for key, value in stage.log]
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(bytes(build_batch([*new, NewRecord(None, new[0].key, WALL_MS)])))
@@ -67,7 +68,7 @@ def test_kafka_41_reads_our_transactions(segment: str) -> None:
         for each in shown
     ]
     now_ms = WALL_MS + 1_000
-    assert times == [(-1, -1), *[(now_ms, now_ms)] * 3]
+    assert times == [(-1, -1), *[(now_ms, now_ms)] * 3], "the last one has the time of its markers"
     common = {"producerId": 7, "transactionTimeoutMs": TIMEOUT_MS}
     version = {"clientTransactionVersion": 2}
     beyond = {"producerEpoch": LAST_EPOCH + 1, "nextProducerId": 1_000, **version}

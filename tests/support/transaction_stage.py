@@ -33,6 +33,7 @@ from cluster.coordinator.transactions.requests import (
 from cluster.coordinator.transactions.shard import TransactionShard
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import StoredTransaction
+from cluster.coordinator.transactions.unwritten_ends import DELAY_MS
 from cluster.model.clocks import Moment, MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_ID, LeaderEpoch, TopicPartition
@@ -187,6 +188,10 @@ class TransactionStage:
     def mark_all(self) -> None:
         while self.sent:
             self.mark(*self.sent[0].partitions)
+
+    def write_ends(self) -> None:
+        """The transactions that are complete get their last record."""
+        self.pass_time(DELAY_MS)
 
     # ------------------------------------------------------------------ requests
 

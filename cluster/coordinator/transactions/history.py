@@ -57,7 +57,7 @@ class StepKind(Enum):
     COMMIT = "its commit was stored"
     ABORT = "its abort was stored"
     MARKED = "partitions have the marker"
-    COMPLETE = "its end was stored"
+    COMPLETE = "every partition has the marker"
     NOT_STORED = "a transition could not be stored"
 
 

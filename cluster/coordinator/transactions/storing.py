@@ -5,10 +5,10 @@ Kafka: `TransactionStateManager.appendTransactionToLog`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
+from cluster.coordinator.shards.outbox import AfterAppend
 from cluster.coordinator.transactions.history import Asker, Why
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.records import transaction_key, transaction_value
@@ -19,12 +19,12 @@ from cluster.coordinator.transactions.transaction import (
     StoredTransaction,
     Transaction,
 )
+from cluster.coordinator.transactions.unwritten_ends import RETRY_MS, UnwrittenEnds
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_ID
 
 OnStored = Callable[[ErrorCode, Moment], None]
-_RETRY_MS: Final = 500
 
 
 class Storing:
@@ -32,19 +32,21 @@ class Storing:
 
     def __init__(self, parts: ShardParts) -> None:
         self._parts = parts
+        self._unwritten = UnwrittenEnds(parts.alarms, self._write_end)
 
     def store(
         self, transaction: Transaction, new: StoredTransaction, answer: OnStored, why: Why
     ) -> None:
         """Append a transition. `answer` is called with the outcome, as a client gets it."""
-        replaced = transaction.stored.producer_id
-        new = new._replace(
-            previous_producer_id=NO_PRODUCER_ID if new.producer_id == replaced else replaced
-        )
+        new = _noting_replaced(transaction.stored, new)
         transaction.pending = new
-        transactional_id = transaction.transactional_id
-        record = CoordinatorRecord(transaction_key(transactional_id), transaction_value(new))
-        self._parts.outbox.append([record], _Stored(self, transaction, new, answer, why))
+        self._append(transaction, new, _Stored(self, transaction, new, answer, why))
+
+    def _append(self, transaction: Transaction, new: StoredTransaction, after: AfterAppend) -> None:
+        record = CoordinatorRecord(
+            transaction_key(transaction.transactional_id), transaction_value(new)
+        )
+        self._parts.outbox.append([record], after)
 
     def remove(self, transaction: Transaction, now: Moment) -> None:
         """Append a tombstone: the transactional id has expired."""
@@ -67,12 +69,11 @@ class Storing:
         transaction.pending = None
         histories, old = self._parts.histories, transaction.stored
         if is_stored:
+            self._unwritten.drop(transaction)
             histories.on_stored(transaction.transactional_id, old, new, why, now)
             self.apply(transaction, new, now)
         else:
             histories.on_not_stored(transaction.transactional_id, old, why, now)
-            if old.state.is_preparing and not transaction.unmarked:
-                self._complete_later(transaction, now)
         self._parts.waits.resume(transaction.transactional_id, now)
 
     def apply(self, transaction: Transaction, new: StoredTransaction, now: Moment) -> None:
@@ -107,31 +108,60 @@ class Storing:
         )
 
     def complete(self, transaction: Transaction, now: Moment) -> None:
-        """Every partition has the marker: store that, again and again if it fails."""
-        stored = transaction.stored
-        is_commit = stored.state is TransactionState.PREPARE_COMMIT
-        new = stored._replace(
+        """Every partition has the marker. Requests that wait for it are tried again."""
+        old = transaction.stored
+        is_commit = old.state is TransactionState.PREPARE_COMMIT
+        new = old._replace(
             state=TransactionState.COMPLETE_COMMIT
             if is_commit
             else TransactionState.COMPLETE_ABORT,
             partitions=frozenset(),
             last_update_ms=now.wall_ms,
         )
-        if stored.client_version >= EPOCH_BUMPED_AT_END and stored.next_producer_id >= 0:
+        if old.client_version >= EPOCH_BUMPED_AT_END and old.next_producer_id >= 0:
             new = new._replace(
-                producer_id=stored.next_producer_id,
+                producer_id=old.next_producer_id,
                 producer_epoch=0,
                 next_producer_id=NO_PRODUCER_ID,
             )
-        self.store(transaction, new, _ignore, Why(Asker.COORDINATOR, now))
+        transaction.stored = new = _noting_replaced(old, new)
+        self._unwritten.add(transaction, now)
+        transactional_id, why = transaction.transactional_id, Why(Asker.COORDINATOR, now)
+        self._parts.histories.on_stored(transactional_id, old, new, why, now)
+        self._parts.waits.resume(transactional_id, now)
 
-    def _complete_later(self, transaction: Transaction, now: Moment) -> None:
-        def complete(at: Moment) -> None:
-            alarm.drop()
-            self.complete(transaction, at)
+    def _write_end(self, transaction: Transaction, _now: Moment) -> None:
+        transaction.pending = transaction.stored
+        self._append(transaction, transaction.stored, _WrittenEnd(self, transaction))
 
-        alarm = self._parts.alarms.alarm(complete)
-        alarm.set_after(now, _RETRY_MS)
+    def on_end_written(self, transaction: Transaction, now: Moment, *, is_stored: bool) -> None:
+        """The outcome of the last record is known. Requests that wait for it are tried again."""
+        transaction.pending = None
+        if not is_stored:
+            self._unwritten.add(transaction, now, RETRY_MS)
+        self._parts.waits.resume(transaction.transactional_id, now)
+
+
+def _noting_replaced(old: StoredTransaction, new: StoredTransaction) -> StoredTransaction:
+    """The new state with the producer id that it replaces."""
+    replaced = old.producer_id
+    return new._replace(
+        previous_producer_id=NO_PRODUCER_ID if new.producer_id == replaced else replaced
+    )
+
+
+@dataclass(slots=True)
+class _WrittenEnd:
+    """The append of a last record."""
+
+    storing: Storing
+    transaction: Transaction
+
+    def settle(self, now: Moment, *, is_stored: bool) -> None:
+        self.storing.on_end_written(self.transaction, now, is_stored=is_stored)
+
+    def answer(self, error: ErrorCode, now: Moment) -> None:
+        """Nobody waits for the outcome."""
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ class Transaction:
     """A transactional id in memory.
 
     Invariant: `pending` is set exactly while its record is being appended.
+    Invariant: `stored` follows from the last record; it may be complete before a record says so.
     """
 
     __slots__ = ("pending", "stored", "transactional_id", "unmarked")

@@ -66,6 +66,8 @@ def test_an_end_is_answered_when_it_is_stored_and_completes_with_the_last_marker
     assert stage.in_flight == []
     assert stage.state().is_preparing
     stage.mark(P0)
+    assert not stage.state().is_preparing
+    stage.write_ends()
     stage.settle()
     outcome = "Commit" if is_commit else "Abort"
     assert stage.history()[-2:] == [f"Prepare{outcome}", f"Complete{outcome}"]
@@ -107,6 +109,7 @@ def test_markers_of_other_transactions_complete_nothing(event: PartitionsMarked)
     stage.mark(P0, P1)
     assert stage.state() is TransactionState.COMPLETE_COMMIT
     stage.submit(event)
+    stage.write_ends()
     assert stage.history()[-1] == "CompleteCommit"
 
 
@@ -119,6 +122,7 @@ def test_a_marker_may_be_reported_twice() -> None:
     stage.holds_appends = True
     stage.submit(PartitionsMarked(ID, ProducerIdentity(1_000, 1), (P1,)))
     stage.submit(PartitionsMarked(ID, ProducerIdentity(1_000, 1), (P0, P1)))
+    stage.write_ends()
     assert len(stage.in_flight) == 1
 
 
@@ -196,6 +200,7 @@ def test_an_abort_in_doubt_gives_a_new_epoch_whatever_has_happened() -> None:
     for expected in range(1, 4):
         producer = stage.producer_in(stage.end(producer, is_commit=False))
         assert producer == (1_000, expected)
+    stage.write_ends()
     assert stage.history()[-2:] == ["PrepareAbort", "CompleteAbort"]
     assert stage.error(stage.end(producer)) is INVALID
 
@@ -211,6 +216,7 @@ def test_the_end_in_the_last_epoch_brings_a_new_producer_id(is_commit: bool) -> 
     assert stage.sent[0].producer == (7, 32_767), "the old producer id ends the transaction"
     assert stage.stored().next_producer_id == 1_000
     stage.mark_all()
+    stage.write_ends()
     stored = stage.stored()
     assert (stored.producer_id, stored.producer_epoch) == (1_000, 0)
     assert (stored.previous_producer_id, stored.next_producer_id) == (7, -1)
@@ -265,6 +271,7 @@ def test_the_timeout_in_the_last_epoch_brings_a_new_producer_id() -> None:
     stage.pass_time(TIMEOUT_MS + 20_000)
     assert stage.sent[0].producer == (7, 32_767)
     stage.mark_all()
+    stage.write_ends()
     stored = stage.stored()
     assert (stored.producer_id, stored.producer_epoch) == (1_000, 0)
     assert stage.error(stage.end((7, LAST_EPOCH))) is INVALID
@@ -278,6 +285,7 @@ def test_a_producer_id_that_is_not_needed_any_more_is_ignored() -> None:
     stage.end((7, LAST_EPOCH))
     for name in (ID, "unknown"):
         assert stage.answers[stage.submit(AbortIfLate(name, 5_555))] is None
+    stage.write_ends()
     assert stage.history()[-1] == "CompleteCommit"
     stage.add((1_000, 0))
     stage.submit(AbortIfLate(ID, 5_555))

@@ -155,4 +155,5 @@ def test_a_transaction_without_partitions_ends_at_once() -> None:
         }
     )
     assert stage.error(stage.end((7, 0))) is NONE
+    stage.write_ends()
     assert stage.history() == ["Ongoing", "PrepareCommit", "CompleteCommit"]

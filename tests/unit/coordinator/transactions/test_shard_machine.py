@@ -60,8 +60,8 @@ FOLLOWS = {
     None: {STATE.EMPTY, STATE.DEAD},
     STATE.EMPTY: {STATE.EMPTY, STATE.ONGOING, STATE.PREPARE_ABORT, STATE.DEAD},
     STATE.ONGOING: {STATE.ONGOING, STATE.PREPARE_COMMIT, STATE.PREPARE_ABORT},
-    STATE.PREPARE_COMMIT: {STATE.COMPLETE_COMMIT},
-    STATE.PREPARE_ABORT: {STATE.COMPLETE_ABORT},
+    STATE.PREPARE_COMMIT: set(),  # until every partition has its marker
+    STATE.PREPARE_ABORT: set(),
     STATE.COMPLETE_COMMIT: {STATE.EMPTY, STATE.ONGOING, STATE.PREPARE_ABORT, STATE.DEAD},
     STATE.COMPLETE_ABORT: {STATE.EMPTY, STATE.ONGOING, STATE.PREPARE_ABORT, STATE.DEAD},
 }
@@ -111,6 +111,30 @@ class Known:
     replaced_before: int = 0
     """Producers that were granted before this index were replaced by a later InitProducerId."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the transaction is complete, although no record says so yet."""
+        return self.decided is not None and self.marked == self.decided.partitions
+
+    @property
+    def shown(self) -> StoredTransaction | None:
+        """The state that the shard shows."""
+        if self.stored is None or self.decided is None or not self.is_complete:
+            return self.stored
+        is_commit = self.decided.is_commit
+        new = self.stored._replace(
+            state=STATE.COMPLETE_COMMIT if is_commit else STATE.COMPLETE_ABORT,
+            partitions=frozenset(),
+        )
+        if new.next_producer_id == NO_PRODUCER_ID:
+            return new
+        return new._replace(
+            producer_id=new.next_producer_id,
+            producer_epoch=0,
+            previous_producer_id=self.stored.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+        )
+
 
 class ObservedStage(TransactionStage):
     """Tells the machine of each effect in order, and of each record with its outcome."""
@@ -153,35 +177,43 @@ class TransactionsMachine(RuleBasedStateMachine):
     def on_committed(self, record: CoordinatorRecord) -> None:
         """A record that the shard will take as stored."""
         known = self.known[read_transaction_key(record.key)]
-        before = known.stored.state if known.stored is not None else None
+        shown = known.shown
+        before = shown.state if shown is not None else None
         new = None if record.value is None else read_transaction_value(record.value)
         if before is not None or new is not None:
             known.is_certain = True
         state = STATE.DEAD if new is None else new.state
-        assert state in FOLLOWS[before], (before, state)
-        if new is not None and known.stored is not None:
-            rises = new.producer_epoch >= known.stored.producer_epoch
-            assert rises or new.producer_id != known.stored.producer_id
+        if new is not None and shown is not None and known.is_complete and state is before:
+            last_update_ms = new.last_update_ms
+            assert new == shown._replace(last_update_ms=last_update_ms, last_producer_epoch=-1)
+        else:
+            assert state in FOLLOWS[before], (before, state)
+        if new is not None and shown is not None:
+            rises = new.producer_epoch >= shown.producer_epoch
+            assert rises or new.producer_id != shown.producer_id
         self.take(known, new)
 
     def take(self, known: Known, new: StoredTransaction | None) -> None:
         """The record is the state of its id: of the shard, or of the next one that loads it."""
         known.stored = new
-        if new is None:
-            return
-        if new.state.is_preparing:
-            is_commit = new.state is STATE.PREPARE_COMMIT
-            outcome = Outcome((new.producer_id, new.producer_epoch), is_commit, new.partitions)
+        if known.is_complete:
+            known.decided = None
+            known.marked = set()
+        assert known.decided is None or new is not None
+        if new is not None and new.state.is_preparing:
+            outcome = self.outcome(new)
             assert known.decided in (None, outcome)
             known.decided = known.last = outcome
             if new.client_version == V2:
                 ended = new.producer_id, new.producer_epoch - 1
                 assert known.ends.setdefault(ended, outcome) == outcome
-        elif new.state in (STATE.COMPLETE_COMMIT, STATE.COMPLETE_ABORT) and known.decided:
-            assert known.decided.is_commit is (new.state is STATE.COMPLETE_COMMIT)
-            assert known.marked == known.decided.partitions
-            known.decided = None
-            known.marked = set()
+        else:
+            assert known.decided is None
+
+    def outcome(self, stored: StoredTransaction) -> Outcome:
+        is_commit = stored.state is STATE.PREPARE_COMMIT
+        producer = stored.producer_id, stored.producer_epoch
+        return Outcome(producer, is_commit, stored.partitions)
 
     def look(self, effects: Effects) -> None:
         for message in effects.messages:
@@ -422,20 +454,27 @@ class TransactionsMachine(RuleBasedStateMachine):
         successor = self.new_stage(stage.coordinator_epoch + 1)
         successor.now_ms, successor.fresh_ids = stage.now_ms, stage.fresh_ids
         successor.tokens = stage.tokens
+        unwritten: set[str] = set()
         self.stage = successor
         for name, known in self.known.items():
             values = [r.value for r in records if r.key == transaction_key(name)]
             new = read_transaction_value(values[-1]) if values and values[-1] else None
-            if known.decided is not None and (new is None or not new.state.is_preparing):
-                # The record of its completion has survived, although it has failed.
-                assert known.marked == known.decided.partitions
+            if known.decided is not None and (new is None or self.outcome(new) != known.decided):
+                # A later record has survived, although it has failed.
+                assert known.is_complete
                 known.decided = None
+            elif known.is_complete:
+                unwritten.add(name)
             known.marked = set()
             self.take(known, new)
         successor.loaded(records)
         for name, known in self.known.items():
             if known.is_certain and name not in pending:
                 after, expected = successor.described(name), before[name]
+                if name in unwritten and known.decided is not None and known.decided.partitions:
+                    assert after is not None
+                    assert after.state.is_preparing, "its markers are written again"
+                    continue
                 if expected is not None and expected.state.is_preparing:
                     assert known.stored is not None
                     expected = replace(expected, partitions=known.stored.partitions)
@@ -448,7 +487,7 @@ class TransactionsMachine(RuleBasedStateMachine):
     @invariant()
     def the_state_is_that_of_the_log(self) -> None:
         for name, known in self.known.items():
-            found, stored = self.stage.described(name), known.stored
+            found, stored = self.stage.described(name), known.shown
             if stored is None:
                 assert found is None or found.producer.epoch == -1
                 continue

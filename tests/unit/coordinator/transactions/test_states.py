@@ -155,6 +155,8 @@ def test_an_event_is_answered_and_stored_as_in_kafka(state: TransactionState, ev
     answer, appended = EXPECTED[state][event]
     known = len(stage.history())
     token = EVENTS[event](stage)
+    if answer is not WAITS:
+        stage.write_ends()
     assert stage.history()[known:] == appended
     if answer is NOBODY_ASKS:
         return
@@ -204,7 +206,7 @@ def test_a_request_that_waits_is_answered_when_the_markers_are_written(
     stage.pass_time(50)
     stage.mark(P0)
     answer, appended = EXPECTED[outcome][event]
-    assert stage.history()[known:] == [outcome.label, *appended]
     assert stage.error(token) is answer
     stage.pass_time(1_000)
+    assert stage.history()[known:] == (appended or [outcome.label])
     assert stage.error(token) is answer

@@ -3,6 +3,7 @@
 import pytest
 
 from cluster.coordinator.transactions.states import TransactionState
+from cluster.coordinator.transactions.unwritten_ends import DELAY_MS, WRITTEN_PER_TICK
 from cluster.model.error_codes import ErrorCode
 from tests.support.transaction_stage import (
     ID,
@@ -106,6 +107,7 @@ def test_a_completion_that_cannot_be_stored_is_tried_again(
     stage.end(producer)
     stage.holds_appends = True
     stage.mark(P0)
+    stage.write_ends()
     for _ in range(5):
         stage.settle(error, is_in_log=is_in_log)
         assert stage.in_flight == []
@@ -115,10 +117,77 @@ def test_a_completion_that_cannot_be_stored_is_tried_again(
         assert len(stage.in_flight) == 1
     token = stage.init()
     stage.settle_one()
-    assert stage.state() is TransactionState.COMPLETE_COMMIT
+    assert stage.history()[-1] == "CompleteCommit"
     stage.settle()
     assert stage.error(token) is NONE
     assert len(stage.sent) == 0
+    stage.pass_time(9_000)
+    assert stage.history()[-2:] == ["CompleteCommit", "Empty"]
+
+
+@pytest.mark.parametrize("error", [NONE, SHORT])
+def test_a_later_record_replaces_the_last_one_of_a_transaction_once_it_is_stored(
+    error: ErrorCode,
+) -> None:
+    stage = TransactionStage(marks=True).loaded()
+    producer = stage.producer()
+    stage.add(producer)
+    producer = stage.producer_in(stage.end(producer))
+    stage.pass_time(DELAY_MS - 1)
+    stage.holds_appends = True
+    stage.add(producer)
+    stage.pass_time(1)
+    assert len(stage.in_flight) == 1, "its outcome is awaited"
+    stage.settle(error)
+    stage.pass_time(2 * DELAY_MS)
+    stage.settle()
+    written = "Ongoing" if error is NONE else "CompleteCommit"
+    assert stage.history() == ["Empty", "Ongoing", "PrepareCommit", written]
+
+
+def test_a_busy_producer_needs_two_records_for_each_transaction() -> None:
+    stage = TransactionStage(marks=True).loaded()
+    producer = stage.producer()
+    for _ in range(50):
+        stage.add(producer)
+        stage.pass_time(DELAY_MS // 3)
+        producer = stage.producer_in(stage.end(producer))
+        stage.pass_time(DELAY_MS // 2)
+    assert stage.history() == ["Empty", *["Ongoing", "PrepareCommit"] * 50]
+
+
+def test_the_next_leader_writes_the_markers_of_a_transaction_without_its_last_record() -> None:
+    stage = TransactionStage().loaded()
+    producer = stage.producer()
+    stage.add(producer, P0, P1)
+    ended = stage.producer_in(stage.end(producer))
+    stage.mark(P0, P1)
+    assert stage.state() is TransactionState.COMPLETE_COMMIT
+    stage = stage.reloaded()
+    (message,) = stage.sent
+    assert (message.is_commit, message.partitions) == (True, {P0, P1})
+    token = stage.add(ended)
+    assert stage.error(token) is None
+    stage.mark(P0, P1)
+    assert stage.error(token) is NONE
+
+
+def test_the_last_records_of_many_transactions_are_written_in_many_turns() -> None:
+    stage = TransactionStage(marks=True).loaded()
+    count = 2 * WRITTEN_PER_TICK + 7
+    for number in range(count):
+        name = f"{ID}-{number}"
+        producer = stage.producer(name)
+        stage.add(producer, transactional_id=name)
+        stage.end(producer, transactional_id=name)
+    stage.now_ms += DELAY_MS
+    turns = []
+    for _ in range(4):
+        before = len(stage.log)
+        stage.perform(stage.shard.on_tick(stage.now))
+        turns.append(len(stage.log) - before)
+        stage.now_ms += 1
+    assert turns == [WRITTEN_PER_TICK, WRITTEN_PER_TICK, 7, 0]
 
 
 def test_a_producer_id_that_could_not_be_stored_is_used_by_the_next_request() -> None:
