@@ -20,7 +20,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * nanoseconds of each commit.
  */
 public final class TransactionClient {
-    private static final int PATIENCE_MS = 10_000;
+    private static final int PATIENCE_MS = 30_000;
     private static long transactions;
     private static long records;
     private static long[] waits = new long[1 << 16];

@@ -87,8 +87,22 @@ class TransactionalProducer:
             ),
         )
 
-    def produce_frame(self, topic: str, partition: int, values: Sequence[bytes]) -> bytes:
-        """Produce with the next batch of one partition."""
+    def produce_frame(
+        self, topic: str, partitions: Sequence[int], values: Sequence[bytes]
+    ) -> bytes:
+        """Produce with the next batch of each partition."""
+        one = varint(2)
+        body = [_text(self.transactional_id), struct.pack(">hi", _ACKS_ALL, 30_000)]
+        body += [one, _text(topic), varint(len(partitions) + 1)]
+        for partition in partitions:
+            batch = self._next_batch(partition, values)
+            body += [struct.pack(">i", partition), varint(len(batch) + 1), batch, NO_TAGS]
+        body += [NO_TAGS, NO_TAGS]
+        head = struct.pack(">hhih", ApiKey.PRODUCE, VERSIONS[ApiKey.PRODUCE], 7, len(CLIENT_ID))
+        content = b"".join([head, CLIENT_ID, NO_TAGS, *body])
+        return _SIZE.pack(len(content)) + content
+
+    def _next_batch(self, partition: int, values: Sequence[bytes]) -> bytes:
         sequence = self.sequences.get(partition, 0)
         self.sequences[partition] = sequence + len(values)
         now_ms = int(time.time() * 1000)
@@ -97,18 +111,7 @@ class TransactionalProducer:
             producer=ProducerIdentity(self.id, self.epoch, sequence),
             is_transactional=True,
         )
-        one = varint(2)
-        body = b"".join(
-            [
-                _text(self.transactional_id),
-                struct.pack(">hi", _ACKS_ALL, 30_000),
-                *(one, _text(topic), one, struct.pack(">i", partition)),
-                *(varint(len(batch) + 1), batch, NO_TAGS, NO_TAGS, NO_TAGS),
-            ]
-        )
-        head = struct.pack(">hhih", ApiKey.PRODUCE, VERSIONS[ApiKey.PRODUCE], 7, len(CLIENT_ID))
-        head += CLIENT_ID + NO_TAGS
-        return _SIZE.pack(len(head) + len(body)) + head + body
+        return bytes(batch)
 
     def take(self, answer: messages.InitProducerIdResponse | messages.EndTxnResponse) -> None:
         """Adopt the epoch of an answer."""
@@ -122,7 +125,7 @@ def read_answer(api_key: ApiKey, answer: bytes) -> Any:
 
 
 def produce_error(answer: bytes, topic: str) -> ErrorCode:
-    """The error of the only partition in a response behind its correlation id."""
+    """The error of the first partition in a response behind its correlation id."""
     # tags, count of topics, name, count of partitions, index
     return ErrorCode(struct.unpack_from(">h", answer, 1 + 1 + 1 + len(topic) + 1 + 4)[0])
 
@@ -219,7 +222,7 @@ def run_transactions(
         waits: list[float] = []
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
-            batch = producer.produce_frame(topic, 0, [b"x" * 100])
+            batch = producer.produce_frame(topic, [0], [b"x" * 100])
             repeated(lambda batch=batch: write(batch), "Produce")  # type: ignore[misc]
             frame = producer.end_frame(commits=True)
             began = time.perf_counter()
@@ -260,7 +263,7 @@ class Worker:
         values: Sequence[bytes],
     ) -> None:
         """Write a batch in its transaction."""
-        frame = producer.produce_frame(topic, partition, values)
+        frame = producer.produce_frame(topic, [partition], values)
 
         async def call() -> tuple[ErrorCode, Any]:
             return produce_error(await self.connections[leader].send(frame), topic), None

@@ -48,25 +48,26 @@ def _a_producer() -> TransactionalProducer:
 def test_batches_of_a_transaction_continue_the_sequence_of_their_partition() -> None:
     producer = _a_producer()
     sequences = []
-    for partition in (4, 4, 5):
-        frame = memoryview(producer.produce_frame("t", partition, [b"a", b"b"]))[4:]
+    for partitions in ([4], [4, 5]):
+        frame = memoryview(producer.produce_frame("t", partitions, [b"a", b"b"]))[4:]
         header = parse_request_header(frame)
         assert (header.api_key, header.api_version) == (ApiKey.PRODUCE, VERSIONS[ApiKey.PRODUCE])
         request = scan_produce_request(header.api_version, frame, header.body_position)
         assert request.transactional_id == "payments"
-        [(name, _, [(number, records)])] = request.topics
-        assert (name, number) == ("t", partition)
-        assert records is not None
-        batch = read_header(records)
-        assert batch.is_transactional
-        assert (batch.producer_id, batch.producer_epoch) == (7, 3)
-        sequences.append(batch.base_sequence)
-    assert sequences == [0, 2, 0]
+        [(name, _, produced)] = request.topics
+        assert name == "t"
+        for number, records in produced:
+            assert records is not None
+            batch = read_header(records)
+            assert batch.is_transactional
+            assert (batch.producer_id, batch.producer_epoch) == (7, 3)
+            sequences.append((number, batch.base_sequence))
+    assert sequences == [(4, 0), (4, 2), (5, 0)]
 
 
 def test_a_transaction_begins_with_the_epoch_that_the_end_of_the_last_one_brought() -> None:
     producer = _a_producer()
-    producer.produce_frame("t", 0, [b"a"])
+    producer.produce_frame("t", [0], [b"a"])
     frame = producer.end_frame(commits=True)[4:]
     header = parse_request_header(frame)
     ended = decode_request(header.api_key, header.api_version, frame, header.body_position)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import rounds
+from bench import rounds, transaction_calls
 from bench.calls import CEILINGS, REQUESTS, count_calls
 from cluster.runtime.compiled import is_compiled
 
@@ -17,6 +17,18 @@ def test_a_request_costs_no_more_python_calls_than_stated(tmp_path: Path, kind: 
     listed = "\n".join(f"{count / REQUESTS:6.2f} {name}" for name, count in calls.most_common())
     assert per_request <= CEILINGS[kind], listed
     assert calls["pipeline.Pipeline.on_frame"] == REQUESTS
+
+
+@pytest.mark.skipif(is_compiled(), reason="compiled functions are no Python calls")
+@pytest.mark.parametrize("partitions", transaction_calls.CEILINGS)
+def test_a_transaction_costs_no_more_python_calls_than_stated(
+    tmp_path: Path, partitions: int
+) -> None:
+    calls = transaction_calls.count_calls(tmp_path, partitions)
+    count = transaction_calls.TRANSACTIONS
+    listed = "\n".join(f"{each / count:6.2f} {name}" for name, each in calls.most_common())
+    assert calls.total() / count <= transaction_calls.CEILINGS[partitions], listed
+    assert calls["partition.Partition.append_marker"] == partitions * count
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled functions are no Python calls")
