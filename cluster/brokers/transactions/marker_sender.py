@@ -82,7 +82,7 @@ class MarkerSender:
         """Write the markers of a transaction that a partition of `__transaction_state` has."""
         job = MarkerJob(message, coordinator, self._loop.now_ms)
         self._jobs[coordinator].add(job)
-        self._send_soon(job, message.partitions)
+        self._send_soon(job, sorted(message.partitions))
 
     def forget(self, coordinator: TopicPartition) -> None:
         """This broker does not coordinate these transactions any more; the next leader sends all

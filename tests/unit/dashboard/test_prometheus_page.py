@@ -22,8 +22,12 @@ ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
 NAME = re.compile(r"\b(?:kafka|milena|process)_\w+")
 PARTS = {"summary": ("", "_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
 TIMERS = {
-    f"kafka_{timer}rateandtimems{part}"
-    for timer in ("controller_controllerstats_leaderelection", "log_logflushstats_logflush")
+    f"kafka_{timer}{part}"
+    for timer in (
+        "controller_controllerstats_leaderelectionrateandtimems",
+        "log_logflushstats_logflushrateandtimems",
+        "server_addpartitionstotxnmanager_verificationfailurerate",
+    )
     for part in ("", "_sum")
 }
 """Only the number of these is known."""
