@@ -383,6 +383,8 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
     context.channel.let_go()
     _begin_to_wait(waiting, answer, deadline_ms, context, services)
     context.answer(APPENDED)
+    for wait in waiting:  # the first batches may have been committed meanwhile
+        services.commit_waits.check(wait.partition.id)
 
 
 def _denied(

@@ -153,6 +153,19 @@ def test_long_batch_with_acks_all_waits_for_the_followers(
     assert slow.commit_waits.size == 0
 
 
+def test_batch_that_was_committed_while_the_next_one_was_checked_needs_no_further_append(
+    slow: HandlerStage, thread: ManualBackground
+) -> None:
+    slow.update(a_topic("t", BOTH, BOTH))
+    client = slow.connect()
+    request = produce_to(("t", 1, a_batch()), ("t", 0, long_batch()), acks=-1)
+    assert client.call(request) is None
+    slow.follower_fetches(OTHER, slow.partition("t", 1), 1)
+    finish(slow, thread)
+    slow.follower_fetches(OTHER, slow.partition("t"), 1)
+    assert codes_of(produced_in(client.receive())) == [0, 0]
+
+
 def test_long_batch_with_acks_0_is_not_answered_and_an_error_closes_the_connection(
     slow: HandlerStage, thread: ManualBackground
 ) -> None:
