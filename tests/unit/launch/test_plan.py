@@ -162,14 +162,14 @@ def test_a_key_that_kafka_does_not_know_is_a_warning_with_its_line(tmp_path):
 
 def test_values_without_effect_are_warned_of_by_name_from_a_file_and_from_an_override(tmp_path):
     config = tmp_path / "server.properties"
-    config.write_text("background.threads=1\nlog.segment.bytes=1000\n")
+    config.write_text("replica.fetch.min.bytes=2\nlog.segment.bytes=1000\n")
     notes = []
     make_plan(
         options(tmp_path, config=config, overrides=("controlled.shutdown.max.retries=4",)),
         notes.append,
     )
-    retries, threads = sorted(notes, key=lambda note: "background" in note)
-    assert threads.startswith("Warning: background.threads (accepted, without effect yet: ")
+    fetched, retries = sorted(notes, reverse=True)
+    assert fetched.startswith("Warning: replica.fetch.min.bytes (accepted, without effect yet: ")
     assert retries.startswith("Warning: controlled.shutdown.max.retries (accepted, without effect")
 
 
