@@ -18,8 +18,6 @@ from tests.support.small_disk import space_of
 
 STEPS = 250
 _DISK_BYTES = 1_000 << 20
-_PRODUCER_IDS = 1 << 40
-"""Above those that brokers give away."""
 
 
 RETENTION_BYTES = 6_000
@@ -36,6 +34,9 @@ class RandomHistory:
 
     Any number of brokers may be down, paused, apart, or without the registry at the same time.
     """
+
+    first_producer_id = 1_000
+    """The one of the first idempotent producer. Brokers give none away here."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -74,7 +75,7 @@ class RandomHistory:
         cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
         cluster.create_topic("bills", 1, 2)
         for number, partition in enumerate(self._writable()):
-            producer_id = _PRODUCER_IDS + number
+            producer_id = self.first_producer_id + number
             self._producers.append(IdempotentProducer(cluster, partition, producer_id))
         for _ in range(steps):
             self._produce()

@@ -108,6 +108,8 @@ class Client:
 class TransactionHistory(RandomHistory):
     """Writers and copiers of both protocols, and consumers of both isolation levels."""
 
+    first_producer_id = 1 << 40  # above those that brokers give away
+
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)
         cluster.world.shared_turns = 0.3
