@@ -181,11 +181,15 @@ class ClientProcess:
         request: Any,
         *,
         may_be_late: bool = True,
+        is_present: bool = False,
     ) -> Script[Any]:
         """Ask the broker that some broker takes for the leader of a key's partition of an internal
-        topic; None without one."""
+        topic; None without one. `is_present`: ask the leader in the registry."""
         partition = TopicPartition(topic, partition_of(key, PARTITIONS))
         leader = self.cluster.believed_leader(partition)
+        if is_present:
+            state = self.cluster.registered_state(partition)
+            leader = None if state is None or state.leader < 0 else state.leader
         if leader is None:
             yield Pause(BACKOFF_MS)
             return None

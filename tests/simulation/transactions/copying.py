@@ -130,8 +130,10 @@ def committed_offsets(
         require_stable=True,
     )
     while True:
+        # A broker that does not know yet that another one coordinates the group answers with the
+        # offsets of the past, here as in Kafka: it stores nothing, so it need not ask anybody.
         response = yield from process.ask_coordinator(
-            CONSUMER_OFFSETS_TOPIC, group, offset_fetch.HANDLER, 8, request
+            CONSUMER_OFFSETS_TOPIC, group, offset_fetch.HANDLER, 8, request, is_present=True
         )
         found = _offsets_in(response)
         if found is not None:
