@@ -46,7 +46,7 @@ from tests.support.handler_stage import BROKER, HandlerStage  # noqa: E402
 
 TRANSACTIONS: Final = 50
 WARM_TRANSACTIONS: Final = 50
-CEILINGS: Final = {1: 720.0, 10: 1750.0}
+CEILINGS: Final = {1: 640.0, 10: 1590.0}
 """The highest accepted number of Python calls, by partitions; raise it only for a reason."""
 _TOPIC: Final = "t"
 _SETTINGS: Final = {"transaction.state.log.min.isr": "1"}

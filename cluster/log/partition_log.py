@@ -50,10 +50,9 @@ from cluster.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     pack_head,
-    read_header,
 )
 from cluster.records.checked_batch import Produced
-from cluster.records.markers import EndMarker, build_marker
+from cluster.records.markers import EndMarker, produced_marker
 
 _log = logging.getLogger(__name__)
 _NOTHING_COMMITTED: Final = Offset(0)
@@ -246,10 +245,9 @@ class PartitionLog:
         appended, unless only the index of aborted transactions could not be written.
         """
         self.producers.check_marker(marker)
-        batch = memoryview(build_marker(marker, wall_ms))
-        header = read_header(batch)
-        base_offset = self._store(Produced(header, batch, b""), leader_epoch, wall_ms)
-        self.producers.record_marker(header._replace(base_offset=base_offset), marker)
+        produced = produced_marker(marker, wall_ms)
+        base_offset = self._store(produced, leader_epoch, wall_ms)
+        self.producers.record_marker(produced.header, base_offset, marker)
         self.transactions.on_replayed(self.producers)
         return Appended(base_offset, base_offset, NO_TIMESTAMP, self.log_start_offset)
 

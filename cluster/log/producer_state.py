@@ -313,7 +313,9 @@ class ProducerState:
             if self._verifications:
                 self._end_verifications(header.producer_id, header.producer_epoch, is_marker=False)
 
-    def record_marker(self, header: BatchHeader, marker: EndMarker | None) -> None:
+    def record_marker(
+        self, header: BatchHeader, base_offset: int, marker: EndMarker | None
+    ) -> None:
         """Record a stored commit or abort marker; None is one that compaction has emptied."""
         producer_id = header.producer_id
         entry = self.entries.setdefault(producer_id, ProducerEntry())
@@ -325,7 +327,7 @@ class ProducerState:
         if marker is not None:
             entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
             if first_offset >= 0:
-                last_offset = header.last_offset
+                last_offset = base_offset + header.last_offset_delta
                 undecided = self.first_undecided_offset
                 stable = last_offset + 1 if undecided is None else undecided
                 self.ended.append(
@@ -340,7 +342,7 @@ class ProducerState:
         if header.producer_id < 0:
             return
         if header.attributes & CONTROL_BIT:
-            self.record_marker(header, read_marker(header, batch))
+            self.record_marker(header, header.base_offset, read_marker(header, batch))
         else:
             self.record(header, header.base_offset, header.max_timestamp)
 

@@ -17,7 +17,7 @@ from cluster.records.batch import (
 )
 from cluster.records.compression import compress
 from cluster.records.reader import Headers, Record
-from cluster.records.varint import write_varint
+from cluster.records.varint import MINUS_ONE, SMALL, write_varint
 
 
 class NewRecord(NamedTuple):
@@ -51,12 +51,16 @@ def build_batch(
     is_control: bool = False,
 ) -> bytearray:
     """Build a batch with consecutive offsets from `base_offset`; takes at least one record."""
-    base_timestamp = records[0].timestamp_ms
-    payload = bytearray()
+    base_timestamp = max_timestamp = records[0].timestamp_ms
+    plain = bytearray()
     for offset_delta, record in enumerate(records):
-        body = _record_body(record, record.timestamp_ms - base_timestamp, offset_delta)
-        write_varint(payload, len(body))
-        payload += body
+        timestamp_ms = record.timestamp_ms
+        if timestamp_ms > max_timestamp:
+            max_timestamp = timestamp_ms
+        body = _record_body(record, timestamp_ms - base_timestamp, offset_delta)
+        write_varint(plain, len(body))
+        plain += body
+    payload = compress(codec, plain)
     attributes = int(codec)
     if is_transactional:
         attributes |= TRANSACTIONAL_BIT
@@ -64,20 +68,20 @@ def build_batch(
         attributes |= CONTROL_BIT
     header = BatchHeader(
         base_offset=base_offset,
-        batch_length=0,
+        batch_length=_length(payload),
         partition_leader_epoch=leader_epoch,
         magic=MAGIC_V2,
         crc=0,
         attributes=attributes,
         last_offset_delta=len(records) - 1,
         base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp_ms for record in records),
+        max_timestamp=max_timestamp,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         base_sequence=producer.base_sequence,
         record_count=len(records),
     )
-    return _assemble(header, compress(codec, payload))
+    return _assemble(header, payload)
 
 
 def batch_at_offsets(
@@ -92,17 +96,18 @@ def batch_at_offsets(
     Takes at least one record. With `is_log_append_time` all records get the largest timestamp.
     """
     first, last = records[0], records[-1]
-    payload = bytearray()
+    plain = bytearray()
     for record in records:
         new = NewRecord(record.value, record.key, record.timestamp_ms, record.headers)
         body = _record_body(
             new, record.timestamp_ms - first.timestamp_ms, record.offset - first.offset
         )
-        write_varint(payload, len(body))
-        payload += body
+        write_varint(plain, len(body))
+        plain += body
+    payload = compress(codec, plain)
     header = BatchHeader(
         base_offset=first.offset,
-        batch_length=0,
+        batch_length=_length(payload),
         partition_leader_epoch=leader_epoch,
         magic=MAGIC_V2,
         crc=0,
@@ -115,7 +120,7 @@ def batch_at_offsets(
         base_sequence=NO_SEQUENCE,
         record_count=len(records),
     )
-    return _assemble(header, compress(codec, payload))
+    return _assemble(header, payload)
 
 
 def _record_body(record: NewRecord, timestamp_delta_ms: int, offset_delta: int) -> bytearray:
@@ -124,6 +129,9 @@ def _record_body(record: NewRecord, timestamp_delta_ms: int, offset_delta: int) 
     write_varint(body, offset_delta)
     _write_nullable(body, record.key)
     _write_nullable(body, record.value)
+    if not record.headers:
+        body += SMALL[0]
+        return body
     write_varint(body, len(record.headers))
     for key, value in record.headers:
         _write_nullable(body, key.encode())
@@ -133,15 +141,24 @@ def _record_body(record: NewRecord, timestamp_delta_ms: int, offset_delta: int) 
 
 def _write_nullable(body: bytearray, field: bytes | None) -> None:
     if field is None:
-        write_varint(body, -1)
+        body += MINUS_ONE
+        return
+    size = len(field)
+    if size < len(SMALL):
+        body += SMALL[size]
     else:
-        write_varint(body, len(field))
-        body += field
+        write_varint(body, size)
+    body += field
 
 
 def _assemble(header: BatchHeader, payload: bytes) -> bytearray:
-    length = HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(payload)
-    batch = bytearray(header._replace(batch_length=length).pack())
+    """The batch with this header, whose length is that of the payload."""
+    batch = bytearray(header.pack())
     batch += payload
     stamp_checksum(memoryview(batch))
     return batch
+
+
+def _length(payload: bytes) -> int:
+    """What the header of a batch with this payload calls its length."""
+    return HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(payload)

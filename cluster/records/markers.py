@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from cluster.model.clocks import WallMs
 from cluster.model.ids import NO_SEQUENCE
-from cluster.records.batch import BatchHeader
+from cluster.records.batch import BatchHeader, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.checked_batch import Produced
 from cluster.records.reader import records_of_batch
 
 NO_COORDINATOR_EPOCH: Final = -1
@@ -32,11 +33,17 @@ class EndMarker(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def build_marker(marker: EndMarker, wall_ms: WallMs) -> bytes:
+def produced_marker(marker: EndMarker, wall_ms: WallMs) -> Produced:
     """The batch of a marker, for the leader to append.
 
     Kept for a while: all partitions of a transaction get the same.
     """
+    batch = memoryview(build_marker(marker, wall_ms))
+    return Produced(read_header(batch), batch, b"")
+
+
+def build_marker(marker: EndMarker, wall_ms: WallMs) -> bytes:
+    """The bytes of that batch."""
     record = NewRecord(
         _VALUE.pack(_VERSION, marker.coordinator_epoch),
         _KEY.pack(_VERSION, _COMMIT if marker.is_commit else _ABORT),

@@ -381,14 +381,20 @@ def _prepared(
     now: Moment,
 ) -> StoredTransaction | None:
     """The open transaction with its outcome; None if that needs a new producer id."""
-    new = stored._replace(state=state, last_update_ms=now.wall_ms, client_version=client_version)
     if client_version < EPOCH_BUMPED_AT_END:
-        return new
+        return stored._replace(
+            state=state, last_update_ms=now.wall_ms, client_version=client_version
+        )
+    next_producer_id = stored.next_producer_id
     if stored.is_exhausted:
-        if fresh_producer_id == NO_PRODUCER_ID:
+        next_producer_id = fresh_producer_id
+        if next_producer_id == NO_PRODUCER_ID:
             return None
-        new = new._replace(next_producer_id=fresh_producer_id)
-    return new._replace(
+    return stored._replace(
+        state=state,
+        last_update_ms=now.wall_ms,
+        client_version=client_version,
+        next_producer_id=next_producer_id,
         producer_epoch=min(stored.producer_epoch + 1, EPOCH_MAX),
         last_producer_epoch=stored.producer_epoch,
     )

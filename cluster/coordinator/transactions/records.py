@@ -13,11 +13,16 @@ transaction version of the client (2).
 
 import struct
 from collections import defaultdict
+from functools import lru_cache
 from typing import Final
 
 from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 from cluster.coordinator.transactions.states import TransactionState
-from cluster.coordinator.transactions.transaction import NOT_STARTED, StoredTransaction
+from cluster.coordinator.transactions.transaction import (
+    EPOCH_BUMPED_AT_END,
+    NOT_STARTED,
+    StoredTransaction,
+)
 from cluster.model.clocks import WallMs
 from cluster.model.errors import PeerError
 from cluster.model.ids import NO_PRODUCER_ID, TopicPartition
@@ -32,6 +37,13 @@ _EIGHT: Final = struct.Struct(">q")
 _START: Final = struct.Struct(">hqhib")
 _END: Final = struct.Struct(">qq")
 _PREVIOUS_ID, _NEXT_ID, _CLIENT_VERSION = 0, 1, 2
+_USUAL_TAGS: Final = {
+    0: NO_TAGS,
+    EPOCH_BUMPED_AT_END: b"".join(
+        [varint(1), varint(_CLIENT_VERSION), varint(_TWO.size), _TWO.pack(EPOCH_BUMPED_AT_END)]
+    ),
+}
+"""Without producer ids, by the transaction version of the client."""
 _LAST_TIME_MS: Final = 253_402_300_799_999
 """The end of the year 9999, the last time that answers can contain."""
 
@@ -71,20 +83,31 @@ def transaction_value(stored: StoredTransaction) -> bytes:
     if stored.state is TransactionState.EMPTY:
         parts.append(NULL_COMPACT)
     else:
-        topics: dict[str, list[int]] = defaultdict(list)
-        for topic, partition in sorted(stored.partitions):
-            topics[topic].append(partition)
-        parts.append(varint(len(topics) + 1))
-        for topic, numbers in topics.items():
-            raw = topic.encode()
-            parts += (varint(len(raw) + 1), raw, varint(len(numbers) + 1))
-            parts += map(_FOUR.pack, numbers)
-            parts.append(NO_TAGS)
+        parts.append(_topics(stored.partitions))
     parts += (_END.pack(stored.last_update_ms, stored.start_ms), _tags(stored))
     return b"".join(parts)
 
 
+@lru_cache(maxsize=64)
+def _topics(partitions: frozenset[TopicPartition]) -> bytes:
+    """Kept for a while: PrepareCommit follows with the same partitions."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    parts = [varint(len(topics) + 1)]
+    for topic, numbers in topics.items():
+        raw = topic.encode()
+        parts += (varint(len(raw) + 1), raw, varint(len(numbers) + 1))
+        parts += map(_FOUR.pack, numbers)
+        parts.append(NO_TAGS)
+    return b"".join(parts)
+
+
 def _tags(stored: StoredTransaction) -> bytes:
+    if stored.previous_producer_id == stored.next_producer_id == NO_PRODUCER_ID:
+        usual = _USUAL_TAGS.get(stored.client_version)
+        if usual is not None:
+            return usual
     tags = []
     if stored.previous_producer_id != NO_PRODUCER_ID:
         tags.append((_PREVIOUS_ID, _EIGHT.pack(stored.previous_producer_id)))

@@ -139,8 +139,11 @@ class TransactionShard:
         return self._parts.outbox.take()
 
     def next_deadline_ms(self) -> MonotonicMs | None:
-        times = (self._parts.alarms.next_ms(), self._timeouts.next_ms(), self._expiry.next_ms())
-        return min((each for each in times if each is not None), default=None)
+        earliest_ms = self._parts.alarms.next_ms()
+        for due_ms in (self._timeouts.due_ms, self._expiry.due_ms):
+            if earliest_ms is None or (due_ms is not None and due_ms < earliest_ms):
+                earliest_ms = due_ms
+        return earliest_ms
 
     def on_tick(self, now: Moment) -> Effects:
         """Answer requests that have waited for too long; a part of the checks for timeouts and

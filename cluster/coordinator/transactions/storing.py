@@ -144,10 +144,10 @@ class Storing:
 
 def _noting_replaced(old: StoredTransaction, new: StoredTransaction) -> StoredTransaction:
     """The new state with the producer id that it replaces."""
-    replaced = old.producer_id
-    return new._replace(
-        previous_producer_id=NO_PRODUCER_ID if new.producer_id == replaced else replaced
-    )
+    replaced = NO_PRODUCER_ID if new.producer_id == old.producer_id else old.producer_id
+    if new.previous_producer_id == replaced:
+        return new
+    return new._replace(previous_producer_id=replaced)
 
 
 @dataclass(slots=True)

@@ -20,28 +20,25 @@ class Sweep:
         self._ids = ids
         self._look_at = look_at
         self._interval_ms = interval_ms
-        self._next_ms: MonotonicMs | None = None
+        self.due_ms: MonotonicMs | None = None
+        """When `work` has something to do."""
         self._left: Iterator[str] | None = None
         """Ids that are still to be looked at; None between two sweeps."""
 
     def start(self, now: Moment) -> None:
         """Schedule the first sweep after one interval."""
-        self._next_ms = MonotonicMs(now.monotonic_ms + self._interval_ms())
-
-    def next_ms(self) -> MonotonicMs | None:
-        """When `work` has something to do."""
-        return self._next_ms
+        self.due_ms = MonotonicMs(now.monotonic_ms + self._interval_ms())
 
     def work(self, now: Moment) -> None:
         """Do a part of the sweep if it is due."""
-        if self._next_ms is None or now.monotonic_ms < self._next_ms:
+        if self.due_ms is None or now.monotonic_ms < self.due_ms:
             return
         if self._left is None:
             self._left = iter(list(self._ids()))
         for number, transactional_id in enumerate(self._left, start=1):
             self._look_at(transactional_id, now)
             if number == IDS_PER_TICK:
-                self._next_ms = now.monotonic_ms
+                self.due_ms = now.monotonic_ms
                 return
         self._left = None
         self.start(now)

@@ -240,11 +240,11 @@ def test_a_sweep_looks_at_each_id_once_in_an_interval() -> None:
 
     sweep = Sweep(ids, look_at, lambda: interval_ms)
     now = Moment(MonotonicMs(0), WallMs(0))
-    assert sweep.next_ms() is None
+    assert sweep.due_ms is None
     sweep.work(now)
     sweep.start(now)
     turns = 0
-    while (due_ms := sweep.next_ms()) is not None and due_ms < 2 * interval_ms:
+    while (due_ms := sweep.due_ms) is not None and due_ms < 2 * interval_ms:
         now = Moment(due_ms, WallMs(due_ms))
         before = len(looked_at)
         sweep.work(now)
