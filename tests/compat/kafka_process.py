@@ -95,13 +95,16 @@ def run_program(name: str, *arguments: str, stdin: str = "", version: str = VERS
     return done.stdout
 
 
-def compiled(name: str, directory: Path, version: str = VERSION) -> Path:
-    """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`."""
+def compiled(name: str, directory: Path, version: str = VERSION, *, jars: str = "") -> Path:
+    """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`.
+
+    `jars` is a class path without Kafka's brokers, of the `version` that is meant.
+    """
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
     source = _PROGRAMS / f"{name}.java"
     subprocess.run(
-        ["javac", "-cp", require_kafka(version), "-d", directory, source],
+        ["javac", "-cp", jars or require_kafka(version), "-d", directory, source],
         check=True,
         timeout=_TOOL_DEADLINE_S,
         stdin=subprocess.DEVNULL,
@@ -109,9 +112,9 @@ def compiled(name: str, directory: Path, version: str = VERSION) -> Path:
     return directory
 
 
-def java_command(classes: Path, version: str = VERSION) -> list[str]:
+def java_command(classes: Path, version: str = VERSION, *, jars: str = "") -> list[str]:
     """How to run a class that is compiled there: its name is the next argument."""
-    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka(version)}"]
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{jars or require_kafka(version)}"]
 
 
 class Ended(NamedTuple):

@@ -8,7 +8,8 @@ from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster
-from tests.support.running_copiers import PYTHON, Command, Copiers
+from tests.support.running_copiers import PYTHON, Copiers
+from tests.support.telling_program import Command
 from tests.support.topics import controller, create_topic, leader, wait_for_isr
 from tests.support.waiting import wait_until
 

@@ -1,29 +1,23 @@
 """Copiers in processes, and what they have told; see `copier_program.py`."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Self
 
-from tests.support.running_members import events_told
+from tests.support.telling_program import Command, TellingProgram
 from tests.support.waiting import wait_until
 
-Command = Sequence[str | Path]
 PYTHON: Command = (sys.executable, Path(__file__).with_name("copier_program.py"))
 TIMEOUT_MS = 10_000
 """The transaction timeout: how long others wait for what a killed copier leaves open."""
 SESSION_MS = 6_000
 
 
-class Copier:
-    """One copier, which may be killed and started again. A context manager that ends it."""
+class Copier(TellingProgram):
+    """One copier."""
 
     def __init__(
         self,
@@ -36,76 +30,28 @@ class Copier:
         program: Command = PYTHON,
     ) -> None:
         """`program` takes its options as JSON in an argument, and tells what it does as JSON."""
-        self._command = program
-        self._options = {
+        self.transactional_id = f"{group}-{number}"
+        options = {
             "bootstrap": bootstrap,
             "group": group,
             "source": source,
             "target": target,
-            "transactional_id": f"{group}-{number}",
+            "transactional_id": self.transactional_id,
             "timeout_ms": TIMEOUT_MS,
             "session_ms": SESSION_MS,
         }
-        self.transactional_id = f"{group}-{number}"
-        self.events: list[dict[str, Any]] = []
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end
-        self._start()
-
-    def _start(self) -> None:
-        self._process = subprocess.Popen(
-            [*self._command, json.dumps(self._options)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
-        self._reader.start()
-
-    def _read(self, lines: IO[bytes]) -> None:
-        with lines:
-            self.events.extend(events_told(lines))
+        super().__init__([*program, json.dumps(options)])
 
     @property
     def copied_count(self) -> int:
         """The number of records whose transactions it knows to be committed."""
-        return sum(event["count"] for event in self._of_kind("committed"))
+        return sum(event["count"] for event in self.of_kind("committed"))
 
     @property
     def partitions_count(self) -> int:
         """The partitions that the group gave it, as far as it has told."""
         last = [event for event in list(self.events) if event["event"] in ("assigned", "revoked")]
         return last[-1]["count"] if last and last[-1]["event"] == "assigned" else 0
-
-    def _of_kind(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in list(self.events) if event["event"] == kind]
-
-    def complaint(self) -> str:
-        """Why it failed or aborted, and what it wrote to stderr."""
-        why = [event["why"] for event in list(self.events) if "why" in event]
-        return "\n".join([*why[-5:], os.pread(self._errors.fileno(), 1 << 16, 0).decode()[-2_000:]])
-
-    def signal(self, number: signal.Signals) -> None:
-        """SIGSTOP, SIGCONT."""
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        """SIGKILL: neither the group nor the coordinator of transactions is told."""
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-
-    def kill_and_start(self) -> None:
-        """The next one has the same transactional id."""
-        self.kill()
-        self._start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
-        self._errors.close()
 
 
 class Copiers:

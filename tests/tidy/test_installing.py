@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tests.compat import kafka_jvm
+from tests.compat import kafka_jvm, maven_jars
 
 # A Maven that has brought what is looked for when it fails, as when others are still to come.
 MAVEN = """\
@@ -20,7 +20,7 @@ sys.exit({status})
 
 def install_maven(folder: Path, status: int) -> None:
     maven = folder / "mvn"
-    maven.write_text(MAVEN.format(python=sys.executable, slf4j=kafka_jvm.SLF4J, status=status))
+    maven.write_text(MAVEN.format(python=sys.executable, slf4j=maven_jars.SLF4J, status=status))
     maven.chmod(0o755)
 
 
