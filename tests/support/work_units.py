@@ -42,6 +42,7 @@ LONGEST: Final = (
     "tests/compat/test_kafka_streams.py::test_each_input_counts_once_over_kills_under_exactly_once",
     "tests/compat/test_consumer_protocol.py",
     "tests/compat/test_java_copiers.py::test_a_copier_has_each_effect_once_whichever_broker_is_killed",
+    "tests/compat/test_kafka_connect.py::test_lines_of_a_file_are_written_once_over_kills_of_worker_and_leader",
     "tests/compat/test_group_members.py",
     "tests/compat/test_go_clients.py",
     "tests/compat/test_transaction_errors.py",
