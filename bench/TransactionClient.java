@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Kafka's own client for bench/transactions.py. Transactions until the time is over, those of the
  * first seconds not counted: "produce" writes a record to each partition of a topic, "transform"
  * copies records from a topic to another. Prints transactions, records, seconds, and the
- * nanoseconds of each commit.
+ * nanoseconds of each commit, or of each transaction that copies.
  */
 public final class TransactionClient {
     private static final int PATIENCE_MS = 30_000;
@@ -63,8 +63,7 @@ public final class TransactionClient {
         end = counted + (long) (seconds * 1e9);
     }
 
-    private static void commit(KafkaProducer<byte[], byte[]> producer, int count) {
-        long before = System.nanoTime();
+    private static void commit(KafkaProducer<byte[], byte[]> producer, int count, long before) {
         producer.commitTransaction();
         long after = System.nanoTime();
         if (before >= counted) {
@@ -84,7 +83,7 @@ public final class TransactionClient {
             for (int partition = 0; partition < partitions; partition++) {
                 producer.send(new ProducerRecord<>(topic, partition, null, value));
             }
-            commit(producer, partitions);
+            commit(producer, partitions, System.nanoTime());
         }
     }
 
@@ -109,6 +108,7 @@ public final class TransactionClient {
                     start(uncountedSeconds, seconds);
                     patience = end;
                 }
+                long before = System.nanoTime();
                 producer.beginTransaction();
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
                 for (ConsumerRecord<byte[], byte[]> record : polled) {
@@ -120,7 +120,7 @@ public final class TransactionClient {
                     offsets.put(partition, new OffsetAndMetadata(next));
                 }
                 producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
-                commit(producer, polled.count());
+                commit(producer, polled.count(), before);
             }
         }
     }

@@ -44,12 +44,13 @@ class Sizes(NamedTuple):
     end_to_end: int = 2_000
     """Records, one at a time."""
     partitions: int = 2_000
-    warm_transactions_s: float = 4.0
+    warm_transactions_s: float = 3.0
     """Of each kind of transaction."""
-    uncounted_s: float = 2.0
+    uncounted_s: float = 1.5
     """A transactional client is at work before it is measured."""
-    transactions_s: float = 3.0
-    transform_records: int = 1_000_000
+    transactions_s: float = 2.0
+    transform_records: int = 600_000
+    transactional_mb: int = 150
     open_ids: int = 10_000
     loaded_ids: int = 100_000
     disk_gb: float = 10.0
@@ -74,6 +75,7 @@ QUICK: Final = Sizes(
     uncounted_s=0.5,
     transactions_s=1.0,
     transform_records=100_000,
+    transactional_mb=20,
     open_ids=200,
     loaded_ids=1_000,
     disk_gb=3.0,

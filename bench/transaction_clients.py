@@ -22,7 +22,7 @@ class Transacted(NamedTuple):
     records: int
     seconds: float
     commits_ms: list[float]
-    """The times of their commits, with what these flush."""
+    """The times of their commits, with what these flush; of the whole transactions that copy."""
 
 
 class Times(NamedTuple):
@@ -79,9 +79,8 @@ class _Commits:
     def is_over(self) -> bool:
         return time.perf_counter() >= self._end
 
-    def commit(self, records: int) -> None:
-        """Commit the open transaction."""
-        before = time.perf_counter()
+    def commit(self, records: int, before: float) -> None:
+        """Commit the open transaction; its time is counted from `before`."""
         self._producer.commit_transaction(_ANSWER_S)
         after = time.perf_counter()
         if before >= self._began:
@@ -104,7 +103,7 @@ def produce_by_librdkafka(bootstrap: str, topic: str, partitions: int, times: Ti
         producer.begin_transaction()
         for partition in range(partitions):
             producer.produce(topic, b"x" * 100, partition=partition)
-        commits.commit(partitions)
+        commits.commit(partitions, time.perf_counter())
     return commits.taken()
 
 
@@ -127,6 +126,7 @@ def transform_by_librdkafka(bootstrap: str, source: str, target: str, times: Tim
         messages = consumer.consume(_RECORDS_OF_POLL, _ANSWER_S)
         commits = _Commits(producer, times)
         while messages and not commits.is_over:
+            before = time.perf_counter()
             producer.begin_transaction()
             for message in messages:
                 if message.error() is not None:
@@ -136,7 +136,7 @@ def transform_by_librdkafka(bootstrap: str, source: str, target: str, times: Tim
             producer.send_offsets_to_transaction(
                 offsets, consumer.consumer_group_metadata(), _ANSWER_S
             )
-            commits.commit(len(messages))
+            commits.commit(len(messages), before)
             messages = consumer.consume(_RECORDS_OF_POLL, 1.0)
         return commits.taken()
     finally:

@@ -39,7 +39,8 @@ SCRIPT = Script(
     "`__transaction_state` has as many replicas as there are brokers, and a"
     " `min.insync.replicas` of 2 of 3. A transaction has a record of 100 bytes in each partition;"
     " with consume-transform-produce the records of one poll, at most 500. A commit is the call of"
-    " the client with all that it flushes; that of a raw connection is EndTxn alone. Readers with"
+    " the client with all that it flushes; that of a raw connection is EndTxn alone; with"
+    " consume-transform-produce the whole transaction is timed. Readers with"
     " `read_committed` read records of 1 KB in transactions of 100, of which every tenth is"
     " aborted.",
 )
