@@ -42,11 +42,13 @@ class UnwrittenEnds:
         written = 0
         for transaction, due_ms in list(self._due_ms.items()):
             if due_ms > now.monotonic_ms or written == WRITTEN_PER_TICK:
-                self._alarm.set(max(due_ms, MonotonicMs(now.monotonic_ms + 1)))
-                return
+                break
             del self._due_ms[transaction]
             if transaction.pending is None:
                 self._write(transaction, now)
                 written += 1
             else:  # a later record may fail
                 self.add(transaction, now)
+        for due_ms in self._due_ms.values():
+            self._alarm.set(max(due_ms, MonotonicMs(now.monotonic_ms + 1)))
+            break

@@ -172,6 +172,24 @@ def test_the_next_leader_writes_the_markers_of_a_transaction_without_its_last_re
     assert stage.error(token) is NONE
 
 
+def test_the_last_record_is_written_when_later_ones_of_several_ids_fail() -> None:
+    stage = TransactionStage(marks=True).loaded()
+    names = [f"{ID}-{number}" for number in range(3)]
+    producers = {}
+    for name in names:
+        producer = stage.producer(name)
+        stage.add(producer, transactional_id=name)
+        producers[name] = stage.producer_in(stage.end(producer, transactional_id=name))
+    stage.holds_appends = True
+    for name in names[:2]:
+        stage.add(producers[name], transactional_id=name)
+    stage.write_ends()
+    stage.settle(SHORT)
+    stage.holds_appends = False
+    stage.pass_time(1_000)
+    assert [stage.history(name)[-1] for name in names] == ["CompleteCommit"] * 3
+
+
 def test_the_last_records_of_many_transactions_are_written_in_many_turns() -> None:
     stage = TransactionStage(marks=True).loaded()
     count = 2 * WRITTEN_PER_TICK + 7
