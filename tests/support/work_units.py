@@ -40,6 +40,7 @@ LONGEST: Final = (
     "tests/compat/test_listeners_of_clients.py",
     "tests/compat/test_transactions.py",
     "tests/compat/test_kafka_streams.py::test_each_input_counts_once_over_kills_under_exactly_once",
+    "tests/compat/test_spark_sink.py::test_committed_records_are_copied_over_kills_of_spark_and_of_a_leader",
     "tests/compat/test_consumer_protocol.py",
     "tests/compat/test_java_copiers.py::test_a_copier_has_each_effect_once_whichever_broker_is_killed",
     "tests/compat/test_kafka_connect.py::test_lines_of_a_file_are_written_once_over_kills_of_worker_and_leader",
