@@ -33,6 +33,7 @@ _LAST: Final = {
     TransactionState.COMPLETE_COMMIT: "the last one was committed",
     TransactionState.COMPLETE_ABORT: "the last one was aborted",
 }
+_COMPLETE: Final = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 _ABORTED_BY: Final = {
     Asker.CLIENT: "aborted by its client",
     Asker.NEW_PRODUCER: "aborted because another producer started with the transactional id",
@@ -113,7 +114,7 @@ def _facts(known: KnownId, found: TransactionExplanation, address: str | None) -
     if found.partitions:
         names = [str(each) for each in found.partitions]
         yield from labelled("partitions", partitions_text(names, found.partitions_left_off))
-    if found.storing is not None:
+    if found.storing is not None and found.storing not in _COMPLETE:
         yield from labelled("being stored", found.storing.label)
 
 
@@ -193,7 +194,7 @@ def outcome(transaction: ExplainedTransaction) -> str:
     text = "committed" if end.kind is StepKind.COMMIT else _ABORTED_BY[end.asker]
     if not complete:
         return f"{text}, markers are being written"
-    return f"{text}, in {duration(complete[-1].after_ms + complete[-1].took_ms)}"
+    return f"{text}, in {duration(complete[-1].after_ms)}"
 
 
 def _end(transaction: ExplainedTransaction) -> ExplainedStep | None:
@@ -242,4 +243,4 @@ def _step_text(steps: list[ExplainedStep], *, is_first: bool) -> str:
         return f"marker in {partitions}"
     if step.kind is StepKind.NOT_STORED:
         return f"a transition could not be stored, after {duration(step.took_ms)}"
-    return f"complete{stored}"
+    return "complete"  # when its record is stored concerns nobody: it follows from the others

@@ -93,10 +93,10 @@ def test_failed_fork_leaves_no_open_descriptors_or_blocked_signals(
         raise BlockingIOError(errno.EAGAIN, "no room")
 
     spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda reports: reports.ready({}), None)
-    descriptors = sorted(Path("/proc/self/fd").iterdir())
+    descriptors = set(Path("/proc/self/fd").iterdir())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(BlockingIOError):
         fork_child(spec, tmp_path / "child.log", lambda: None)
-    assert sorted(Path("/proc/self/fd").iterdir()) == descriptors
+    assert set(Path("/proc/self/fd").iterdir()) <= descriptors  # others' garbage may be closed
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
