@@ -341,7 +341,7 @@ def old_message_set() -> bytes:
         ),
         pytest.param(
             bytes(batch_of(b"v", is_transactional=True)),
-            ErrorCode.invalid_txn_state,
+            ErrorCode.transactional_id_authorization_failed,  # the request has no such id
             id="transactional",
         ),
         pytest.param(

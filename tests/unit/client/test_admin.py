@@ -71,6 +71,12 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
     assert not any(connection.is_open for connection in cluster.opened)
 
 
+@pytest.fixture
+def impatient(cluster: Cluster) -> Iterator[Admin]:
+    with Admin(Servers([ONE, TWO]), "test", patience_s=0) as made:
+        yield made
+
+
 def test_a_request_follows_the_controller(cluster: Cluster, admin: Admin) -> None:
     asked: list[Address] = []
 
@@ -123,12 +129,11 @@ def test_a_request_that_may_have_been_carried_out_is_not_repeated(admin: Admin) 
 
 
 def test_patience_with_a_controller_that_never_settles_ends(
-    cluster: Cluster, admin: Admin, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, impatient: Admin
 ) -> None:
-    monkeypatch.setattr(admin_module, "REQUEST_TIMEOUT_S", 0)
     cluster.controller = None
     with pytest.raises(Refused, match="no controller"):
-        admin.controller(lambda _client: None)
+        impatient.controller(lambda _client: None)
 
 
 def test_each_leader_is_asked_for_its_partitions_until_it_leads(
@@ -152,11 +157,10 @@ def test_each_leader_is_asked_for_its_partitions_until_it_leads(
 
 
 def test_a_partition_without_a_leader_is_given_up_in_the_end(
-    cluster: Cluster, admin: Admin, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, impatient: Admin
 ) -> None:
-    monkeypatch.setattr(admin_module, "REQUEST_TIMEOUT_S", 0)
     cluster.leader = None
-    found = admin.leaders([PLACE], lambda client, places: {})
+    found = impatient.leaders([PLACE], lambda client, places: {})
     assert found == {PLACE: Outcome(ErrorCode.leader_not_available)}
 
 
