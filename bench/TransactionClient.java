@@ -64,6 +64,9 @@ public final class TransactionClient {
     }
 
     private static void commit(KafkaProducer<byte[], byte[]> producer, int count, long before) {
+        // Otherwise its sender thread sometimes sends EndTxn before the records: it looks for records
+        // first, and for EndTxn only then, when this thread may have added both.
+        producer.flush();
         producer.commitTransaction();
         long after = System.nanoTime();
         if (before >= counted) {
