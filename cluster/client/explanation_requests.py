@@ -52,12 +52,12 @@ class ExplainedPartitions:
         self.held: dict[Place, HeldPartition] = {}
         """Partitions whose last stable offset is held back."""
         self.leaders: dict[Place, int] = {}
-        """Of these."""
+        """The broker that leads each of these partitions."""
         self.refused: dict[Place, ErrorCode] = {}
         """Partitions that do not exist, or may not be read."""
         self.examined = 0
         self.open_transactions = 0
-        """In all that were examined; one in several partitions counts several times."""
+        """In all examined partitions together; one counts in each of its partitions."""
         self.silent: list[str] = []
         """Why brokers did not answer."""
 

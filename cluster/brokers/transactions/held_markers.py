@@ -21,7 +21,7 @@ class _Held:
 
     def __init__(self) -> None:
         self.jobs: dict[MarkerJob, None] = {}
-        """In the order in which they are tried."""
+        """The markers that wait, in the order in which they are tried."""
         self.tried: MarkerJob | None = None
         """The one whose marker is on its way."""
         self.delay_ms = FIRST_DELAY_MS

@@ -12,7 +12,7 @@ from cluster.coordinator.transactions.requests import ClientName
 from cluster.model.kept_names import kept_name
 
 WRITERS_MAX: Final = 10_000
-"""Of one broker: some 5 MB."""
+"""One broker remembers so many, which takes some 5 MB."""
 
 
 class RecentWriters:

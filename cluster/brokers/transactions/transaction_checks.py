@@ -31,7 +31,7 @@ from cluster.runtime.loop import EventLoop
 
 _TIMEOUT_MS: Final = 5_000
 _CHECKS_MAX: Final = 1_000
-"""In one message."""
+"""One message asks about so many at most."""
 
 Codes = Mapping[TopicPartition, ErrorCode]
 OnChecked = Callable[[Codes], None]

@@ -106,7 +106,7 @@ class TransactionExplanation:
     state: TransactionState
     producer: ProducerIdentity
     client: ClientName | None
-    """Of the present producer, as far as it is known."""
+    """The client of the present producer, as far as it is known."""
     timeout_ms: int
     timeout_check_interval_ms: int
     """A timeout takes effect up to so much later."""

@@ -1,6 +1,5 @@
 """What `groups explain` prints, at most 100 columns wide where names are of usual length. Pure."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -9,6 +8,7 @@ from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Reba
 from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
+from cluster.tools.explained_lines import wrapped
 from cluster.tools.groups.advice import advice, shown
 from cluster.tools.groups.known_rebalances import (
     NOTICED_MS,
@@ -21,7 +21,6 @@ from cluster.tools.groups.known_rebalances import (
 )
 from cluster.views.quantities import clock, duration, percent
 
-WIDTH: Final = 100
 MEMBERS_SHOWN: Final = 20
 _LABEL: Final = 12
 _ID_CHARACTERS: Final = 8
@@ -82,9 +81,9 @@ def _lines(known: KnownGroup, last: int) -> Iterator[str]:
     yield ""
     yield "What to do"
     for sentence in advice(known):
-        yield from _wrapped("- ", sentence)
+        yield from wrapped("- ", sentence)
     for address in known.silent:
-        yield from _wrapped("- ", f"{one_line(address)}: what it knows is missing here.")
+        yield from wrapped("- ", f"{one_line(address)}: what it knows is missing here.")
 
 
 # -- the group -------------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     ]
     if group.protocol_name:
         facts.append(f"assignor {shown(group.protocol_name)}")
-    yield from _wrapped(
+    yield from wrapped(
         "", f"Group '{one_line(known.name)}' ({group.group_type}): {', '.join(facts)}"
     )
     broker = f"broker {known.coordinator}"
@@ -112,7 +111,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
             for state, spent in sorted(group.state_times_ms.items(), key=lambda each: -each[1])
             if spent / total_ms >= _SHARE_SHOWN
         )
-        yield from _wrapped("", f"Time in each state there: {times}", indent=13)
+        yield from wrapped("", f"Time in each state there: {times}", indent=13)
 
 
 def _members(known: KnownGroup) -> Iterator[str]:
@@ -195,7 +194,7 @@ def _rebalances(known: KnownGroup, last: int) -> Iterator[str]:
     lost = known.forgotten_generation
     if not rebalances:
         earlier = f"; those up to generation {lost} are forgotten" if lost else ""
-        yield from _wrapped("", f"No rebalances {since}{earlier}.")
+        yield from wrapped("", f"No rebalances {since}{earlier}.")
         return
     which = "" if len(rebalances) <= last else f", the last {last} shown"
     earlier = f", those up to generation {lost} are forgotten" if lost else ""
@@ -342,15 +341,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:
-    yield from _wrapped(f"  {label:<{_LABEL}}", text)
-
-
-def _wrapped(start: str, text: str, *, indent: int | None = None) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=start,
-        subsequent_indent=" " * (len(start) if indent is None else indent),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    yield from wrapped(f"  {label:<{_LABEL}}", text)

@@ -8,6 +8,7 @@ from cluster.coordinator.transactions.held_back import OpenTransaction
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import TRANSACTION_STATE_TOPIC
+from cluster.tools.explained_lines import wrapped
 from cluster.tools.transactions.known_holders import Holder, Verdict
 from cluster.tools.transactions.words import (
     client_text,
@@ -17,7 +18,6 @@ from cluster.tools.transactions.words import (
     partitions_text,
     shown,
     time_text,
-    wrapped,
 )
 from cluster.views.quantities import duration, usage
 

@@ -12,6 +12,7 @@ from cluster.coordinator.transactions.explanation import (
 from cluster.coordinator.transactions.history import Asker, ProducerStart, Refusal, StepKind
 from cluster.coordinator.transactions.requests import NOBODY, ProducerIdentity
 from cluster.coordinator.transactions.states import TransactionState
+from cluster.tools.explained_lines import wrapped
 from cluster.tools.transactions.holder_text import OUTCOMES, being_stored, deadline
 from cluster.tools.transactions.known_holders import KnownId
 from cluster.tools.transactions.words import (
@@ -22,7 +23,6 @@ from cluster.tools.transactions.words import (
     partitions_text,
     shown,
     time_text,
-    wrapped,
 )
 from cluster.views.quantities import duration
 

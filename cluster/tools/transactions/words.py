@@ -1,15 +1,14 @@
 """Times, names and commands in what `transactions explain` prints. Pure."""
 
 import shlex
-import textwrap
 from collections.abc import Collection, Iterator
 from typing import Final
 
 from cluster.coordinator.transactions.requests import ClientName
 from cluster.model.printable import one_line
+from cluster.tools.explained_lines import wrapped
 from cluster.views.quantities import clock
 
-WIDTH: Final = 100
 LABEL: Final = 14
 _SHOWN_CHARACTERS: Final = 60
 _PARTITIONS_SHOWN: Final = 8
@@ -50,18 +49,6 @@ def count_text(number: int, noun: str) -> str:
 def command_text(*words: str) -> str:
     """A command that can be pasted into a shell."""
     return f"bin/cluster transactions {shlex.join(words)}"
-
-
-def wrapped(start: str, text: str, *, indent: int | None = None) -> Iterator[str]:
-    """The lines of a text that begins with `start`."""
-    yield from textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=start,
-        subsequent_indent=" " * (len(start) if indent is None else indent),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def labelled(label: str, text: str) -> Iterator[str]:

@@ -23,10 +23,11 @@ from cluster.coordinator.groups.history.rebalances import (
 from cluster.coordinator.groups.views.queries import ExplainGroup
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
+from cluster.tools.explained_lines import WIDTH
 from cluster.tools.groups.advice import advice
 from cluster.tools.groups.explain import why_nothing
 from cluster.tools.groups.explanation_json import explanation_object
-from cluster.tools.groups.explanation_text import WIDTH, explanation_text
+from cluster.tools.groups.explanation_text import explanation_text
 from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
 from cluster.tools.groups.outages import Outage, outages
 from tests.support.consumer_stage import ConsumerStage

@@ -23,10 +23,10 @@ from cluster.coordinator.transactions.requests import ClientName, ProducerIdenti
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
+from cluster.tools.explained_lines import WIDTH
 from cluster.tools.transactions.explanation_json import partitions_object
 from cluster.tools.transactions.holder_text import holders_text
 from cluster.tools.transactions.known_holders import Holder, KnownId, Verdict, holder_of, still_held
-from cluster.tools.transactions.words import WIDTH
 
 NOW_MS = 1_700_000_100_000
 PLACE = Place("orders", 0)
