@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra `windows`")
+
 from cluster.analytics.windows.record_schema import Values, checked
 from cluster.brokers.metrics.records import (
     GroupFigures,
