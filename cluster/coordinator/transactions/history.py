@@ -4,7 +4,7 @@ In memory only: a broker that begins to coordinate an id knows what happens from
 together take a bounded number of bytes; the ids that were unused for longest are forgotten first.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
@@ -132,10 +132,11 @@ class IdHistory:
     since_wall_ms: WallMs
     client: ClientName | None = None
     """The client of the present producer, as far as it is known."""
-    transactions: deque[PastTransaction] = field(default_factory=deque)
+    transactions: list[PastTransaction] = field(default_factory=list)
+    """The oldest first, as in the other lists. No deques: each takes 600 bytes at least."""
     transactions_left_off: int = 0
-    starts: deque[ProducerStart] = field(default_factory=lambda: deque(maxlen=STARTS_KEPT))
-    refusals: deque[Refusal] = field(default_factory=lambda: deque(maxlen=REFUSALS_KEPT))
+    starts: list[ProducerStart] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
     cost_bytes: int = _ID_BYTES
 
     @property
@@ -245,6 +246,8 @@ class TransactionHistories:
                 return
         if len(refusals) < REFUSALS_KEPT:
             self._pay(history, _STEP_BYTES)
+        else:
+            del refusals[0]
         refusals.append(Refusal(request, producer, client, now.wall_ms, now.wall_ms))
         self._trim(now)
 
@@ -263,6 +266,8 @@ class TransactionHistories:
             before = NOBODY
         if len(history.starts) < STARTS_KEPT:
             self._pay(history, _STEP_BYTES)
+        else:
+            del history.starts[0]
         producer = ProducerIdentity(new.producer_id, new.producer_epoch)
         history.starts.append(
             ProducerStart(now.wall_ms, producer, why.client, before, history.client)
@@ -313,7 +318,7 @@ class TransactionHistories:
             is_partial,
         )
         if len(history.transactions) == TRANSACTIONS_KEPT:
-            gone = history.transactions.popleft()
+            gone = history.transactions.pop(0)
             history.transactions_left_off += 1
             self._pay(history, -gone.cost_bytes)
         history.transactions.append(transaction)

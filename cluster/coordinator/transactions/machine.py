@@ -293,7 +293,7 @@ class TransactionMachine:
         identity = ProducerIdentity(stored.producer_id, stored.producer_epoch)
         if identity != event.producer or not transaction.unmarked:
             return
-        transaction.unmarked.difference_update(event.partitions)
+        transaction.mark(event.partitions)
         self._parts.histories.on_marked(event.transactional_id, stored, event.partitions, now)
         if not transaction.unmarked and TABLE[stored.state][Event.MARKED] is Action.COMPLETE:
             self._storing.complete(transaction, now)

@@ -93,10 +93,10 @@ class Storing:
     def send_markers(self, transaction: Transaction, now: Moment) -> None:
         """The outcome is stored: have the markers written."""
         stored = transaction.stored
-        transaction.unmarked = set(stored.partitions)
-        if not transaction.unmarked:
+        if not stored.partitions:
             self.complete(transaction, now)
             return
+        transaction.unmarked = set(stored.partitions)
         self._parts.outbox.send(
             EndMarkers(
                 transaction.transactional_id,

@@ -3,6 +3,7 @@
 Kafka: `TransactionMetadata` and `TxnTransitMetadata`.
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from cluster.coordinator.transactions.states import TransactionState
@@ -15,6 +16,10 @@ LAST_EPOCH: Final = EPOCH_MAX - 1
 NOT_STARTED: Final = WallMs(-1)
 EPOCH_BUMPED_AT_END: Final = 2
 """The transaction version from which the end of each transaction bumps the epoch (KIP-890)."""
+
+
+_NOTHING: Final[frozenset[TopicPartition]] = frozenset()
+"""Shared by all ids at rest: an empty set of its own takes 216 bytes."""
 
 
 class StoredTransaction(NamedTuple):
@@ -55,8 +60,15 @@ class Transaction:
         self.transactional_id = transactional_id
         self.stored = stored
         self.pending: StoredTransaction | None = None
-        self.unmarked: set[TopicPartition] = set()
+        self.unmarked: set[TopicPartition] | frozenset[TopicPartition] = _NOTHING
         """Partitions that lack the marker while a transaction is being completed."""
+
+    def mark(self, partitions: Iterable[TopicPartition]) -> None:
+        """These have the marker."""
+        if isinstance(self.unmarked, set):
+            self.unmarked.difference_update(partitions)
+        if not self.unmarked:
+            self.unmarked = _NOTHING
 
     @property
     def is_in_transition(self) -> bool:
