@@ -88,11 +88,9 @@ class HeldMarkers:
     def take_older(self, partition: TopicPartition, before_ms: int) -> list[MarkerJob]:
         """Take those of the partition's jobs that began by then, the oldest first."""
         held = self._held.get(partition)
-        taken: list[MarkerJob] = []
-        for job in held.jobs if held is not None else ():
-            if job.began_ms > before_ms:
-                break
-            taken.append(job)
+        jobs = held.jobs if held is not None else ()
+        taken = [job for job in jobs if job.began_ms <= before_ms]
+        taken.sort(key=lambda job: job.began_ms)  # a job that failed is behind later ones
         for job in taken:
             self._remove(job, partition)
         return taken

@@ -173,9 +173,7 @@ class MarkerSender:
     # -- outcomes ----------------------------------------------------------------------------------
 
     def _on_codes(self, job: MarkerJob, codes: Mapping[TopicPartition, ErrorCode]) -> None:
-        if job.is_ended:
-            return
-        marked = []
+        marked, fenced, failed = [], [], []
         for partition, code in codes.items():
             if code is ErrorCode.none:
                 marked.append(partition)
@@ -187,15 +185,18 @@ class MarkerSender:
                 marked.append(partition)
             elif code is ErrorCode.transaction_coordinator_fenced:
                 log.warning("%s: another broker coordinates %s", partition, job.marker)
-                self._end(job)
-                self._release(partition)
-                return
+                fenced.append(partition)
             else:
+                failed.append(partition)
+        if fenced and not job.is_ended:
+            self._end(job)
+        if failed and not job.is_ended:
+            for partition in failed:
                 self._held.on_failed(job, partition, self._loop.now_ms)
-                self._look_later()
-        for partition in marked:
+            self._look_later()
+        for partition in (*marked, *fenced):
             self._release(partition)
-        if marked:
+        if marked and not job.is_ended:
             self._on_marked(job, marked)
 
     def _release(self, partition: TopicPartition) -> None:

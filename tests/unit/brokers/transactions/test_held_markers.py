@@ -86,6 +86,17 @@ def test_the_oldest_jobs_are_taken() -> None:
     assert not held
 
 
+def test_a_job_that_failed_is_taken_although_it_is_behind_later_ones() -> None:
+    held = HeldMarkers()
+    jobs = [a_job(number, began_ms=number * 100) for number in range(3)]
+    for job in jobs:
+        held.add(job, P0)
+    assert held.probe(P0) is jobs[0]
+    held.on_failed(jobs[0], P0, at(200))
+    assert held.take_older(P0, 99) == [jobs[0]]
+    assert held.take_older(P0, 200) == jobs[1:]
+
+
 def test_a_job_that_has_ended_is_dropped_everywhere() -> None:
     held, job, other = HeldMarkers(), a_job(1, P0, P1), a_job(2)
     for partition in (P0, P1):

@@ -267,6 +267,56 @@ def test_a_fenced_coordinator_stops(stage: SenderStage) -> None:
     assert stage.sender.unmarked_count == 0
 
 
+@pytest.mark.parametrize("is_fenced_first", [False, True])
+def test_a_fenced_transaction_releases_the_markers_of_others(
+    stage: SenderStage, *, is_fenced_first: bool
+) -> None:
+    """The leader takes markers, so those of other transactions do not wait for the next try."""
+    stage.leaders(OTHER, OTHER, OTHER)
+    stage.end(0, 1, 2)
+    stage.end(0, 1, 2, producer=8)
+    (asked,) = stage.asked()
+    answer(asked, SHORT)
+    stage.pass_time(100)
+    (tried,) = stage.asked()
+    assert places(tried) == [(7, [0]), (7, [1]), (7, [2])]
+    codes = [NONE, ErrorCode.transaction_coordinator_fenced]
+    if is_fenced_first:
+        codes.reverse()
+    tried.on_reply(PartitionErrors([[codes[0]], [codes[1]], [SHORT]]))
+    (released,) = stage.asked()
+    assert places(released) == [(8, [0]), (8, [1])]
+    answer(released)
+    stage.pass_time(1_100)
+    (last,) = stage.asked()
+    assert places(last) == [(8, [2])], "not one of the transaction that has ended"
+    answer(last)
+    assert [each for each in stage.marked() if each[0] == "id-8"] == [
+        ("id-8", 0),
+        ("id-8", 1),
+        ("id-8", 2),
+    ]
+    assert stage.sender.unmarked_count == 0
+
+
+@pytest.mark.parametrize("is_fenced_first", [False, True])
+def test_a_leader_that_fences_in_one_partition_takes_markers_in_the_others(
+    stage: SenderStage, *, is_fenced_first: bool
+) -> None:
+    stage.leaders(OTHER, OTHER)
+    stage.end(0, 1)
+    (first,) = stage.asked()
+    stage.end(0, 1, producer=8)
+    (second,) = stage.asked()
+    answer(second, SHORT)
+    codes = [NONE, ErrorCode.transaction_coordinator_fenced]
+    if is_fenced_first:
+        codes.reverse()
+    first.on_reply(PartitionErrors([codes]))
+    (released,) = stage.asked()
+    assert sorted(places(released)) == [(8, [0]), (8, [1])]
+
+
 def test_markers_are_forgotten_with_their_coordinator(stage: SenderStage) -> None:
     stage.leaders(OTHER, -1)
     stage.end(0, 1)
