@@ -3,8 +3,7 @@
 The answer is sent immediately if there are enough bytes, if a limit is exceeded, or if any
 partition has an error. Otherwise the request is parked until the bytes are there, the leader
 changes, or the maximal wait time is over. Records are sent as file regions.
-read_committed reads up to the last stable offset and lists aborted transactions; only logs written
-by Kafka contain any.
+read_committed reads up to the last stable offset and lists aborted transactions.
 Not supported: fetch sessions (KIP-227; session id 0 declines them) and fetching from followers
 (KIP-392).
 v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;

@@ -22,7 +22,9 @@ from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.produce_transactions import (
     NotVerified,
     Verified,
+    begins_transaction,
     check_begun,
+    note_writer,
     verification_of,
     verify,
 )
@@ -180,6 +182,7 @@ def handle(
     endpoints: dict[int, NodeEndpoint] = {}
     counters = services.counters
     denied = {} if services.authorizer is None else _denied(request, context, services)
+    begins = False
     for name, topic_id, partitions in request.topics:
         produced: list[ProducedPartition] = []
         topic = name if name is not None else services.metadata.topic_name(topic_id)
@@ -204,7 +207,7 @@ def handle(
                 ):
                     _check_request(request, records, context.version)
                     _check_writer(topic, context.client_id, services)
-                    check_begun(partition, records, request.transactional_id, context, services)
+                    begins = check_begun(partition, records, context, services)  # type: ignore[arg-type]  # None was refused
                 appended = partition.append(
                     records,  # type: ignore[arg-type]  # None was refused
                     acks,
@@ -215,17 +218,18 @@ def handle(
             except (IsLong, NotVerified):
                 _put_off(later, topic, topic_id, index, records, produced)
                 continue
-            except Refused as refused:
-                produced.append(_refusal(index, refused, topic, context, services, endpoints))
-                continue
-            except StorageFailed as failure:
-                produced.append(_on_failed_disk(topic, index, partition, failure, services))
+            except (Refused, StorageFailed) as problem:
+                produced.append(
+                    _problem(topic, index, partition, problem, context, services, endpoints)
+                )
                 continue
             base_offset, last_offset, time_ms, start_offset, is_duplicate = appended
             outcome = (index, 0, base_offset, time_ms, start_offset, None, None, ())
             produced.append(_new(ProducedPartition, outcome))
             if not is_duplicate:
                 services.events.on_appended(partition)
+                if begins:
+                    note_writer(records, request.transactional_id, context, services)  # type: ignore[arg-type]
             if acks == ACKS_ALL:
                 position = len(produced) - 1
                 _await_commit(waiting, partition, last_offset, produced, position, counters)
@@ -324,6 +328,7 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
     """Check and append the remaining batches, and answer; also if the client has disconnected."""
     request, context, services, results, later, waiting, endpoints, deadline_ms = rest
     acks, counters = request.acks, services.counters
+    is_writer_noted = False
 
     def guard_of(partition: Partition, records: bytes) -> Verification | None:
         return verification_of(verified, partition, records, context.version, services)
@@ -346,6 +351,9 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
                 wall_ms = services.clock.wall_ms()
                 checked = restamped(checked, wall_ms)
                 verification = guard_of(partition, records)
+            begins = not is_writer_noted and (
+                verification is not None or begins_transaction(partition, memoryview(records))
+            )
             appended = partition.append(
                 checked.records,
                 acks,
@@ -354,17 +362,19 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
                 produced=checked,
                 verification=verification,
             )
-        except Refused as refused:
-            produced[position] = _refusal(index, refused, topic, context, services, endpoints)
-            continue
-        except StorageFailed as failure:
-            produced[position] = _on_failed_disk(topic, index, partition, failure, services)
+        except (Refused, StorageFailed) as problem:
+            produced[position] = _problem(
+                topic, index, partition, problem, context, services, endpoints
+            )
             continue
         produced[position] = ProducedPartition(
             index, 0, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
         )
         if not appended.is_duplicate:
             services.events.on_appended(partition)
+            if begins:
+                note_writer(records, request.transactional_id, context, services)
+                is_writer_noted = True
         if acks == ACKS_ALL:
             last_offset = appended.last_offset
             _await_commit(waiting, partition, last_offset, produced, position, counters)
@@ -416,6 +426,20 @@ def _all_refused(
         for _ in indexes:
             counters.on_produce_refused(topic, codes[topic])
     return [ProducedPartition(index, codes[topic]) for index in indexes]
+
+
+def _problem(
+    topic: str | None,
+    index: int,
+    partition: Partition | None,
+    problem: Refused | StorageFailed,
+    context: RequestContext,
+    services: DataServices,
+    endpoints: dict[int, NodeEndpoint],
+) -> ProducedPartition:
+    if isinstance(problem, StorageFailed):
+        return _on_failed_disk(topic, index, partition, problem, services)
+    return _refusal(index, problem, topic, context, services, endpoints)
 
 
 def _on_failed_disk(

@@ -39,31 +39,39 @@ class NotVerified(Exception):
 
 
 def check_begun(
-    partition: Partition,
-    records: memoryview | None,
-    transactional_id: str | None,
-    context: RequestContext,
-    services: DataServices,
-) -> None:
-    """Raise NotVerified unless the leader knows the transaction of a batch, or need not."""
-    if records is None or not _is_first(partition, records):
-        return
-    (producer_id,) = _PRODUCER_ID.unpack_from(records, _PRODUCER_POSITION)
-    services.transaction_writers.note(
-        producer_id, transactional_id, context.client_id, context.host
-    )
-    if _must_verify(context.version, services):
+    partition: Partition, records: memoryview, context: RequestContext, services: DataServices
+) -> bool:
+    """Whether a batch begins a transaction in the partition.
+
+    Raises NotVerified if it does and the coordinator has to be asked.
+    """
+    begins = begins_transaction(partition, records)
+    if begins and _must_verify(context.version, services):
         raise NotVerified
+    return begins
 
 
-def _is_first(partition: Partition, records: memoryview) -> bool:
-    """Whether a batch begins a transaction in the partition."""
+def begins_transaction(partition: Partition, records: memoryview) -> bool:
+    """Whether the leader does not know the transaction of a batch yet."""
     if len(records) < HEADER_BYTES or partition.leader is None:
         return False  # the append refuses it
     if not records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT:
         return False
     producer_id, epoch, _ = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
     return producer_id >= 0 and not partition.log.producers.has_open_transaction(producer_id, epoch)
+
+
+def note_writer(
+    records: memoryview | bytes,
+    transactional_id: str | None,
+    context: RequestContext,
+    services: DataServices,
+) -> None:
+    """Remember who began a transaction with a batch that was appended."""
+    (producer_id,) = _PRODUCER_ID.unpack_from(records, _PRODUCER_POSITION)
+    services.transaction_writers.note(
+        producer_id, transactional_id, context.client_id, context.host
+    )
 
 
 def _must_verify(version: int, services: DataServices) -> bool:
@@ -75,7 +83,7 @@ def _must_verify(version: int, services: DataServices) -> bool:
 def _begins(
     partition: Partition, records: memoryview, version: int, services: DataServices
 ) -> bool:
-    return _is_first(partition, records) and _must_verify(version, services)
+    return begins_transaction(partition, records) and _must_verify(version, services)
 
 
 def verification_of(

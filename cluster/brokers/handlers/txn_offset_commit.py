@@ -128,13 +128,20 @@ def _check_transaction(
     if producers is None:
         on_checked(ErrorCode.not_coordinator)
         return
-    is_needed = is_added or services.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
-    if producers.has_open_transaction(*producer) or not is_needed:
+    if producers.has_open_transaction(*producer):
         on_checked(ErrorCode.none)
         return
-    services.transaction_writers.note(
-        request.producer_id, request.transactional_id, context.client_id, context.host
-    )
+
+    def on_decided(code: ErrorCode) -> None:
+        if code is ErrorCode.none:
+            services.transaction_writers.note(
+                request.producer_id, request.transactional_id, context.client_id, context.host
+            )
+        on_checked(code)
+
+    if not is_added and not services.settings[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
+        on_decided(ErrorCode.none)
+        return
     age = ClientAge.BEFORE
     if context.version >= _FIRST_WITH_ABORTABLE:
         age = ClientAge.ADDS_BY_WRITING if is_added else ClientAge.KNOWS_ABORTABLE
@@ -152,7 +159,7 @@ def _check_transaction(
         is_open = verification.is_valid or producers.has_open_transaction(*producer)
         if code is ErrorCode.none and not is_open:
             code = commit_error(ErrorCode.transaction_abortable, age)
-        on_checked(code)
+        on_decided(code)
 
     services.checks.check(
         TransactionCheck(request.transactional_id, producer, frozenset({led.id}), is_added),

@@ -26,7 +26,7 @@ from cluster.records.builder import NewRecord, build_batch
 from cluster.records.builder import ProducerIdentity as BatchProducer
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.guarded_broker import SETTINGS, Guarded
-from tests.support.handler_requests import WALL_MS, a_batch
+from tests.support.handler_requests import WALL_MS, a_batch, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
 from tests.support.transactional_batches import ABORT, COMMIT, data, marker
@@ -163,6 +163,23 @@ def _write_and_explain(stage: HandlerStage) -> None:
     assert found.writer == Writer("payments", ClientName("wire", "127.0.0.1"))
     stage.connect().call(produce_to(("t", 0, a_batch(b"x")), acks=1))
     assert only(ask(stage, ("t", 0))).waiting_records == 2
+
+
+def test_the_client_of_a_refused_batch_is_not_named(tmp_path: Path) -> None:
+    """It has written nothing there, and would make the broker forget others."""
+    later = build_batch(
+        [NewRecord(b"v", None, WALL_MS)], producer=BatchProducer(5, 1, 3), is_transactional=True
+    )
+    with HandlerStage(tmp_path / "data", UNVERIFIED) as stage:
+        stage.update(a_topic("t", a_partition([BROKER])))
+        client = stage.connect()
+        client.call(produce_to(("t", 0, TRANSACTIONAL), transactional_id="payments"))
+        answer = client.call(produce_to(("t", 0, bytes(later)), transactional_id="another"))
+        (refused,) = produced_in(answer)
+        assert refused.error_code == ErrorCode.out_of_order_sequence_number
+        (found,) = only(ask(stage, ("t", 0))).open
+        assert found.writer is not None
+        assert found.writer.transactional_id == "payments"
 
 
 def test_the_client_that_wrote_is_named_only_to_users_that_may_describe_its_id(

@@ -123,6 +123,21 @@ def test_a_batch_that_is_not_confirmed_is_refused(
     assert stage.partition("t", 1).log.log_end_offset == 1
 
 
+@pytest.mark.parametrize("code", [NONE, ABORTABLE])
+def test_a_client_is_remembered_when_its_transaction_is_confirmed(
+    stage: HandlerStage, client: StageConnection, code: ErrorCode
+) -> None:
+    writers = stage.core.transactions.writers
+    client.send(write(0))
+    check = asked(stage)
+    assert writers.of(P[0]) is None
+    check.on_reply(PartitionErrors([[code]]))
+    settle(stage)
+    client.receive()
+    writer = writers.of(P[0])
+    assert (None if writer is None else writer.transactional_id) == (ID if code is NONE else None)
+
+
 @pytest.mark.parametrize("reply", [None, PartitionErrors([]), PartitionErrors([[]])])
 def test_a_lost_answer_is_told_so_that_the_client_tries_again(
     stage: HandlerStage, client: StageConnection, reply: Any

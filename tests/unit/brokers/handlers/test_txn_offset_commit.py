@@ -84,6 +84,18 @@ def committed(stage: HandlerStage, client: StageConnection) -> int:
     return offset
 
 
+def test_a_client_is_remembered_when_its_transaction_is_confirmed(
+    stage: HandlerStage, client: StageConnection
+) -> None:
+    writers = stage.core.transactions.writers
+    assert commit(stage, client, 5, code=ABORTABLE) != [NONE]
+    assert writers.of(P[0]) is None
+    assert commit(stage, client, 5) == [NONE]
+    writer = writers.of(P[0])
+    assert writer is not None
+    assert writer.transactional_id == ID
+
+
 @pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_offsets_are_visible_after_the_commit_of_their_transaction(
