@@ -89,10 +89,14 @@ def explain_partitions(admin: Admin, places: Iterable[Place]) -> ExplainedPartit
     return found
 
 
-def explain_all_partitions(admin: Admin) -> ExplainedPartitions:
-    """What holds any last stable offset back that the client may see. Raises UserError."""
+def explain_all_partitions(
+    admin: Admin, brokers: Iterable[int] | None = None
+) -> ExplainedPartitions:
+    """What holds any last stable offset back that the client may see; with `brokers`, in the
+    partitions that these lead. Raises UserError.
+    """
     found = ExplainedPartitions()
-    for broker in sorted(admin.facts().brokers):
+    for broker in sorted(admin.facts().brokers if brokers is None else brokers):
         try:
             found.add(admin.repeated(partial(admin.broker, broker, _ask_about_all)))
         except (Refused, UserError) as problem:

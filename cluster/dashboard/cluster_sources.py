@@ -13,6 +13,7 @@ from cluster.dashboard.capacity_view import capacity_view
 from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
+from cluster.dashboard.held_reader import HeldReader
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
 from cluster.dashboard.process_figures import process_figures
 from cluster.dashboard.prometheus import exposition
@@ -63,6 +64,7 @@ class ClusterSources:
         self._recent_times = RecentTimes()
         self._recent_throttles = RecentThrottles()
         self._cluster = ClusterReader(files)
+        self._held = HeldReader(files)
         self._past = PastReadings(_RATES_OVER_MS)
         self._lock = threading.Lock()
         """Guards `_past`."""
@@ -143,6 +145,9 @@ class ClusterSources:
         brokers = read_brokers(self._files)
         apis = api_view(self._readings(brokers))
         return {**self._cluster.read(self._state(), brokers, _monotonic_ms()), "apis": apis}
+
+    def held_back(self) -> Json:
+        return self._held.read(self._state(), read_brokers(self._files))
 
     def topic(self, name: str) -> Json:
         return self._cluster.topic(name)

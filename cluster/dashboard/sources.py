@@ -55,6 +55,10 @@ class Sources(Protocol):
         """Brokers, partitions, topics with configs, disk."""
         ...
 
+    def held_back(self) -> Json:
+        """What keeps records from read_committed consumers, see `held_view`."""
+        ...
+
     def topic(self, name: str) -> Json:
         """The partitions of a topic in the last reading of `cluster`, see `topic_view`."""
         ...

@@ -24,8 +24,9 @@ from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
 from tests.support.client_quotas import NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
+from tests.support.open_transactions import begin
 from tests.support.running_cluster import HOST, Cluster
-from tests.support.topics import create_topic, leader
+from tests.support.topics import create_topic, leader, unique_name
 from tests.support.waiting import DEADLINE_S, wait_until
 
 NASTY = "<img src=x onerror=alert(1)>\"'😀\n"
@@ -123,6 +124,26 @@ def test_dashboard_shows_the_usage_of_a_client(cluster: Cluster, browser: Browse
     assert len(quota["rules"]) == 8
     assert quota["brokers"][0]["usage"] == own.usage
     assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
+
+
+def test_the_transaction_that_readers_wait_for_is_named_until_it_ends(
+    cluster: Cluster, browser: Browser
+) -> None:
+    def held() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = browser.get("/api/held-back")["held"]
+        return found
+
+    name, topic = unique_name("paying"), create_topic(cluster, replication_factor=2)
+    begin(cluster, name, topic, records=3)
+    (row,) = wait_until(held, "the partition to be shown")
+    assert (row["topic"], row["partition"], row["transactional_id"]) == (topic, 0, name)
+    assert (row["records"], row["verdict"]) == (3, "open")
+    assert 1_000 <= row["age_ms"] < 10 * 60_000
+    assert "transaction.timeout.ms=600000" in row["ends"]
+    assert row["command"].endswith(f"transactions force-terminate --transactional-id {name}")
+    _, _, command = row["command"].partition(" transactions ")
+    cluster.command("transactions", *command.split())
+    wait_until(lambda: held() == [], "the end to be shown")
 
 
 def test_dashboard_counts_the_muted_connections_of_a_client(

@@ -1,7 +1,7 @@
 // The view of the cluster: brokers, health, APIs, topics, groups, events.
 
 import { get } from "./api.js";
-import { el, fill, setText, table } from "./dom.js";
+import { command, el, fill, setText, table } from "./dom.js";
 import { count, duration, name, percent, perSecond, size } from "./format.js";
 import { openTopic } from "./topic.js";
 
@@ -12,6 +12,7 @@ const ROWS = 100;
 export function clusterView() {
   const health = el("dl", { class: "health" });
   const who = el("p", { class: "soft who" });
+  const held = el("div");
   const brokers = el("div");
   const apis = el("div");
   const topics = el("div");
@@ -19,7 +20,7 @@ export function clusterView() {
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, topics, groups, apis, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, apis, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -35,6 +36,29 @@ export function clusterView() {
       if (reading !== null) draw({});
     }
     if (isOpen) setTimeout(ask, PERIOD_MS);
+  }
+
+  async function askHeld() {
+    if (!isOpen) return;
+    try {
+      if (!isFrozen && !document.hidden) drawHeld(await get("api/held-back"));
+    } catch {
+      // no broker answers: `ask` has said so, and what was held back stays shown
+    }
+    if (isOpen) setTimeout(askHeld, PERIOD_MS);
+  }
+
+  function drawHeld(found) {
+    if (found.held.length === 0) {
+      fill(held);
+      return;
+    }
+    fill(held, table("What read_committed consumers wait for",
+      ["Partition", "Transaction", "Since", ["Records", true], ["Size", true], "Ends"],
+      found.held.map((each) => [`${name(each.topic)}-${each.partition}`, transaction(each), since(each), count(each.records), size(each.bytes),
+        [el("span", {}, each.ends), each.command && el("div", {}, command(each.command))]]),
+      ""),
+      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: bin/cluster transactions explain`));
   }
 
   function draw(found) {
@@ -102,6 +126,7 @@ export function clusterView() {
   }
 
   ask();
+  askHeld();
   return {
     root,
     update: (_rows, newReading) => { reading = newReading; },
@@ -140,6 +165,17 @@ function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
   const hint = "Records that read_committed consumers wait for; bin/cluster transactions explain names the transactions";
   return el("span", { title: hint }, `${count(health.held_back)} partitions, up to ${count(health.held_back_records)} records`);
+}
+
+/** Its transactional id, else the producer id that leaders know. */
+function transaction(each) {
+  if (each.transactional_id !== null) return name(each.transactional_id);
+  return each.producer_id === null ? "-" : `producer id ${each.producer_id}`;
+}
+
+function since(each) {
+  if (each.since_ms === null) return "-";
+  return el("span", { class: "nowrap" }, `${moment(each.since_ms)}, ${duration(each.age_ms)} ago`);
 }
 
 /** A number that should be 0, marked if it is not. */

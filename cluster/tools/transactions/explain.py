@@ -76,7 +76,7 @@ def _explain_id(admin: "Admin", args: argparse.Namespace) -> int:
     from cluster.client.explanation_requests import explain_transaction
     from cluster.tools.transactions.explanation_json import id_object
     from cluster.tools.transactions.id_text import id_text
-    from cluster.tools.transactions.known_holders import KnownId
+    from cluster.views.known_holders import KnownId
 
     name, last = args.transactional_id, args.last or _SHOWN
     try:
@@ -99,8 +99,8 @@ def _explain_id(admin: "Admin", args: argparse.Namespace) -> int:
 def _explain_partitions(admin: "Admin", args: argparse.Namespace) -> int:
     from cluster.client.explanation_requests import explain_all_partitions, explain_partitions
     from cluster.tools.transactions.explanation_json import partitions_object
-    from cluster.tools.transactions.find_holders import find_holders
     from cluster.tools.transactions.holder_text import holders_text
+    from cluster.views.find_holders import find_holders
 
     if args.topic is None:
         told, holders = find_holders(admin, lambda: explain_all_partitions(admin))

@@ -11,8 +11,8 @@ from cluster.coordinator.transactions.requests import NOBODY, ClientName, Produc
 from cluster.coordinator.transactions.transaction import NOT_STARTED
 from cluster.model.ids import TopicPartition
 from cluster.tools.transactions import holder_text, id_text
-from cluster.tools.transactions.known_holders import Holder, KnownId, Verdict
-from cluster.tools.transactions.words import command_text
+from cluster.views.holder_words import ending_command
+from cluster.views.known_holders import Holder, KnownId
 
 
 def id_object(known: KnownId, last: int) -> dict[str, Any]:
@@ -61,13 +61,8 @@ def partitions_object(told: ExplainedPartitions, holders: Sequence[Holder], now_
 
 
 def _holder(holder: Holder, now_ms: int) -> dict[str, Any]:
-    partition, known, first = holder.partition, holder.known, holder.first
+    partition, known = holder.partition, holder.known
     ended = partition.uncommitted
-    command = None
-    if holder.verdict is Verdict.OPEN and known is not None:
-        command = command_text("force-terminate", "--transactional-id", known.transactional_id)
-    elif holder.verdict is Verdict.HANGING and first is not None:
-        command = holder_text.abort_command(holder, first)
     return {
         **holder.place._asdict(),
         "sentence": holder_text.sentence(holder, now_ms),
@@ -80,7 +75,7 @@ def _holder(holder: Holder, now_ms: int) -> dict[str, Any]:
         "waiting_bytes": None if partition.waiting_bytes < 0 else partition.waiting_bytes,
         "transactional_id": None if known is None else known.transactional_id,
         "transaction": None if known is None else id_object(known, 1),
-        "command": command,
+        "command": ending_command(holder),
         "problem": holder.problem or None,
         "open_transactions": [_open(each) for each in partition.open],
         "open_transactions_left_off": partition.open_left_off,

@@ -3,28 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.coordinator.transactions.explanation import TransactionExplanation
 from cluster.coordinator.transactions.held_back import OpenTransaction
-from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.ids import TopicPartition
-from cluster.model.topics import TRANSACTION_STATE_TOPIC
 from cluster.tools.explained_lines import wrapped
-from cluster.tools.transactions.known_holders import Holder, Verdict
-from cluster.tools.transactions.words import (
-    client_text,
-    command_text,
-    count_text,
-    labelled,
-    partitions_text,
-    shown,
-    time_text,
-)
+from cluster.tools.transactions.words import LABEL, labelled
+from cluster.views.holder_words import ending_command, ends
+from cluster.views.known_holders import Holder, Verdict
 from cluster.views.quantities import duration, usage
+from cluster.views.transaction_words import client_text, count_text, shown, time_text
 
-OUTCOMES: Final = {
-    TransactionState.PREPARE_COMMIT: "commit",
-    TransactionState.PREPARE_ABORT: "abort",
-}
 _MORE_SHOWN: Final = 3
 
 
@@ -61,25 +48,17 @@ def sentence(holder: Holder, now_wall_ms: int) -> str:
 
 def _paragraph(holder: Holder, now_wall_ms: int) -> Iterator[str]:
     yield from wrapped("", f"{sentence(holder, now_wall_ms)}.", indent=2)
-    first, known = holder.first, holder.known
+    first = holder.first
     if first is not None:
         yield from labelled("producer", _producer(holder, first))
         if first.first_timestamp_ms >= 0:
             yield from labelled("since", f"{time_text(first.first_timestamp_ms)} UTC")
-    explained = None if known is None else known.answer.transaction
-    yield from labelled("ends", _ends(holder, explained, now_wall_ms))
-    if holder.verdict is Verdict.OPEN and known is not None:
-        by_id = ("--transactional-id", known.transactional_id)
-        yield f"  to end it now {command_text('force-terminate', *by_id)}"
-    elif holder.verdict is Verdict.HANGING and first is not None:
-        yield f"  to end it     {abort_command(holder, first)}"
+    yield from labelled("ends", ends(holder, now_wall_ms))
+    command = ending_command(holder)
+    if command is not None:
+        label = "to end it now" if holder.verdict is Verdict.OPEN else "to end it"
+        yield f"  {label:<{LABEL}}{command}"
     yield from _behind(holder)
-
-
-def abort_command(holder: Holder, first: OpenTransaction) -> str:
-    """The command that ends a hanging transaction."""
-    place = ("--topic", holder.place.topic, "--partition", str(holder.place.partition))
-    return command_text("abort", *place, "--start-offset", str(first.first_offset))
 
 
 def _age(holder: Holder, now_wall_ms: int) -> str:
@@ -102,60 +81,6 @@ def _producer(holder: Holder, first: OpenTransaction) -> str:
         f"{text}; {client_text(first.writer.client)}, which wrote with transactional id"
         f" '{shown(first.writer.transactional_id)}'"
     )
-
-
-def _ends(holder: Holder, explained: TransactionExplanation | None, now_wall_ms: int) -> str:
-    coordinator = "its coordinator"
-    if holder.known is not None:
-        coordinator = f"broker {holder.known.answer.broker}, its coordinator,"
-    if holder.verdict is Verdict.OPEN and explained is not None:
-        if explained.storing in OUTCOMES:
-            return f"when its {being_stored(explained, now_wall_ms)}"
-        return (
-            "when its client commits or aborts it; else"
-            f" {coordinator} aborts it {deadline(explained, now_wall_ms)}"
-        )
-    if holder.verdict is Verdict.ENDING and explained is not None:
-        outcome = OUTCOMES[explained.state]
-        names = [str(each) for each in explained.unmarked]
-        return (
-            f"when {coordinator} has written the markers: the {outcome} was stored at"
-            f" {time_text(explained.last_update_wall_ms)} UTC, missing are those of"
-            f" {partitions_text(names, explained.unmarked_left_off) or 'none'}"
-        )
-    if holder.verdict is Verdict.HANGING:
-        return "never by itself: make sure that its client has stopped, then abort it"
-    if holder.verdict is Verdict.UNCOMMITTED:
-        ended = holder.partition.uncommitted
-        marker = "" if ended is None else f" at offset {ended.marker_offset}"
-        return (
-            f"when all in-sync replicas have fetched the marker{marker}; the high watermark is"
-            f" {holder.partition.high_watermark}"
-        )
-    if holder.verdict is Verdict.DAMAGED:
-        return f"when broker {holder.leader}, which leads it, has repaired the index: see its log"
-    return f"it is not known when, because its coordinator cannot be asked: {holder.problem}"
-
-
-def being_stored(explained: TransactionExplanation, now_wall_ms: int) -> str:
-    """That the outcome of a transaction is not stored yet."""
-    assert explained.storing is not None, "called while something is being stored"
-    waited = duration(max(0, now_wall_ms - explained.storing_since_wall_ms))
-    return (
-        f"{OUTCOMES[explained.storing]} is stored: it was asked for {waited} ago, and in-sync"
-        f" replicas of {TRANSACTION_STATE_TOPIC} have not confirmed it"
-    )
-
-
-def deadline(explained: TransactionExplanation, now_wall_ms: int) -> str:
-    """When a transaction times out."""
-    at_ms = explained.start_wall_ms + explained.timeout_ms
-    left_ms = at_ms - now_wall_ms
-    setting = f"transaction.timeout.ms={explained.timeout_ms}"
-    check = f"{explained.timeout_check_interval_ms / 1000:g} s"
-    if left_ms <= 0:
-        return f"within {check}: it timed out at {time_text(at_ms)} UTC ({setting})"
-    return f"in {duration(left_ms)}, at {time_text(at_ms)} UTC or up to {check} later ({setting})"
 
 
 def _behind(holder: Holder) -> Iterator[str]:

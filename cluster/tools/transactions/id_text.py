@@ -13,18 +13,18 @@ from cluster.coordinator.transactions.history import Asker, ProducerStart, Refus
 from cluster.coordinator.transactions.requests import NOBODY, ProducerIdentity
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.tools.explained_lines import wrapped
-from cluster.tools.transactions.holder_text import OUTCOMES, being_stored, deadline
-from cluster.tools.transactions.known_holders import KnownId
-from cluster.tools.transactions.words import (
+from cluster.tools.transactions.words import labelled
+from cluster.views.holder_words import OUTCOMES, being_stored, deadline
+from cluster.views.known_holders import KnownId
+from cluster.views.quantities import duration
+from cluster.views.transaction_words import (
     client_text,
     command_text,
     count_text,
-    labelled,
     partitions_text,
     shown,
     time_text,
 )
-from cluster.views.quantities import duration
 
 _AFTER: Final = 12
 """The width of the times of steps."""

@@ -1,54 +1,11 @@
-"""Times, names and commands in what `transactions explain` prints. Pure."""
+"""Lines of what `transactions explain` prints. Pure."""
 
-import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from cluster.coordinator.transactions.requests import ClientName
-from cluster.model.printable import one_line
 from cluster.tools.explained_lines import wrapped
-from cluster.views.quantities import clock
 
 LABEL: Final = 14
-_SHOWN_CHARACTERS: Final = 60
-_PARTITIONS_SHOWN: Final = 8
-
-
-def shown(text: str) -> str:
-    """A foreign name on one line, cut where it would fill it."""
-    safe = one_line(text)
-    return safe if len(safe) <= _SHOWN_CHARACTERS else f"{safe[: _SHOWN_CHARACTERS - 3]}..."
-
-
-def client_text(client: ClientName | None) -> str:
-    """`client billing at 10.0.0.7`."""
-    if client is None:
-        return "a client that is not known here"
-    return f"client {shown(client.client_id) or '(no id)'} at {shown(client.host.lstrip('/'))}"
-
-
-def time_text(wall_ms: int, *, with_day: bool = True) -> str:
-    """A time with milliseconds, UTC."""
-    return f"{clock(wall_ms // 1000, with_day=with_day)}.{wall_ms % 1000:03}"
-
-
-def partitions_text(names: Collection[str], left_off: int = 0) -> str:
-    """`orders-0, orders-1 and 3 more`."""
-    first = sorted(map(shown, names))[:_PARTITIONS_SHOWN] if left_off else list(map(shown, names))
-    listed = first[:_PARTITIONS_SHOWN]
-    more = len(names) - len(listed) + left_off
-    text = ", ".join(listed)
-    return f"{text} and {more:,} more" if more else text
-
-
-def count_text(number: int, noun: str) -> str:
-    """`1 record`, `1,234 records`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def command_text(*words: str) -> str:
-    """A command that can be pasted into a shell."""
-    return f"bin/cluster transactions {shlex.join(words)}"
 
 
 def labelled(label: str, text: str) -> Iterator[str]:

@@ -47,6 +47,9 @@ class Recorded:
     def cluster(self) -> dict[str, Any]:
         raise UserError("no broker answers")
 
+    def held_back(self) -> dict[str, Any]:
+        return {"held": [{"transactional_id": NASTY}], "left_out": 0}
+
     def topic(self, name: str) -> dict[str, Any]:
         return {"name": name}
 
@@ -282,6 +285,11 @@ def test_scenarios_are_computed_one_at_a_time_and_few_wait(sources: Recorded) ->
 
     assert sorted(asyncio.run(scene())) == [200] * (WAITING_MAX + 1) + [503] * 2
     assert overlaps == [False] * (WAITING_MAX + 1)
+
+
+def test_held_back_partitions_are_listed(page: Page) -> None:
+    found = page.get("/api/held-back").json()
+    assert found == {"held": [{"transactional_id": NASTY}], "left_out": 0}
 
 
 def test_quotas_are_listed(page: Page) -> None:

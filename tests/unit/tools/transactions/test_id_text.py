@@ -22,7 +22,7 @@ from cluster.model.ids import TopicPartition
 from cluster.tools.explained_lines import WIDTH
 from cluster.tools.transactions.explanation_json import id_object
 from cluster.tools.transactions.id_text import id_text
-from cluster.tools.transactions.known_holders import KnownId
+from cluster.views.known_holders import KnownId
 from tests.support.transaction_stage import (
     ID,
     P0,
