@@ -60,6 +60,25 @@ def _transactions(key: str, unit: Unit, doc: str) -> Metric:
     return Metric(key, f"milena.server:type=Transactions,name={key}", _GAUGE, unit, doc)
 
 
+def _ended(how: str, marker: str) -> Metric:
+    key = f"{how}TransactionsPerSec"
+    doc = f"transactions that this broker coordinated, and whose {marker} markers were all written"
+    name = f"milena.server:type=Transactions,name={key}"
+    return Metric(key, name, _COUNTER, Unit.TRANSACTIONS, doc)
+
+
+def _markers(key: str, unit: Unit, doc: str) -> Metric:
+    name = f"kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name={key}"
+    return Metric(key, name, _GAUGE, unit, doc)
+
+
+def _load_time(coordinator: str, figure: str, kind: MetricKind, doc: str) -> Metric:
+    key = f"{coordinator.capitalize()}PartitionLoadTime{figure.capitalize()}"
+    name = f"kafka.server:type={coordinator}-coordinator-metrics,name=partition-load-time-{figure}"
+    doc = f"{doc} time that partitions loaded in the last 30 s took, in milliseconds; 0 if none was"
+    return Metric(key, name, kind, Unit.MILLISECONDS, doc)
+
+
 BROKER_METRICS: Final = (
     Metric(
         "BrokerState",
@@ -420,6 +439,20 @@ BROKER_METRICS: Final = (
         "partitions of ended transactions that this broker coordinates, whose markers are not"
         " known to be written",
     ),
+    _ended("Committed", "commit"),
+    _ended("Aborted", "abort"),
+    _markers(
+        "UnknownDestinationQueueSize",
+        Unit.RECORDS,
+        "markers that wait because their partition has no leader",
+    ),
+    _markers(
+        "LogAppendRetryQueueSize",
+        Unit.TRANSACTIONS,
+        "ended transactions whose last record could not be written and is tried again",
+    ),
+    _load_time("transaction", "max", _GAUGE, "longest"),
+    _load_time("transaction", "avg", _REAL, "mean"),
     _transactions(
         "HeldBackPartitions",
         Unit.PARTITIONS,
@@ -528,6 +561,8 @@ BROKER_METRICS: Final = (
         Unit.REBALANCES,
         "new epochs of groups of the newer consumer protocol",
     ),
+    _load_time("group", "max", _GAUGE, "longest"),
+    _load_time("group", "avg", _REAL, "mean"),
     _own(
         "MetricRecordsDropped",
         _COUNTER,

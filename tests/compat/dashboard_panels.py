@@ -208,6 +208,11 @@ PANELS: Final[Mapping[str, Mapping[str, Check]]] = {
         "Groups": lambda board: (
             board.names("Groups", "state") >= {"Stable"} and board.total("Groups") >= 1
         ),
+        "Open Transactions": _of_each_broker("Open Transactions"),
+        "Commits and Aborts": lambda board: (
+            board.total("Commits and Aborts", 0) > 0 and board.total("Commits and Aborts", 1) > 0
+        ),
+        "Held Back Partitions": _of_each_broker("Held Back Partitions"),
         "Processor time": _of_each_broker("Processor time", at_least=1e-6),
         "Memory": _of_each_broker("Memory", at_least=1 << 20),
         "Broker state": lambda board: board.numbers("Broker state") == [3, 3],

@@ -32,8 +32,8 @@ class Load(NamedTuple):
 
 @contextlib.contextmanager
 def running_load(cluster: Cluster) -> Iterator[Load]:
-    """A producer, a reader and a client that asks often, all three above their limits; a group; and
-    requests that are refused.
+    """A producer, a reader and a client that asks often, all three above their limits; a group;
+    transactions; and requests that are refused.
     """
     topic = create_topic(cluster, assignments=[[0, 1], [1, 0]])
     load = Load(
@@ -47,7 +47,7 @@ def running_load(cluster: Cluster) -> Iterator[Load]:
     ):
         cluster.command("quotas", "set", "--client-id", client_id, f"--{key}", f"{limit:g}")
     is_over = threading.Event()
-    rounds = (_producing, _reading, _in_a_group, _asking, _refused)
+    rounds = (_producing, _reading, _in_a_group, _asking, _paying, _refused)
     threads = [threading.Thread(target=each, args=(cluster, load, is_over)) for each in rounds]
     for thread in threads:
         thread.start()
@@ -119,6 +119,18 @@ def _asking(cluster: Cluster, load: Load, is_over: threading.Event) -> None:
         producer.flush(1)
     producer.purge()
     producer.flush(10)
+
+
+def _paying(cluster: Cluster, load: Load, is_over: threading.Event) -> None:
+    """Transactions that are committed and aborted in turn."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "paying"})
+    producer.init_transactions(30)
+    while not is_over.wait(5 * PAUSE_S):
+        for end in (producer.commit_transaction, producer.abort_transaction):
+            producer.begin_transaction()
+            producer.produce(load.topic, b"x" * RECORD_BYTES)
+            producer.flush(10)
+            end(10)
 
 
 def _refused(cluster: Cluster, load: Load, is_over: threading.Event) -> None:

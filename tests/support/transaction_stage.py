@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from cluster.coordinator.shards.effects import Append, CoordinatorRecord, Effects
 from cluster.coordinator.shards.requests import Query, ReplyT, Request
+from cluster.coordinator.transactions.counts import TransactionCounts
 from cluster.coordinator.transactions.options import TransactionOptions
 from cluster.coordinator.transactions.records import (
     read_transaction_key,
@@ -70,7 +71,10 @@ class TransactionStage:
         holds_appends: bool = False,
     ) -> None:
         self.options = options or TransactionOptions()
-        self.shard = TransactionShard(lambda: self.options, LeaderEpoch(coordinator_epoch))
+        self.counts = TransactionCounts()
+        self.shard = TransactionShard(
+            lambda: self.options, LeaderEpoch(coordinator_epoch), counts=self.counts
+        )
         self.coordinator_epoch = coordinator_epoch
         self.now_ms = 1_000
         self.marks = marks

@@ -115,6 +115,10 @@ def assemble_metrics(
         maintenance.cleaner,
         groups.counts,
         TransactionFigures(transactions.coordinator, transactions.sender, transactions.checks),
+        {
+            "Group": groups.coordinator.load_times,
+            "Transaction": transactions.coordinator.load_times,
+        },
         ports.loop.time,
         limits.connection_rates,
         replication.isr_proposals,

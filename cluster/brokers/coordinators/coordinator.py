@@ -11,6 +11,7 @@ from cluster.brokers.coordinators.led_shard import LedShard, OnMessage, ShardT
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
 from cluster.brokers.coordinators.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.shards.load_times import LoadTimes
 from cluster.coordinator.shards.partitioner import partition_of
 from cluster.coordinator.shards.record_text import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.shards.requests import Request
@@ -60,6 +61,7 @@ class Coordinator(Generic[ShardT]):
         self._on_message = on_message
         self._led: dict[int, LedShard[ShardT]] = {}
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
+        self.load_times = LoadTimes()
         ports.internal_topics.keep(options.topic, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -67,7 +69,10 @@ class Coordinator(Generic[ShardT]):
     def on_elected(self, partition: Partition, epoch: LeaderEpoch) -> None:
         """Begin to load the partition. `on_resigned` ended the load of an earlier epoch."""
         shard = self._new_shard(partition.id, epoch)
-        led = LedShard(partition, shard, self._options, self._ports, self._growth, self._on_message)
+        led = LedShard(
+            *(partition, shard, self._options, self._ports),
+            *(self._growth, self.load_times, self._on_message),
+        )
         self._led[partition.id.partition] = led
         self._ports.slices.start(led.loading_steps(), steps_at_once=1)
 

@@ -9,6 +9,7 @@ from cluster.brokers.coordinators.shard_appends import OnMarked, ShardAppends
 from cluster.brokers.coordinators.shard_loading import LoadCount, load_steps
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.shards.effects import Effects
+from cluster.coordinator.shards.load_times import LoadTimes
 from cluster.coordinator.shards.requests import Query, ReplyT, Request
 from cluster.coordinator.shards.shard import Shard
 from cluster.model.clocks import Moment, WallMs
@@ -40,6 +41,7 @@ class LedShard(Generic[ShardT]):
         options: CoordinatorOptions,
         ports: CoordinatorPorts,
         growth: Growth,
+        load_times: LoadTimes,
         on_message: OnMessage,
     ) -> None:
         """`growth` counts appended records: what they change stays in memory for long.
@@ -52,6 +54,8 @@ class LedShard(Generic[ShardT]):
         self._clock = ports.clock
         self._loop = ports.loop
         self._growth = growth
+        self._load_times = load_times
+        self._elected_ms = ports.clock.monotonic_ms()
         self._on_message = on_message
         self._appends = ShardAppends(partition, options, ports, self)
         self._timer: Timer | None = None
@@ -105,6 +109,8 @@ class LedShard(Generic[ShardT]):
         if self._is_closed:
             return
         self.is_loading = False
+        now_ms = self._clock.monotonic_ms()
+        self._load_times.add(now_ms - self._elected_ms, now_ms)
         self.since_wall_ms = self._clock.wall_ms()
         self._carry_out(self._shard.on_loaded(self._now()))
         held, self._held = self._held, []

@@ -183,7 +183,7 @@ class BrokerCounters:
         self.topics.store()
         self.times.store()
 
-    def set_share(self, key: str, value: float) -> None:
+    def set_real(self, key: str, value: float) -> None:
         """Set a gauge of kind REAL."""
         self.stats.reals[self.slots[key]] = value
 

@@ -2,7 +2,7 @@
 interval the metric records for their topic. It changes nothing in the broker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
@@ -34,6 +34,8 @@ from cluster.brokers.storage.log_scrubber import ScrubCounts
 from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.shared.counts import GroupCounts
+from cluster.coordinator.shards.load_times import LoadTimes
+from cluster.coordinator.transactions.counts import TransactionCounts
 from cluster.coordinator.transactions.requests import OpenCount
 from cluster.log.directory_room import common_space
 from cluster.metrics.broker_metrics import BROKER_METRICS
@@ -84,6 +86,20 @@ class TransactionFigures(Protocol):
         ...
 
     @property
+    def counts(self) -> TransactionCounts:
+        """Transactions that have ended."""
+        ...
+
+    def retried_ends(self) -> int:
+        """Transactions whose last record could not be written."""
+        ...
+
+    @property
+    def without_leader_count(self) -> int:
+        """Markers that wait because their partition has no leader."""
+        ...
+
+    @property
     def unmarked_count(self) -> int:
         """Markers that are not known to be written."""
         ...
@@ -114,6 +130,8 @@ class Watched:
     cleaner: LogCleaner
     group_counts: GroupCounts
     transactions: TransactionFigures
+    load_times: Mapping[str, LoadTimes]
+    """By the coordinator: `Group`, `Transaction`."""
     time: LoopTime
     connection_rates: ConnectionRates
     isr_proposals: IsrProposals
@@ -178,6 +196,7 @@ class MetricPublisher:
         self._look_at_idle_time(elapsed_ms)
         yield from self._look_at_broker()
         self._look_at_transactions(wall_ms)
+        self._look_at_loads(now_ms)
         yield from self._publish(now_ms, elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
@@ -214,7 +233,7 @@ class MetricPublisher:
         share = min(1.0, (idle_ns - self._idle_ns) / max(1, elapsed_ms * 1_000_000))
         self._idle_ns = idle_ns
         for key in ("RequestHandlerAvgIdlePercent", "NetworkProcessorAvgIdlePercent"):
-            self._counters.set_share(key, share)
+            self._counters.set_real(key, share)
 
     def _look_at_broker(self) -> Iterator[None]:
         watched, counters = self._watched, self._counters
@@ -286,8 +305,18 @@ class MetricPublisher:
         age_ms = 0 if oldest_ms is None else max(0, wall_ms - oldest_ms)
         counters.set("OldestOpenTransactionMs", age_ms)
         counters.set("UnmarkedPartitions", found.unmarked_count)
+        counters.set("CommittedTransactionsPerSec", found.counts.committed)
+        counters.set("AbortedTransactionsPerSec", found.counts.aborted)
+        counters.set("UnknownDestinationQueueSize", found.without_leader_count)
+        counters.set("LogAppendRetryQueueSize", found.retried_ends())
         counters.set("VerificationFailureRate", found.failed_verifications)
         counters.set("VerificationTimeMs", found.verification_ms)
+
+    def _look_at_loads(self, now_ms: MonotonicMs) -> None:
+        for coordinator, times in self._watched.load_times.items():
+            longest_ms, mean_ms = times.figures(now_ms)
+            self._counters.set(f"{coordinator}PartitionLoadTimeMax", longest_ms)
+            self._counters.set_real(f"{coordinator}PartitionLoadTimeAvg", mean_ms)
 
     def _look_at_replicas(self) -> Iterator[None]:
         partitions, counters = self._watched.partitions, self._counters

@@ -37,6 +37,10 @@ class HeldMarkers:
     def __bool__(self) -> bool:
         return bool(self._held)
 
+    def counts(self) -> Iterable[tuple[TopicPartition, int]]:
+        """The number of markers of each partition."""
+        return ((partition, len(held.jobs)) for partition, held in self._held.items())
+
     def may_send(self, job: MarkerJob, partition: TopicPartition) -> bool:
         """Whether nothing is held for the partition but this one, which is tried."""
         held = self._held.get(partition)

@@ -78,6 +78,13 @@ class MarkerSender:
         """The number of markers that are not known to be written."""
         return sum(len(job.left) for jobs in self._jobs.values() for job in jobs)
 
+    @property
+    def without_leader_count(self) -> int:
+        """The number of markers that wait because their partition has no leader."""
+        return sum(
+            number for partition, number in self._held.counts() if self._leader(partition) is None
+        )
+
     def send(self, message: EndMarkers, coordinator: TopicPartition) -> None:
         """Write the markers of a transaction that a partition of `__transaction_state` has."""
         job = MarkerJob(message, coordinator, self._loop.now_ms)

@@ -8,6 +8,7 @@ from cluster.brokers.coordinators.coordinator import Coordinator
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.transactions.marker_sender import MarkerSender
+from cluster.coordinator.transactions.counts import TransactionCounts
 from cluster.coordinator.transactions.history import TransactionHistories
 from cluster.coordinator.transactions.options import TransactionOptions
 from cluster.coordinator.transactions.requests import AbortIfLate, PartitionsMarked, WantsProducerId
@@ -26,11 +27,13 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         sender: MarkerSender,
         producer_ids: ProducerIds,
     ) -> None:
-        self.histories = TransactionHistories()
+        self.histories, self.counts = TransactionHistories(), TransactionCounts()
         super().__init__(
             options,
             ports,
-            lambda _partition, epoch: TransactionShard(transaction_options, epoch, self.histories),
+            lambda _partition, epoch: TransactionShard(
+                transaction_options, epoch, self.histories, self.counts
+            ),
             lambda led: sender.forget(led.id),
             self._on_message,
         )

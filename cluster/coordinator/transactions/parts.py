@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cluster.coordinator.shards.alarms import Alarms
 from cluster.coordinator.shards.outbox import Outbox
+from cluster.coordinator.transactions.counts import TransactionCounts
 from cluster.coordinator.transactions.history import TransactionHistories
 from cluster.coordinator.transactions.options import TransactionOptions
 from cluster.coordinator.transactions.transaction import Transaction
@@ -20,7 +21,8 @@ class ShardParts:
     """The current ones: some change in use."""
     coordinator_epoch: LeaderEpoch
     histories: TransactionHistories = field(default_factory=TransactionHistories)
-    """Shared by all shards of a broker."""
+    counts: TransactionCounts = field(default_factory=TransactionCounts)
+    """Both are shared by all shards of a broker."""
     transactions: dict[str, Transaction] = field(default_factory=dict)
     ongoing: dict[str, None] = field(default_factory=dict)
     """Ids whose transaction is open, in the order in which they began."""

@@ -161,6 +161,11 @@ class CountOpen(Query[OpenCount]):
 
 
 @dataclass(frozen=True, slots=True)
+class CountRetried(Query[int]):
+    """Transactions whose last record could not be written, for metrics."""
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeTransaction(Query[DescribedTransaction | None]):
     """One transactional id; None if it is unknown here."""
 

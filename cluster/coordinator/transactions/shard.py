@@ -9,6 +9,7 @@ from typing import Any
 from cluster.coordinator.shards.effects import Effects
 from cluster.coordinator.shards.load_report import LoadReport
 from cluster.coordinator.shards.requests import AnswerQuery, Query, ReplyT, Request, TakeRequest
+from cluster.coordinator.transactions.counts import TransactionCounts
 from cluster.coordinator.transactions.history import TransactionHistories
 from cluster.coordinator.transactions.loading import Loading
 from cluster.coordinator.transactions.machine import TransactionMachine
@@ -17,6 +18,7 @@ from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.requests import (
     AbortIfLate,
     AddPartitions,
+    CountRetried,
     EndTransaction,
     InitProducer,
     PartitionsMarked,
@@ -44,10 +46,14 @@ class TransactionShard:
         options: Callable[[], TransactionOptions],
         coordinator_epoch: LeaderEpoch,
         histories: TransactionHistories | None = None,
+        counts: TransactionCounts | None = None,
     ) -> None:
-        """`coordinator_epoch` is the leader epoch of the partition; `histories` are those of all
-        shards of the broker."""
-        self._parts = ShardParts(options, coordinator_epoch, histories or TransactionHistories())
+        """`coordinator_epoch` is the leader epoch of the partition; `histories` and `counts` are
+        those of all shards of the broker."""
+        self._parts = ShardParts(
+            *(options, coordinator_epoch),
+            *(histories or TransactionHistories(), counts or TransactionCounts()),
+        )
         storing = Storing(self._parts)
         machine = TransactionMachine(self._parts, storing)
         self._loading = Loading(self._parts, storing)
@@ -71,7 +77,12 @@ class TransactionShard:
             ]
         )
         self._queries: dict[type, AnswerQuery] = (
-            dict([VerifyPartitions.answered_by(machine.verify)])
+            dict(
+                [
+                    VerifyPartitions.answered_by(machine.verify),
+                    CountRetried.answered_by(storing.count_retried),
+                ]
+            )
             | TransactionViews(self._parts).table()
         )
 

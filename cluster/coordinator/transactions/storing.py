@@ -12,14 +12,14 @@ from cluster.coordinator.shards.outbox import AfterAppend
 from cluster.coordinator.transactions.history import Asker, Why
 from cluster.coordinator.transactions.parts import ShardParts
 from cluster.coordinator.transactions.records import transaction_key, transaction_value
-from cluster.coordinator.transactions.requests import EndMarkers, ProducerIdentity
+from cluster.coordinator.transactions.requests import CountRetried, EndMarkers, ProducerIdentity
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import (
     EPOCH_BUMPED_AT_END,
     StoredTransaction,
     Transaction,
 )
-from cluster.coordinator.transactions.unwritten_ends import RETRY_MS, UnwrittenEnds
+from cluster.coordinator.transactions.unwritten_ends import UnwrittenEnds
 from cluster.model.clocks import Moment
 from cluster.model.error_codes import ErrorCode
 from cluster.model.ids import NO_PRODUCER_ID
@@ -125,10 +125,15 @@ class Storing:
                 next_producer_id=NO_PRODUCER_ID,
             )
         transaction.stored = new = _noting_replaced(old, new)
+        self._parts.counts.add(is_commit=is_commit)
         self._unwritten.add(transaction, now)
         transactional_id, why = transaction.transactional_id, Why(Asker.COORDINATOR, now)
         self._parts.histories.on_stored(transactional_id, old, new, why, now)
         self._parts.waits.resume(transactional_id, now)
+
+    def count_retried(self, _query: CountRetried, _now: Moment) -> int:
+        """Transactions whose last record could not be written, and waits for another try."""
+        return self._unwritten.failed_count
 
     def _write_end(self, transaction: Transaction, _now: Moment) -> None:
         transaction.pending = transaction.stored
@@ -138,7 +143,7 @@ class Storing:
         """The outcome of the last record is known. Requests that wait for it are tried again."""
         transaction.pending = None
         if not is_stored:
-            self._unwritten.add(transaction, now, RETRY_MS)
+            self._unwritten.add_failed(transaction, now)
         self._parts.waits.resume(transaction.transactional_id, now)
 
 

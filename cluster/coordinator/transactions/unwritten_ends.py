@@ -26,6 +26,8 @@ class UnwrittenEnds:
         self._write = write
         self._due_ms: dict[Transaction, MonotonicMs] = {}
         """In the order in which they were added."""
+        self._failed: set[Transaction] = set()
+        """Those of them whose record was tried before."""
         self._alarm = alarms.alarm(self._on_due)
 
     def add(self, transaction: Transaction, now: Moment, delay_ms: int = DELAY_MS) -> None:
@@ -34,9 +36,20 @@ class UnwrittenEnds:
             self._alarm.set_after(now, delay_ms)
         self._due_ms[transaction] = MonotonicMs(now.monotonic_ms + delay_ms)
 
+    def add_failed(self, transaction: Transaction, now: Moment) -> None:
+        """The record could not be written: try again after a while."""
+        self._failed.add(transaction)
+        self.add(transaction, now, RETRY_MS)
+
+    @property
+    def failed_count(self) -> int:
+        """So many records wait for another try."""
+        return len(self._failed)
+
     def drop(self, transaction: Transaction) -> None:
         """A later record of the transactional id is stored."""
         self._due_ms.pop(transaction, None)
+        self._failed.discard(transaction)
 
     def _on_due(self, now: Moment) -> None:
         written = 0
@@ -45,6 +58,7 @@ class UnwrittenEnds:
                 break
             del self._due_ms[transaction]
             if transaction.pending is None:
+                self._failed.discard(transaction)
                 self._write(transaction, now)
                 written += 1
             else:  # a later record may fail

@@ -34,7 +34,7 @@ def a_broker(run: Path, number: int = 0) -> MmapStats:
     counters = BrokerCounters(stats, [])
     counters.set("NumGroups", 2)
     counters.set("BytesInPerSec", 1_234_567)
-    counters.set_share("RequestHandlerAvgIdlePercent", 0.984)
+    counters.set_real("RequestHandlerAvgIdlePercent", 0.984)
     stats.write_time(WallMs(NOW_MS), MonotonicMs(time.monotonic_ns() // 1_000_000))
     return stats
 

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.brokers.coordinators.coordinator import Coordinator
 from cluster.brokers.coordinators.led_shard import LedShard
+from cluster.coordinator.shards.load_times import LoadFigures
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
@@ -53,6 +54,10 @@ class Counters:
         """This broker leads all partitions in an epoch, which grows with each call."""
         partition = a_partition(replicas, leader_epoch=epoch, partition_epoch=epoch)
         self.stage.update(a_topic(TOPIC, *[partition] * count))
+
+    def figures(self) -> LoadFigures:
+        """How long loads took."""
+        return self.coordinator.load_times.figures(self.stage.clock.monotonic_ms())
 
     def lose(self, epoch: int) -> None:
         """Another broker leads the partition."""
@@ -191,7 +196,10 @@ def test_requests_are_refused_while_a_shard_is_being_loaded(counters: Counters) 
     assert counters.coordinator.is_loading
     assert counters.refusal() is ErrorCode.coordinator_load_in_progress
     assert counters.coordinator.all_loaded() == []
+    assert counters.figures() == (0, 0)
+    counters.stage.clock.pass_time(70)
     counters.settle()
+    assert counters.figures() == (70, 35), "the first election took no time"
     assert not counters.coordinator.is_loading
     assert counters.value("c199") == 1
 

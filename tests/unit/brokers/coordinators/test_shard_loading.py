@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cluster.brokers.coordinators import shard_loading
 from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.coordinators.shard_loading import LoadCount, load_steps
+from cluster.coordinator.shards.load_times import LoadTimes
 from cluster.log.log_reads import LogSlice
 from cluster.log.partition_log import PartitionLog
 from cluster.model.ids import Offset, TopicPartition
@@ -201,7 +202,9 @@ def test_loading_stops_when_leadership_is_lost(stage: HandlerStage, steps_before
     shard = CounterShard()
     options = coordinator_options("t", load_buffer_bytes=1)
     ports = coordinator_ports(stage)
-    led = LedShard(stage.partition("t"), shard, options, ports, Growth(), lambda _, __: None)
+    led = LedShard(
+        stage.partition("t"), shard, options, ports, Growth(), LoadTimes(), lambda _, __: None
+    )
     steps = led.loading_steps()
     for _ in range(steps_before):
         next(steps)

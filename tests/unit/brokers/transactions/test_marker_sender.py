@@ -364,6 +364,18 @@ def test_the_next_coordinator_sends_all_markers_again(stage: SenderStage) -> Non
     assert stage.marked() == [("id-7", 0)]
 
 
+def test_markers_of_partitions_without_a_leader_are_counted(stage: SenderStage) -> None:
+    stage.leaders(OTHER, -1, OTHER)
+    stage.end(0, 1)
+    stage.end(1, 2, producer=8)
+    (asked,) = stage.asked()
+    assert stage.sender.without_leader_count == 2
+    answer(asked, SHORT)
+    assert stage.sender.without_leader_count == 2, "a leader has refused the others"
+    stage.leaders(OTHER, THIRD, OTHER)
+    assert stage.sender.without_leader_count == 0
+
+
 # -- the leader's side -----------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster.coordinator.transactions.requests import CountRetried
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.unwritten_ends import DELAY_MS, WRITTEN_PER_TICK
 from cluster.model.error_codes import ErrorCode
@@ -109,8 +110,10 @@ def test_a_completion_that_cannot_be_stored_is_tried_again(
     stage.mark(P0)
     stage.write_ends()
     for _ in range(5):
+        assert stage.ask(CountRetried()) == 0
         stage.settle(error, is_in_log=is_in_log)
         assert stage.in_flight == []
+        assert stage.ask(CountRetried()) == 1
         stage.pass_time(499)
         assert stage.in_flight == []
         stage.pass_time(1)
@@ -143,6 +146,35 @@ def test_a_later_record_replaces_the_last_one_of_a_transaction_once_it_is_stored
     stage.settle()
     written = "Ongoing" if error is NONE else "CompleteCommit"
     assert stage.history() == ["Empty", "Ongoing", "PrepareCommit", written]
+
+
+def test_a_last_record_that_failed_is_not_tried_again_once_a_later_one_is_stored() -> None:
+    stage = TransactionStage(marks=True).loaded()
+    producer = stage.producer()
+    stage.add(producer)
+    producer = stage.producer_in(stage.end(producer))
+    stage.holds_appends = True
+    stage.write_ends()
+    stage.settle(SHORT)
+    assert stage.ask(CountRetried()) == 1
+    stage.add(producer)
+    stage.settle()
+    assert stage.ask(CountRetried()) == 0
+
+
+def test_transactions_are_counted_when_all_their_markers_are_written() -> None:
+    stage = TransactionStage().loaded()
+    counts = stage.counts
+    producer = stage.producer()
+    for is_commit in (True, False, True):
+        stage.add(producer, P0, P1)
+        token = stage.end(producer, is_commit=is_commit)
+        before = counts.committed + counts.aborted
+        stage.mark(P0)
+        assert counts.committed + counts.aborted == before
+        stage.mark(P1)
+        producer = stage.producer_in(token)
+    assert (counts.committed, counts.aborted) == (2, 1)
 
 
 def test_a_busy_producer_needs_two_records_for_each_transaction() -> None:
