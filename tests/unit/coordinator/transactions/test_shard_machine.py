@@ -210,6 +210,9 @@ class TransactionsMachine(RuleBasedStateMachine):
         else:
             assert known.decided is None
 
+    def is_stored(self, new: StoredTransaction | None, decided: Outcome) -> bool:
+        return new is not None and new.state.is_preparing and self.outcome(new) == decided
+
     def outcome(self, stored: StoredTransaction) -> Outcome:
         is_commit = stored.state is STATE.PREPARE_COMMIT
         producer = stored.producer_id, stored.producer_epoch
@@ -459,7 +462,7 @@ class TransactionsMachine(RuleBasedStateMachine):
         for name, known in self.known.items():
             values = [r.value for r in records if r.key == transaction_key(name)]
             new = read_transaction_value(values[-1]) if values and values[-1] else None
-            if known.decided is not None and (new is None or self.outcome(new) != known.decided):
+            if known.decided is not None and not self.is_stored(new, known.decided):
                 # A later record has survived, although it has failed.
                 assert known.is_complete
                 known.decided = None
@@ -478,6 +481,10 @@ class TransactionsMachine(RuleBasedStateMachine):
                 if expected is not None and expected.state.is_preparing:
                     assert known.stored is not None
                     expected = replace(expected, partitions=known.stored.partitions)
+                if name in unwritten and after is not None and expected is not None:
+                    # It had no partition left to mark, and is completed anew.
+                    assert after.last_update_ms >= expected.last_update_ms
+                    expected = replace(expected, last_update_ms=after.last_update_ms)
                 # An id whose first record could not be stored is known to nobody any more.
                 assert after == expected or (after is None and known.stored is None)
             known.is_certain = True
