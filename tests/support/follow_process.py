@@ -18,72 +18,57 @@ from cluster.analytics.rollup import follow_job
 from cluster.analytics.rollup.follow_output import Batch, FollowedOutput
 from cluster.analytics.rollup.job import RollupOptions
 from cluster.analytics.rollup.spark_session import spark_session
-from cluster.analytics.windows.directory import Merged, WindowDirectory
+from cluster.analytics.windows.directory import Merged
 from cluster.analytics.windows.layout import MANIFEST
 from cluster.analytics.windows.store import LocalStore
 from cluster.model.errors import UserError
 
-PLACES = ("planned", "read", "decided", "added", "merging", "last merges", "half in place")
-"""Before a planned batch is read; when its deltas are written and nothing is decided; when the
-manifest names them; when they are added and Spark has not committed the batch; when an hour has
-been merged into drafts; in the last merges of a clean end; when the first draft of these is in
-place."""
+PLACES = ("read", "merging", "half in place")
+"""When the deltas of a planned batch are written and nothing is decided; when a batch is added, an
+hour has been merged into drafts, and Spark has not committed the batch; when the first draft of the
+last merges of a clean end is in place. These differ for Spark's executors and its checkpoint; the
+unit tests of `FollowedOutput` and `WindowDirectory` kill at each operation on files."""
 JAVA_KILLED = "java killed"
 """Spark's JVM dies while a batch is added: the process ends by itself."""
 
 
-def kill_at(place: str, number: int) -> None:
-    """Let this process die at a place of the batch with this number, counted from the first, or
-    of the first merge after it."""
+def kill_at(place: str) -> None:
+    """Let this process die at a place of its first batch, or of the first merge after it."""
     take = FollowedOutput.take
     merge_some = FollowedOutput.merge_some
-    merge = WindowDirectory.merge
     write_bytes = LocalStore.write_bytes
     move = LocalStore.move
-    taken = 0
-    is_taking = False
+    has_taken = is_taking = False
 
     def die_at(name: str, *, is_now: bool = True) -> None:
         if is_now and place == name:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def taking(self: FollowedOutput, number_given: int, read: Any) -> Batch:
-        nonlocal taken, is_taking
-        taken += 1
-        is_taking = taken == number
-        die_at("planned", is_now=is_taking)
+        nonlocal has_taken, is_taking
+        is_taking, has_taken = not has_taken, True
         if is_taking and place == JAVA_KILLED:
             for child in psutil.Process().children(recursive=True):
                 if child.name() == "java":
                     child.kill()
         found = take(self, number_given, read)
-        die_at("added", is_now=is_taking)
         is_taking = False
         return found
 
     def writing(self: LocalStore, path: str, content: bytes) -> None:
-        is_deciding = is_taking and path == MANIFEST
-        die_at("read", is_now=is_deciding)
+        die_at("read", is_now=is_taking and path == MANIFEST)
         write_bytes(self, path, content)
-        die_at("decided", is_now=is_deciding)
 
     def moving(self: LocalStore, source: str, target: str) -> None:
-        die_at("merging", is_now=taken >= number)
+        die_at("merging", is_now=has_taken)
         move(self, source, target)
         die_at("half in place")
 
     def merging_some(self: FollowedOutput, *given: Any) -> Merged | None:
-        return None if place == "last merges" else merge_some(self, *given)
-
-    def merging(self: WindowDirectory, run: Any, **how: Any) -> list[Merged]:
-        if place == "last merges":
-            run(self.merges(**how))
-        die_at("last merges")
-        return merge(self, run, **how)
+        return None if place == "half in place" else merge_some(self, *given)
 
     FollowedOutput.take = taking  # type: ignore[method-assign,assignment]
     FollowedOutput.merge_some = merging_some  # type: ignore[method-assign,assignment]
-    WindowDirectory.merge = merging  # type: ignore[method-assign,assignment]
     LocalStore.write_bytes = writing  # type: ignore[method-assign]
     LocalStore.move = moving  # type: ignore[method-assign]
 
@@ -93,7 +78,7 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     output = Path(given["output"])
     if given["kill_at"]:
-        kill_at(given["kill_at"], given["batch"])
+        kill_at(given["kill_at"])
     options = follow_job.FollowOptions(
         rollup=RollupOptions(
             connection={"bootstrap.servers": given["servers"]},

@@ -60,7 +60,7 @@ LONGEST: Final = (
     "tests/integration/test_import_log.py",
     "tests/integration/test_metrics.py",
     "tests/integration/test_broker_configs.py",
-    "tests/integration/test_rollup_follow.py::test_following_rollup_adds_new_records_until_ctrl_c",
+    "tests/integration/test_rollup_follow.py::test_following_rollup_counts_lost_records_and_adds_new_ones_until_ctrl_c",
     "tests/unit/analytics/windows/test_directory.py",
     "tests/unit/analytics/reports/test_demand.py",
     "tests/tidy/test_layers.py::test_each_module_can_be_imported_by_itself",
