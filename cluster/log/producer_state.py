@@ -6,7 +6,7 @@ files.
 """
 
 from collections import deque
-from collections.abc import ItemsView, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from cluster.model.clocks import WallMs
@@ -24,6 +24,7 @@ from cluster.records.markers import NO_COORDINATOR_EPOCH, EndMarker, read_marker
 BATCHES_KEPT: Final = 5
 """As many as an idempotent client keeps in flight: the oldest it can still repeat."""
 NO_TRANSACTION: Final = -1
+_IDS_PER_STEP: Final = 500
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
@@ -359,19 +360,36 @@ class ProducerState:
 
     def expire(self, wall_ms: WallMs) -> int:
         """Forget idle producers (`producer.id.expiration.ms`); returns their number."""
-        idle = [
-            producer_id
-            for producer_id, entry in self.entries.items()
-            if entry.transaction_offset < 0
-            and wall_ms - entry.last_timestamp_ms >= self.expiration_ms
-        ]
-        for producer_id in idle:
-            del self.entries[producer_id]
-        for producer_id, of_producer in list(self._verifications.items()):
-            for epoch, verification in list(of_producer.items()):
-                if wall_ms - verification.began_ms >= self.expiration_ms:
-                    verification.is_valid = False
-                    del of_producer[epoch]
-            if not of_producer:
-                del self._verifications[producer_id]
-        return len(idle)
+        before = len(self.entries)
+        for _ in self.expiring_steps(wall_ms):
+            pass
+        return before - len(self.entries)
+
+    def expiring_steps(self, wall_ms: WallMs) -> Iterator[None]:
+        """`expire` in short steps; anything may happen to the log between them."""
+        ids = list(self.entries)
+        for begin in range(0, len(ids), _IDS_PER_STEP):
+            if begin:
+                yield
+            for producer_id in ids[begin : begin + _IDS_PER_STEP]:
+                entry = self.entries.get(producer_id)
+                if (
+                    entry is not None
+                    and entry.transaction_offset < 0
+                    and wall_ms - entry.last_timestamp_ms >= self.expiration_ms
+                ):
+                    del self.entries[producer_id]
+        ids = list(self._verifications)
+        for begin in range(0, len(ids), _IDS_PER_STEP):
+            yield
+            for producer_id in ids[begin : begin + _IDS_PER_STEP]:
+                self._expire_verifications(producer_id, wall_ms)
+
+    def _expire_verifications(self, producer_id: int, wall_ms: WallMs) -> None:
+        of_producer = self._verifications.get(producer_id, {})
+        for epoch, verification in list(of_producer.items()):
+            if wall_ms - verification.began_ms >= self.expiration_ms:
+                verification.is_valid = False
+                del of_producer[epoch]
+        if not of_producer:
+            self._verifications.pop(producer_id, None)

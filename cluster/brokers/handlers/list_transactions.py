@@ -5,18 +5,20 @@ v1 only transactions that are open for longer than some time (KIP-994); v2 only 
 regular expression of RE2 (KIP-1152).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import DESCRIBE_TRANSACTIONAL_ID, may
-from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.handlers.services import TransactionServices
 from cluster.coordinator.groups.consumer.topic_expressions import (
     InvalidExpression,
     compile_expression,
 )
 from cluster.coordinator.transactions.requests import ListTransactions
+from cluster.coordinator.transactions.shard import TransactionShard
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
@@ -25,15 +27,20 @@ from cluster.protocol.messages import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from cluster.protocol.messages.list_transactions import write_listed_transaction
+from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.LIST_TRANSACTIONS, 0, 2)
 
+_PIECES_AT_ONCE: Final = 8
+_END: Final = object()
 _STATES: Final = {each.label: each for each in TransactionState}
 
 
 def handle(
     request: ListTransactionsRequest, context: RequestContext, services: TransactionServices
-) -> ListTransactionsResponse:
+) -> ListTransactionsResponse | NotYet:
+    """If there are many ids, the answer is built in slices."""
     transactions = services.transactions
     if transactions.is_loading:
         return _response(ErrorCode.coordinator_load_in_progress, request)
@@ -49,35 +56,75 @@ def handle(
     asked = ListTransactions(
         known, frozenset(request.producer_id_filters), request.duration_filter, matches
     )
-    found = tuple(
-        ListedTransaction(
-            transactional_id=each.transactional_id,
-            producer_id=each.producer.producer_id,
-            transaction_state=each.state.label,
-        )
-        for led in transactions.all_loaded()
-        for each in led.ask(asked)
-        if may(
-            services,
-            context,
-            DESCRIBE_TRANSACTIONAL_ID,
-            each.transactional_id,
-            is_audited=False,
-        )
-    )
-    return _response(ErrorCode.none, request, found)
+    found = _Rows(context.version)
+    steps = _gather(transactions.all_loaded(), asked, found, context, services)
+    for _ in range(_PIECES_AT_ONCE):
+        if next(steps, _END) is _END:
+            return _response(ErrorCode.none, request, found)
+    services.slices.start(_answer_later(steps, found, request, context))
+    return PARKED
+
+
+class _Rows:
+    """Transactional ids, already encoded: as objects they take ten times the memory."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._content = bytearray()
+        self._count = 0
+
+    def add(self, row: ListedTransaction) -> None:
+        write_listed_transaction(self._content, row, self._version)
+        self._count += 1
+
+    def items(self) -> EncodedItems:
+        return EncodedItems(self._count, self._content)
+
+
+def _gather(
+    shards: Iterable[LedShard[TransactionShard]],
+    asked: ListTransactions,
+    found: _Rows,
+    context: RequestContext,
+    services: TransactionServices,
+) -> Iterator[None]:
+    """Add the ids of all shards. One that is unloaded meanwhile has none any more."""
+    for led in shards:
+        for piece in led.ask(asked):
+            for each in piece:
+                name = each.transactional_id
+                if may(services, context, DESCRIBE_TRANSACTIONAL_ID, name, is_audited=False):
+                    found.add(
+                        ListedTransaction(
+                            transactional_id=name,
+                            producer_id=each.producer.producer_id,
+                            transaction_state=each.state.label,
+                        )
+                    )
+            yield
+
+
+def _answer_later(
+    steps: Iterator[None],
+    found: _Rows,
+    request: ListTransactionsRequest,
+    context: RequestContext,
+) -> Iterator[None]:
+    while context.channel.is_open:
+        if next(steps, _END) is _END:
+            context.answer(_response(ErrorCode.none, request, found))
+            return
+        yield
 
 
 def _response(
-    code: ErrorCode,
-    request: ListTransactionsRequest,
-    found: tuple[ListedTransaction, ...] = (),
+    code: ErrorCode, request: ListTransactionsRequest, found: _Rows | None = None
 ) -> ListTransactionsResponse:
     return ListTransactionsResponse(
         throttle_time=timedelta(0),
         error_code=code,
         unknown_state_filters=tuple(each for each in request.state_filters if each not in _STATES),
-        transaction_states=found,
+        transaction_states=() if found is None else found.items(),
     )
 
 

@@ -30,6 +30,6 @@ class ProducerExpiry:
 
     def _look(self) -> Iterator[None]:
         for partition in self._table:
-            partition.log.producers.expire(self._wall_ms())
+            yield from partition.log.producers.expiring_steps(self._wall_ms())
             yield
         self._is_looking = False

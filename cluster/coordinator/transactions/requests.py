@@ -3,7 +3,7 @@
 Kafka: the methods of `TransactionCoordinator`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -173,8 +173,12 @@ class DescribeTransaction(Query[DescribedTransaction | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListTransactions(Query[list[DescribedTransaction]]):
-    """The transactional ids that fulfil every condition given."""
+class ListTransactions(Query[Iterator[list[DescribedTransaction]]]):
+    """The transactional ids that fulfil every condition given, in pieces.
+
+    Each piece is found when it is asked for, so that events may come in between: an id is listed
+    once at most, as it is then.
+    """
 
     states: frozenset[TransactionState] = frozenset()
     """Empty: any state."""

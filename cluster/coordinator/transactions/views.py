@@ -1,7 +1,7 @@
 """Transactional ids as requests describe them. Pure."""
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final
 
 from cluster.coordinator.shards.requests import AnswerQuery
 from cluster.coordinator.transactions.explanation import (
@@ -24,6 +24,8 @@ from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import Transaction
 from cluster.model.clocks import Moment, WallMs
 from cluster.model.ids import TopicPartition
+
+IDS_PER_PIECE: Final = 100
 
 
 class TransactionViews:
@@ -86,14 +88,14 @@ class TransactionViews:
             return OpenCount(len(ongoing), self._parts.transactions[first].stored.start_ms)
         return OpenCount(0, None)
 
-    def _list(self, query: ListTransactions, now: Moment) -> list[DescribedTransaction]:
-        if query.states == {TransactionState.ONGOING}:
-            known = self._parts.transactions
-            looked_at = [known[each] for each in self._parts.ongoing]
-        else:
-            looked_at = list(self._parts.transactions.values())
+    def _list(self, query: ListTransactions, now: Moment) -> Iterator[list[DescribedTransaction]]:
+        is_ongoing = query.states == {TransactionState.ONGOING}
+        ids = list(self._parts.ongoing if is_ongoing else self._parts.transactions)
         is_wanted = _filter(query, now)
-        return [_described(each) for each in looked_at if is_wanted(each)]
+        for begin in range(0, len(ids), IDS_PER_PIECE):
+            known = self._parts.transactions
+            some = [known[each] for each in ids[begin : begin + IDS_PER_PIECE] if each in known]
+            yield [_described(each) for each in some if is_wanted(each)]
 
 
 def _shown(partitions: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:

@@ -151,6 +151,7 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_ACLS, "DescribeAclsResource"),
         (ApiKey.DESCRIBE_ACLS, "AclDescription"),
         (ApiKey.DESCRIBE_CONFIGS, "DescribeConfigsResourceResult"),
+        (ApiKey.LIST_TRANSACTIONS, "ListedTransaction"),
     }
 )
 """Arrays that may be so long that they are encoded in steps: the field also takes `EncodedItems`,

@@ -10,7 +10,7 @@ from struct import Struct, pack, unpack_from
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, varint
+from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, EncodedItems, varint
 
 _pack_ih = Struct(">ih").pack
 _pack_q = Struct(">q").pack
@@ -44,7 +44,7 @@ class ListTransactionsResponse:
     throttle_time: timedelta
     error_code: ErrorCode
     unknown_state_filters: tuple[str, ...] = ()
-    transaction_states: tuple[ListedTransaction, ...]
+    transaction_states: tuple[ListedTransaction, ...] | EncodedItems
 
 
 def read_request(
@@ -138,8 +138,11 @@ def write_response(out: bytearray, message: ListTransactionsResponse, version: i
         out += varint(len(encoded) + 1)
         out += encoded
     out += varint(len(message.transaction_states) + 1)
-    for transaction_states_item in message.transaction_states:
-        _write_listed_transaction(out, transaction_states_item)
+    if isinstance(message.transaction_states, EncodedItems):
+        out += message.transaction_states.content
+    else:
+        for transaction_states_item in message.transaction_states:
+            _write_listed_transaction(out, transaction_states_item)
     out += NO_TAGS
 
 
@@ -258,3 +261,8 @@ def read_response(
         unknown_state_filters=unknown_state_filters,
         transaction_states=transaction_states,
     ), position
+
+
+def write_listed_transaction(out: bytearray, message: ListedTransaction, version: int) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    _write_listed_transaction(out, message)

@@ -239,7 +239,8 @@ class TransactionHistory(RandomHistory):
             else:
                 found += [
                     f"{each.transactional_id}: {each.state.label}"
-                    for each in led.ask(ListTransactions())
+                    for piece in led.ask(ListTransactions())
+                    for each in piece
                     if not each.state.is_idle
                 ]
         for partition in INPUTS + OUTPUTS:

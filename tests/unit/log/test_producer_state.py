@@ -238,6 +238,25 @@ def test_verifications_expire_with_idle_producers() -> None:
     assert partition.verify() is not verification
 
 
+def test_idle_producers_of_a_log_expire_in_steps_between_which_it_changes() -> None:
+    state = ProducerState(expiration_ms=1000)
+    one = header(0)
+    for producer_id in range(1_200):
+        state.record(one._replace(producer_id=producer_id), producer_id, NOW_MS)
+    steps = state.expiring_steps(WallMs(NOW_MS + 1000))
+    sizes = [len(state.entries)]
+    for _ in steps:
+        sizes.append(len(state.entries))
+        if len(sizes) == 2:  # one writes again, and one is new
+            state.record(header(1)._replace(producer_id=1_199), 2_000, NOW_MS + 1000)
+            state.record(one._replace(producer_id=5_000), 2_001, NOW_MS)
+    assert sizes == [1_200, 700, 201]
+    assert set(state.entries) == {1_199, 5_000}
+    steps = state.expiring_steps(WallMs(NOW_MS + 1000))
+    state.clear()
+    assert list(steps) == []
+
+
 # Snapshots
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.handlers import list_transactions
 from cluster.model.errors import ErrorCode
 from cluster.model.topics import TRANSACTION_STATE_TOPIC
 from cluster.protocol.api import ApiKey
@@ -111,6 +112,21 @@ def test_transactions_that_began_long_ago_are_listed(
     stage.clock.pass_time(5_001)
     stage.turn()
     assert names(client.call(asked)) == {ID}
+
+
+def test_many_transactions_are_listed_in_slices(
+    stage: HandlerStage, client: StageConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_transactions, "_PIECES_AT_ONCE", 0)
+    client.send(listing())
+    assert client.receive() is None
+    stage.turn()
+    assert names(client.receive()) == {ID, "another"}
+    client.send(listing())
+    client.close()
+    stage.turn()
+    assert client.is_waiting
+    assert stage.slices.is_idle
 
 
 def test_transactional_ids_are_listed_by_a_pattern(client: StageConnection) -> None:

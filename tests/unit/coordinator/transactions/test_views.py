@@ -2,9 +2,15 @@
 
 import pytest
 
-from cluster.coordinator.transactions.requests import CountOpen, ListTransactions
+from cluster.coordinator.transactions.records import transaction_key
+from cluster.coordinator.transactions.requests import (
+    CountOpen,
+    DescribedTransaction,
+    ListTransactions,
+)
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import StoredTransaction
+from cluster.coordinator.transactions.views import IDS_PER_PIECE
 from cluster.model.clocks import WallMs
 from cluster.model.ids import TopicPartition
 from tests.support.transaction_stage import ID, P0, P1, TIMEOUT_MS, WALL_MS, TransactionStage
@@ -30,6 +36,10 @@ def stage() -> TransactionStage:
         ending=stored(4, TransactionState.PREPARE_COMMIT, OLD_MS, P1),
         ended=stored(5, TransactionState.COMPLETE_ABORT, OLD_MS),
     )
+
+
+def listed(stage: TransactionStage, query: ListTransactions) -> list[DescribedTransaction]:
+    return [each for piece in stage.ask(query) for each in piece]
 
 
 EVERY = {"empty", "open_long", "open_now", "ending", "ended"}
@@ -60,7 +70,7 @@ ONGOING, PREPARE = TransactionState.ONGOING, TransactionState.PREPARE_COMMIT
 def test_the_ids_that_fulfil_every_condition_are_listed(
     stage: TransactionStage, query: ListTransactions, expected: set[str]
 ) -> None:
-    found = stage.ask(query)
+    found = listed(stage, query)
     assert {each.transactional_id for each in found} == expected
     assert len(found) == len(expected)
 
@@ -121,11 +131,49 @@ def test_open_transactions_are_listed_without_looking_at_the_others() -> None:
     stage.add((7, 3), transactional_id=f"{ID}-7")
     asked: list[str] = []
     query = ListTransactions(frozenset({ONGOING}), matches=lambda name: not asked.append(name))
-    assert len(stage.ask(query)) == len(asked) == 1
+    assert len(listed(stage, query)) == len(asked) == 1
+
+
+def test_ids_that_change_between_two_pieces_are_listed_once_at_most() -> None:
+    stage = TransactionStage().loaded_with(
+        **{
+            f"{ID}-{number:03}": stored(number, TransactionState.EMPTY, WallMs(-1))
+            for number in range(3 * IDS_PER_PIECE)
+        }
+    )
+    pieces = stage.ask(ListTransactions())
+    found = next(pieces)
+    assert len(found) == IDS_PER_PIECE
+    removed, changed, seen = (f"{ID}-{IDS_PER_PIECE + number:03}" for number in (0, 1, -1))
+    stage.add((IDS_PER_PIECE + 1, 3), transactional_id=changed)
+    stage.add((IDS_PER_PIECE - 1, 3), transactional_id=seen)
+    stage.shard.replay(transaction_key(removed), None)
+    stage.producer("later")
+    for piece in pieces:
+        assert len(piece) <= IDS_PER_PIECE
+        found += piece
+    names = [each.transactional_id for each in found]
+    assert len(names) == len(set(names)) == 3 * IDS_PER_PIECE - 1
+    assert removed not in names
+    states = {each.transactional_id: each.state for each in found}
+    assert (states[changed], states[seen]) == (ONGOING, TransactionState.EMPTY)
+
+
+def test_a_shard_that_is_unloaded_between_two_pieces_lists_no_more() -> None:
+    stage = TransactionStage().loaded_with(
+        **{
+            f"{ID}-{number}": stored(number, TransactionState.EMPTY, WallMs(-1))
+            for number in range(2 * IDS_PER_PIECE)
+        }
+    )
+    pieces = stage.ask(ListTransactions())
+    assert len(next(pieces)) == IDS_PER_PIECE
+    stage.unload()
+    assert [*pieces] == [[]]
 
 
 def test_an_unloaded_shard_lists_nothing(stage: TransactionStage) -> None:
     stage.unload()
-    assert stage.ask(ListTransactions()) == []
-    assert stage.ask(ListTransactions(frozenset({ONGOING}))) == []
+    assert listed(stage, ListTransactions()) == []
+    assert listed(stage, ListTransactions(frozenset({ONGOING}))) == []
     assert stage.described("empty") is None
