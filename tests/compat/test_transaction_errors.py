@@ -31,6 +31,7 @@ from tests.compat.transaction_coordinator_stories import (
     views,
 )
 from tests.compat.transaction_group_stories import added_offsets, committed, committed_offsets
+from tests.compat.transaction_produce_stories import acknowledgments, unverified
 from tests.compat.transaction_side import Place, TransactionSide, Who
 from tests.compat.transaction_stories import (
     OFFSETS,
@@ -102,6 +103,9 @@ STORIES: dict[str, Story] = {
     "end v5": ends_with_new_epochs,
     "fence of version 2": partial(fences, init=5, is_new=True),
     "produce v12": partial(batches, version=12),
+    "acks v11": partial(acknowledgments, version=11),
+    "acks v12": partial(acknowledgments, version=12),
+    "unverified": unverified,
     "timeout of version 2": partial(timeouts, is_new=True),
     "markers": markers,
     "views": views,

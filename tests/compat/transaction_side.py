@@ -11,13 +11,22 @@ from cluster.model.error_codes import ErrorCode
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.support.group_requests import find_coordinator
-from tests.support.kafka_wire import WireClient, metadata_request, produce_to, request
+from tests.support.kafka_wire import (
+    ClosedByPeer,
+    WireClient,
+    frame_of,
+    metadata_request,
+    produce_to,
+    request,
+)
 from tests.support.running_cluster import Address
 from tests.support.topics import create_topics_request, unique_name
 from tests.support.waiting import wait_until
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
+_BROKER: Final = 4
+"""The type of a config resource."""
 _PATIENCE_S: Final = 60.0
 
 Place = tuple[str, int]
@@ -382,11 +391,83 @@ class TransactionSide:
             self._sequences[who, place] = sequence + 1
         return code
 
+    def produce_unanswered(
+        self, place: Place, who: Who, sequence: int, *, transactional_id: str, version: int
+    ) -> bool:
+        """Produce one record of a transaction with acks=0; whether the connection stays open."""
+        asked = produce_to(
+            (*place, _transactional(who, sequence)),
+            acks=0,
+            version=version,
+            transactional_id=transactional_id,
+        )
+        with WireClient(self.leader_address(place), client_id=self._client_id) as client:
+            client.send_bytes(frame_of(asked, 0, self._client_id))
+            try:
+                client.call(metadata_request(place[0]))
+            except ClosedByPeer:
+                return False
+            return True
+
     def write(self, place: Place, batch: bytes) -> None:
         """Produce a batch as it is."""
         answer = self.leader(place).call(produce_to((*place, batch), timeout_ms=10_000))
         (result,) = answer.responses[0].partition_responses
         assert result.error_code == ErrorCode.none, result
+
+    def produce_together(
+        self, *batches: tuple[Place, Who], transactional_id: str, version: int
+    ) -> list[ErrorCode]:
+        """Produce one record of each producer in one request, the first ones of transactions."""
+        asked = produce_to(
+            *((*place, _transactional(who, 0)) for place, who in batches),
+            version=version,
+            transactional_id=transactional_id,
+        )
+        answer = self.leader(batches[0][0]).call(asked)
+        return [
+            ErrorCode(each.error_code)
+            for topic in answer.responses
+            for each in topic.partition_responses
+        ]
+
+    def set_for_all(self, name: str, value: str) -> None:
+        """Change a setting of all brokers; returns when the brokers that lead use it."""
+        asked = request(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            resources=[
+                {
+                    "resource_type": _BROKER,
+                    "resource_name": "",
+                    "configs": [{"name": name, "config_operation": 0, "value": value}],
+                }
+            ],
+            validate_only=False,
+        )
+        (answer,) = self.client().call(asked).responses
+        assert answer.error_code == ErrorCode.none, answer
+        for broker in self.home:
+            wait_until(partial(self._is_set, broker, name, value), f"{name}={value}", _PATIENCE_S)
+
+    def _is_set(self, broker: int, name: str, value: str) -> bool:
+        view = self.client().call(metadata_request())
+        addresses = {each.node_id: (each.host, each.port) for each in view.brokers}
+        asked = request(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            resources=[
+                {
+                    "resource_type": _BROKER,
+                    "resource_name": str(broker),
+                    "configuration_keys": [name],
+                }
+            ],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        (answer,) = self.client(addresses[broker]).call(asked).results
+        return [each.value for each in answer.configs] == [value]
 
     def commit_offsets(
         self,
@@ -509,6 +590,15 @@ class TransactionSide:
         )
         (found,) = self.leader(place).call(asked).topics[0].partitions
         return found
+
+
+def _transactional(who: Who, sequence: int) -> bytes:
+    batch = build_batch(
+        [NewRecord(b"r", timestamp_ms=time.time_ns() // 1_000_000)],
+        producer=ProducerIdentity(who.producer_id, who.epoch, sequence),
+        is_transactional=True,
+    )
+    return bytes(batch)
 
 
 def _topics(places: tuple[Place, ...]) -> list[dict[str, Any]]:
