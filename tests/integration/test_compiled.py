@@ -40,6 +40,7 @@ TESTS_OF_COMPILED_MODULES = [
             "brokers/replication/test_replica_roles.py",
         ),
         *("brokers/handlers/test_produce.py", "brokers/handlers/test_fetch.py"),
+        *("brokers/coordinators", "coordinator/transactions", "records/test_markers.py"),
         *("brokers/test_calls_per_request.py", "brokers/storage/test_log_retention.py"),
     )
 ]

@@ -7,7 +7,6 @@ others to join its batch.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from cluster.brokers.coordinators.options import CoordinatorOptions, CoordinatorPorts
@@ -51,13 +50,17 @@ class _AppendedMarker(NamedTuple):
     on_marked: OnMarked
 
 
-@dataclass(slots=True)
 class _Batch:
-    append_ids: list[int]
-    due_ms: MonotonicMs
-    outcome: AppendOutcome | None = None
-    is_late: bool = False
-    marker: _AppendedMarker | None = None
+    __slots__ = ("append_ids", "due_ms", "is_late", "marker", "outcome")
+
+    def __init__(
+        self, append_ids: list[int], due_ms: MonotonicMs, marker: _AppendedMarker | None = None
+    ) -> None:
+        self.append_ids = append_ids
+        self.due_ms = due_ms
+        self.outcome: AppendOutcome | None = None
+        self.is_late = False
+        self.marker = marker
 
 
 class ShardAppends:
@@ -182,7 +185,7 @@ class ShardAppends:
             on_marked(ErrorCode.not_leader_or_follower)
             return
         due_ms = MonotonicMs(self._loop.now_ms + self._timeout_ms)
-        batch = _Batch([], due_ms, marker=_AppendedMarker(marker, on_marked))
+        batch = _Batch([], due_ms, _AppendedMarker(marker, on_marked))
         self._in_flight.append(batch)
         self._own_appends.append_marker(
             self._partition.id, marker, lambda outcome: self._on_outcome(batch, outcome)

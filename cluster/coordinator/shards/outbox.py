@@ -1,7 +1,6 @@
 """Collects the effects of an event, and the actions that follow an append. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.coordinator.shards.effects import NOTHING, Answer, Append, CoordinatorRecord, Effects
@@ -26,10 +25,12 @@ class AfterAppend(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class _Pending:
-    after: AfterAppend
-    is_answered: bool = False
+    __slots__ = ("after", "is_answered")
+
+    def __init__(self, after: AfterAppend) -> None:
+        self.after = after
+        self.is_answered = False
 
 
 class Outbox:

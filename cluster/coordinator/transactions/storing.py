@@ -4,7 +4,6 @@ Kafka: `TransactionStateManager.appendTransactionToLog`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cluster.coordinator.shards.append_errors import coordinator_error
 from cluster.coordinator.shards.effects import CoordinatorRecord
@@ -155,35 +154,46 @@ def _noting_replaced(old: StoredTransaction, new: StoredTransaction) -> StoredTr
     return new._replace(previous_producer_id=replaced)
 
 
-@dataclass(slots=True)
 class _WrittenEnd:
     """The append of a last record."""
 
-    storing: Storing
-    transaction: Transaction
+    __slots__ = ("_storing", "_transaction")
+
+    def __init__(self, storing: Storing, transaction: Transaction) -> None:
+        self._storing = storing
+        self._transaction = transaction
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        self.storing.on_end_written(self.transaction, now, is_stored=is_stored)
+        self._storing.on_end_written(self._transaction, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
         """Nobody waits for the outcome."""
 
 
-@dataclass(slots=True)
 class _Stored:
     """The append of a transition."""
 
-    storing: Storing
-    transaction: Transaction
-    new: StoredTransaction
-    on_stored: OnStored
-    why: Why
+    __slots__ = ("_new", "_on_stored", "_storing", "_transaction", "_why")
+
+    def __init__(
+        self,
+        storing: Storing,
+        transaction: Transaction,
+        new: StoredTransaction,
+        on_stored: OnStored,
+        why: Why,
+    ) -> None:
+        self._storing = storing
+        self._transaction = transaction
+        self._new = new
+        self._on_stored = on_stored
+        self._why = why
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        self.storing.settle(self.transaction, self.new, self.why, now, is_stored=is_stored)
+        self._storing.settle(self._transaction, self._new, self._why, now, is_stored=is_stored)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
-        self.on_stored(coordinator_error(error), now)
+        self._on_stored(coordinator_error(error), now)
 
 
 def _ignore(_error: ErrorCode, _now: Moment) -> None:
