@@ -15,17 +15,20 @@ FIRST_WITH_FENCED: Final = 2
 """The version of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn with PRODUCER_FENCED; earlier ones
 know INVALID_PRODUCER_EPOCH."""
 
+OnReply = Callable[[ProducerReply], None]
+"""Named here because a function in a function evaluates its annotations at each call."""
+
 
 def with_producer_id(
     transactional_id: str,
     request_with: Callable[[int], Request[ProducerReply]],
-    on_reply: Callable[[ProducerReply], None],
+    on_reply: OnReply,
     services: TransactionServices,
 ) -> None:
     """Submit a request, again with a new producer id if it needs one: by then another broker may
     coordinate the transactional id. `on_reply` is called once, perhaps at once."""
 
-    def submit(producer_id: int, on_answer: Callable[[ProducerReply], None]) -> None:
+    def submit(producer_id: int, on_answer: OnReply) -> None:
         try:
             led = services.transactions.find(transactional_id)
         except Refused as refused:
