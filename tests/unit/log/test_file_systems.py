@@ -37,10 +37,12 @@ def test_file_system_is_unknown_without_mountinfo(tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=["disk", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """A directory on a disk's and on a memory file system, where the machine has both."""
     if request.param == "disk":
-        yield tmp_path
+        yield tmp_path_factory.mktemp("place")
         return
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):

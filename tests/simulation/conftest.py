@@ -1,0 +1,6 @@
+"""Fixtures of the simulations."""
+
+from tests.support import in_memory
+
+if in_memory.has_memory():
+    tmp_path = in_memory.tmp_path
