@@ -289,6 +289,7 @@ def relocate(
         _complete(copy, active)
         if epochs.entries:
             epochs.write()
+        snapshots = snapshot_offsets(copy.directory)
         files_of(directory).rename(copy.directory, directory)
         segments = tuple(_relocated(segment, directory) for segment in old.segments)
     except OSError as error:
@@ -303,6 +304,7 @@ def relocate(
         epochs,
         old.producers,
         FilesState.CHANGED,
+        snapshots=snapshots,
     )
     # The last copied bytes are not synced, so only the closed segments count as synced.
     recovery_point = min(old.durability.recovery_point, Offset(active.base_offset))

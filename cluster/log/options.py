@@ -57,6 +57,8 @@ class LogOptions:
     preallocate: bool = False
     """Whether a segment takes all of its space with its first batch."""
     producer_id_expiration_ms: int = 86_400_000
+    producer_snapshot_bytes: int = 8 << 20
+    """Between two snapshots of the producers within a segment (see `inner_snapshots`)."""
     compression_type: str = PRODUCER_CODEC
     compression_gzip_level: int = DEFAULT_LEVELS[Compression.GZIP]
     compression_lz4_level: int = DEFAULT_LEVELS[Compression.LZ4]

@@ -18,12 +18,13 @@ from cluster.log.damage import Damage
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.durability import Durability
 from cluster.log.flushing import FlushTarget
+from cluster.log.inner_snapshots import InnerSnapshots
 from cluster.log.leader_epochs import LeaderEpochs
 from cluster.log.log_reads import LogSlice, read_slice
 from cluster.log.log_transactions import LogTransactions
 from cluster.log.mmap_segment import Located
 from cluster.log.options import LogOptions
-from cluster.log.producer_loading import Trust, find_files, load_producers
+from cluster.log.producer_loading import load_after_cut
 from cluster.log.producer_snapshots import snapshot_path, write_snapshot
 from cluster.log.producer_state import Verification
 from cluster.log.recovery import (
@@ -113,6 +114,9 @@ class PartitionLog:
         )
         self.damage = self.files.damage
         """The damaged places of the files, which are not served."""
+        self._snapshots = InnerSnapshots(
+            recovered.segments, recovered.snapshots, self.log_end_offset
+        )
         self.update_options(options)
         self.transactions = LogTransactions(self.files, recovered.undecided)
         self.transactions.on_replayed(self.producers)
@@ -218,13 +222,8 @@ class PartitionLog:
         has_producer = header.producer_id >= 0
         if has_producer and (repeated := self.producers.check(header, verification)) is not None:
             stamp = repeated.timestamp_ms if self.limits.is_log_append_time else NO_TIMESTAMP
-            return Appended(
-                Offset(repeated.base_offset),
-                Offset(repeated.last_offset),
-                stamp,
-                self.log_start_offset,
-                is_duplicate=True,
-            )
+            first, last = Offset(repeated.base_offset), Offset(repeated.last_offset)
+            return Appended(first, last, stamp, self.log_start_offset, is_duplicate=True)
         base_offset = self._store(produced, leader_epoch, wall_ms)
         timestamp_ms, attributes = header.max_timestamp, header.attributes
         if has_producer:
@@ -247,7 +246,8 @@ class PartitionLog:
         self.producers.check_marker(marker)
         produced = produced_marker(marker, wall_ms)
         base_offset = self._store(produced, leader_epoch, wall_ms)
-        self.producers.record_marker(produced.header, base_offset, marker)
+        producer_id, epoch, _, _ = marker
+        self.producers.record_marker(producer_id, epoch, base_offset, wall_ms, marker)
         self.transactions.on_replayed(self.producers)
         return Appended(base_offset, base_offset, NO_TIMESTAMP, self.log_start_offset)
 
@@ -269,6 +269,8 @@ class PartitionLog:
         if leader_epoch != self.epochs.written:
             self.make_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so it precedes the batch
+        if tail.file.size_bytes >= self._snapshots.due_at:
+            self._snapshots.on_due(self.files.active, base_offset, self.producers.entries)
         head = pack_head(base_offset, header.batch_length, leader_epoch)
         position = tail.file.append(records, head + from_magic if from_magic else head)
         tail.note_batch(base_offset, last_offset, timestamp_ms, position, size)
@@ -302,6 +304,8 @@ class PartitionLog:
             is_near = last - self.log_end_offset <= MAX_INT32
             base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
             tail = self._roll(base_offset, wall_ms).tail
+        if tail.file.size_bytes >= self._snapshots.due_at:
+            self._snapshots.on_due(self.files.active, log_end_offset, self.producers.entries)
         epochs = self.epochs
         for header in headers:
             if header.partition_leader_epoch != epochs.written:
@@ -347,7 +351,9 @@ class PartitionLog:
             self._make_files = None
 
     def _roll(self, base_offset: Offset, wall_ms: WallMs) -> Segment:
-        return self.files.roll(base_offset, self.producers.entries, wall_ms)
+        segment = self.files.roll(base_offset, self.producers.entries, wall_ms)
+        self._snapshots.on_rolled(base_offset)
+        return segment
 
     # Read
 
@@ -423,14 +429,9 @@ class PartitionLog:
         self.epochs.truncate_from_end(end)
         self.transactions.cut(end)
         self.producers.clear()
-        self.producers, _ = load_producers(
-            self.files.segments,
-            end,
-            find_files(self.directory),
-            Trust(end, end),
-            self.options,
-            self._wall_ms,
-        )
+        loaded = load_after_cut(self.files.segments, end, self.options, self._wall_ms)
+        self.producers = loaded.producers
+        self._snapshots = InnerSnapshots(self.files.segments, loaded.snapshots, end)
         self.transactions.on_replayed(self.producers)
         _log.info("%s truncated to offset %d", self.partition, end)
 
@@ -444,6 +445,7 @@ class PartitionLog:
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
         self.producers.clear()
+        self._snapshots = InnerSnapshots(self.files.segments, (), offset)
         self.transactions.clear()
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
 
@@ -467,6 +469,7 @@ class PartitionLog:
         """
         self.advance_log_start_offset(Offset(self.files.segments[count].base_offset))
         self.files.remove_first(count)
+        self._snapshots.on_first_segments_gone(self.files.segments[0].base_offset)
 
     # Durability
 
@@ -477,7 +480,7 @@ class PartitionLog:
         one afterwards. Raises StorageFailed.
         """
         segments = self.files.since(self.durability.recovery_point)
-        closed = [path for segment in segments[:-1] for path in self._paths(segment)[1:]]
+        closed = [path for segment in segments[:-1] for path in _paths(segment)[1:]]
         snapshots = [snapshot_path(self.directory, one.base_offset) for one in segments]
         for segment in segments:
             segment.file.fileno()  # opened here, not on the syncing thread
@@ -487,9 +490,6 @@ class PartitionLog:
             (*closed, *snapshots, self.epochs.path, self.directory),
             self.durability.cuts,
         )
-
-    def _paths(self, segment: Segment) -> list[Path]:
-        return segment_paths(self.directory, segment.base_offset)
 
     def flush(self) -> None:
         """Sync all appended records and wait. Raises StorageFailed."""
@@ -513,7 +513,12 @@ class PartitionLog:
         active.write_indexes()
         self.epochs.write_if_behind()
         snapshot = write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
+        self._snapshots.on_stopped(self.log_end_offset)
         if flush:
             target = self.flush_target()
-            replace(target, paths=(*self._paths(active)[1:], snapshot, *target.paths)).sync()
+            replace(target, paths=(*_paths(active)[1:], snapshot, *target.paths)).sync()
             self.durability.on_synced(target)
+
+
+def _paths(segment: Segment) -> list[Path]:
+    return segment_paths(segment.directory, segment.base_offset)

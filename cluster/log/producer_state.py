@@ -6,7 +6,7 @@ files.
 """
 
 from collections import deque
-from collections.abc import ItemsView, Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cluster.model.clocks import WallMs
@@ -18,8 +18,10 @@ from cluster.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    Buffer,
 )
-from cluster.records.markers import NO_COORDINATOR_EPOCH, EndMarker, read_marker
+from cluster.records.markers import NO_COORDINATOR_EPOCH, EndMarker, marker_at, read_marker
+from cluster.records.producer_walk import BatchKind, ProducerBatch
 
 BATCHES_KEPT: Final = 5
 """As many as an idempotent client keeps in flight: the oldest it can still repeat."""
@@ -315,20 +317,26 @@ class ProducerState:
                 self._end_verifications(header.producer_id, header.producer_epoch, is_marker=False)
 
     def record_marker(
-        self, header: BatchHeader, base_offset: int, marker: EndMarker | None
+        self,
+        producer_id: int,
+        epoch: int,
+        last_offset: int,
+        timestamp_ms: int,
+        marker: EndMarker | None,
     ) -> None:
         """Record a stored commit or abort marker; None is one that compaction has emptied."""
-        producer_id = header.producer_id
-        entry = self.entries.setdefault(producer_id, ProducerEntry())
-        entry.enter_epoch(header.producer_epoch)
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry()
+        if epoch != entry.epoch:
+            entry.enter_epoch(epoch)
         first_offset, entry.transaction_offset = entry.transaction_offset, NO_TRANSACTION
         self._open.pop(producer_id, None)
         if self._verifications:
-            self._end_verifications(producer_id, header.producer_epoch, is_marker=True)
+            self._end_verifications(producer_id, epoch, is_marker=True)
         if marker is not None:
             entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
             if first_offset >= 0:
-                last_offset = base_offset + header.last_offset_delta
                 undecided = self.first_undecided_offset
                 stable = last_offset + 1 if undecided is None else undecided
                 self.ended.append(
@@ -336,16 +344,45 @@ class ProducerState:
                         producer_id, first_offset, last_offset, stable, not marker.is_commit
                     )
                 )
-        entry.last_timestamp_ms = header.max_timestamp
+        entry.last_timestamp_ms = timestamp_ms
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
         """Update the state from a batch of the log, after replication or during recovery."""
         if header.producer_id < 0:
             return
         if header.attributes & CONTROL_BIT:
-            self.record_marker(header, header.base_offset, read_marker(header, batch))
+            self.record_marker(
+                header.producer_id,
+                header.producer_epoch,
+                header.last_offset,
+                header.max_timestamp,
+                read_marker(header, batch),
+            )
         else:
             self.record(header, header.base_offset, header.max_timestamp)
+
+    def replay_walked(self, batches: Sequence[ProducerBatch], data: Buffer) -> None:
+        """Do what `replay` does for batches that `producer_batches` has found in `data`.
+
+        Raises Refused for a control batch that cannot be decoded.
+        """
+        entries, opened = self.entries, self._open
+        opening, control = int(BatchKind.OPENING), int(BatchKind.CONTROL)
+        for producer_id, epoch, sequence, last_offset, delta, timestamp_ms, kind, at in batches:
+            if kind == control:
+                marker = marker_at(data, at)
+                self.record_marker(producer_id, epoch, last_offset, timestamp_ms, marker)
+                continue
+            entry = entries.get(producer_id)
+            if entry is None:
+                entry = entries[producer_id] = ProducerEntry()
+            if epoch != entry.epoch:
+                entry.enter_epoch(epoch)
+            kept = (sequence, last_offset, delta, timestamp_ms)
+            entry.batches.append(_new(AppendedBatch, kept))
+            entry.last_timestamp_ms = timestamp_ms
+            if kind == opening and entry.transaction_offset < 0:
+                opened[producer_id] = entry.transaction_offset = last_offset - delta
 
     @property
     def first_undecided_offset(self) -> int | None:

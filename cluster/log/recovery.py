@@ -80,6 +80,8 @@ class RecoveredLog:
     undecided: Sequence[tuple[int, int]] = ()
     """First offset and that of the marker, of transactions that have ended at or after the high
     watermark, as far as that is known."""
+    snapshots: Sequence[int] = ()
+    """The offsets of the producer snapshots, ascending."""
 
 
 class Scan(NamedTuple):
@@ -158,7 +160,7 @@ def recover(
         are_trusted = False
     epochs.forget_from(log_end)  # the next append writes the file
     epochs.truncate_from_start(log_start)
-    producers, undecided = load_producers(
+    producers, undecided, snapshots = load_producers(
         segments,
         log_end,
         files_among(names),
@@ -181,7 +183,7 @@ def recover(
     are_as_closed = are_trusted and not stop.was_repaired
     files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
     return RecoveredLog(
-        tuple(segments), log_start, log_end, epochs, producers, files_state, undecided
+        tuple(segments), log_start, log_end, epochs, producers, files_state, undecided, snapshots
     )
 
 

@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from cluster.log.batch_walk import SHORTEST, WALK, next_offset_at, walk
 from cluster.log.damage import Damage, DamagedBatch, DamageLog
@@ -25,7 +26,11 @@ from cluster.records.batch import (
     BatchHeader,
     read_header,
 )
+from cluster.records.producer_walk import ProducerBatch
+from cluster.records.walk import producer_batches
 
+WALKED_BATCHES: Final = 16_384
+"""At a time: of each producer among them, the last ones matter."""
 _log = logging.getLogger(__name__)
 
 
@@ -253,6 +258,22 @@ class Segment:
             yield position, header
             position += header.size_bytes
 
+    def producer_batches_from(self, position: int) -> Iterator[tuple[list[ProducerBatch], int]]:
+        """The batches with a producer id from a position to the end, some at a time, and where the
+        next one begins.
+
+        See `producer_walk.producer_batches` about those that are left out. Raises DamagedBatch
+        after those before it if there is no batch at a position.
+        """
+        size = self.file.size_bytes
+        while position < size:
+            batches, position, is_sound = producer_batches(
+                self.file.mapping(), position, size, WALKED_BATCHES
+            )
+            yield batches, position
+            if not is_sound:
+                raise self.note_damage(position, NO_BATCH)
+
     # Cutting
 
     def truncate(self, position: int, end_offset: int) -> None:
@@ -270,12 +291,14 @@ class Segment:
         tail = self.tail
         tail.forget_positions()
         tail.max_timestamp_ms, tail.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        # Batches after the last remaining entry may have larger timestamps.
-        start = 0
         if last is not None:
             tail.max_timestamp_ms = last[0]
             tail.max_timestamp_offset = self.base_offset + last[1]
-            start = self.locate(tail.max_timestamp_offset)
+        # Both indexes get their entries at the same time, the time index only for a larger
+        # timestamp. Batches after the last entry of the offset index may have larger ones.
+        start = self.indexes.offsets.position_before(position)
+        if start:
+            start = self.checked_entry(start, end_offset)
         for _, header in self.headers_from(start):
             if header.max_timestamp > tail.max_timestamp_ms:
                 tail.max_timestamp_ms = header.max_timestamp

@@ -34,6 +34,7 @@ class SegmentTail:
         "_older",
         "_read_ends",
         "_segment_bytes",
+        "batches_noted",
         "file",
         "indexes",
         "max_timestamp_ms",
@@ -48,6 +49,8 @@ class SegmentTail:
         self._base_offset = base_offset
         self._created_ms = created_ms
         self._segment_bytes = self._age_max_ms = self._index_interval_bytes = 0
+        self.batches_noted = 0
+        """How many batches `note_batch` was told of, a multiple of 64."""
         self.start_indexing(indexes)
 
     def take_limits(self, segment_bytes: int, age_max_ms: int, index_interval_bytes: int) -> None:
@@ -128,6 +131,7 @@ class SegmentTail:
         self._bytes_since_index += size
         recent = self._newest
         if len(recent) >= _RECENT_BATCHES:
+            self.batches_noted += _RECENT_BATCHES
             self._older = recent
             recent = self._newest = {}
         recent[base_offset] = position

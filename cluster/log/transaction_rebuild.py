@@ -24,7 +24,9 @@ from cluster.log.transaction_index import (
 )
 from cluster.log.transaction_replay import TransactionReplay
 from cluster.model.errors import StorageFailed
-from cluster.records.batch import checksum
+from cluster.records.batch import checksum, read_header
+from cluster.records.markers import EndMarker, marker_at
+from cluster.records.producer_walk import BatchKind
 
 _log = logging.getLogger(__name__)
 
@@ -109,16 +111,25 @@ def entries_of(segments: Sequence[Segment], slot: int) -> bytes:
     found = bytearray()
     for each in segments[first : slot + 1]:
         look_at_file(each)
-        for position, header in each.headers_from(0):
-            if header.producer_id < 0:
-                continue
-            batch = each.file.view(position, header.size_bytes)
-            if header.is_control and checksum(batch) != header.crc:
-                raise each.note_damage(position, "checksum does not match")
-            aborted = replay.on_batch(header, batch)
-            if aborted is not None and each is segment:
-                found += encode_transactions([aborted])
+        for batches, _ in each.producer_batches_from(0):
+            for producer_id, _, _, last_offset, delta, _, kind, position in batches:
+                if kind == BatchKind.OPENING:
+                    replay.opened.setdefault(producer_id, last_offset - delta)
+                elif kind == BatchKind.CONTROL:
+                    marker = _sound_marker(each, position)
+                    aborted = replay.on_marker(producer_id, last_offset, marker)
+                    if aborted is not None and each is segment:
+                        found += encode_transactions([aborted])
     return bytes(found)
+
+
+def _sound_marker(segment: Segment, position: int) -> EndMarker | None:
+    """The marker in the control batch at a position. Raises Refused."""
+    header = read_header(segment.file.mapping(), position)
+    batch = segment.file.view(position, header.size_bytes)
+    if checksum(batch) != header.crc:
+        raise segment.note_damage(position, "checksum does not match")
+    return marker_at(batch, 0)
 
 
 def _open_before(segments: Sequence[Segment], slot: int) -> tuple[TransactionReplay, int]:

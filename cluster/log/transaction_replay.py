@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from cluster.log.transaction_index import AbortedTransaction
 from cluster.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
-from cluster.records.markers import read_marker
+from cluster.records.markers import EndMarker, read_marker
 
 
 class TransactionReplay:
@@ -31,7 +31,8 @@ class TransactionReplay:
         if producer_id < 0:
             return None
         if header.attributes & CONTROL_BIT:
-            return self._on_marker(header, batch)
+            marker = read_marker(header, batch)
+            return self.on_marker(producer_id, header.last_offset, marker)
         if (
             header.attributes & TRANSACTIONAL_BIT
             and header.record_count
@@ -40,11 +41,12 @@ class TransactionReplay:
             self.opened[producer_id] = header.base_offset
         return None
 
-    def _on_marker(self, header: BatchHeader, batch: memoryview) -> AbortedTransaction | None:
-        first_offset = self.opened.pop(header.producer_id, None)
-        marker = read_marker(header, batch)
+    def on_marker(
+        self, producer_id: int, last_offset: int, marker: EndMarker | None
+    ) -> AbortedTransaction | None:
+        """Process a control batch; `marker` is None for one that compaction has emptied."""
+        first_offset = self.opened.pop(producer_id, None)
         if first_offset is None or marker is None or marker.is_commit:
             return None
-        last_offset = header.last_offset
         stable = next(iter(self.opened.values()), last_offset + 1)
-        return AbortedTransaction(header.producer_id, first_offset, last_offset, stable)
+        return AbortedTransaction(producer_id, first_offset, last_offset, stable)

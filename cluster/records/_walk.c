@@ -1,15 +1,17 @@
-/* The walk over the heads of a batch's records, equivalent to `walk_plain.py`, which lists the checks.
+/* The walk over the heads of a batch's records, equivalent to `walk_plain.py`, which lists the checks,
+   and the walk over the batches of a segment, equivalent to `producer_walk.py`.
 
-   One pass over the bytes, no allocation but for the result. Every read is bounded by the end of the
-   record or of the data. From 256 KiB on it lets other threads run meanwhile.
+   One pass over the bytes. Every read is bounded by the end of the record or of the data. A walk over
+   many bytes lets other threads run meanwhile.
 */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Increase this with every change of a function's arguments, checks or results; see `walk.py`. */
-#define WALK_VERSION 1
+#define WALK_VERSION 2
 
 #define WITHOUT_GIL_FROM_BYTES (256 * 1024)
 
@@ -159,15 +161,9 @@ walk_over(const uint8_t *at, const uint8_t *end, long long count, Walked *walked
     walked->index = count;
 }
 
-/* The fields of `walk_plain.Walked`. */
 static PyObject *
-tuple_of(const Walked *walked)
+tuple_of(const long long *fields, Py_ssize_t count)
 {
-    const long long fields[] = {
-        walked->problem, walked->index,   walked->least,
-        walked->most,    walked->keyless, walked->is_numbered,
-    };
-    const Py_ssize_t count = sizeof(fields) / sizeof(fields[0]);
     PyObject *found = PyTuple_New(count);
     if (found == NULL)
         return NULL;
@@ -209,12 +205,199 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
         walked.least = walked.most = walked.is_numbered = 0;
         walked.keyless = -1;
     }
-    return tuple_of(&walked);
+    const long long fields[] = {
+        walked.problem, walked.index,   walked.least,
+        walked.most,    walked.keyless, walked.is_numbered,
+    }; /* of `walk_plain.Walked` */
+    return tuple_of(fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+/* The batches of producers */
+
+#define HEADER_BYTES 61
+#define LENGTH_OVERHEAD_BYTES 12
+#define TRANSACTIONAL_BIT 0x10
+#define CONTROL_BIT 0x20
+#define MAX_INT32 0x7fffffff
+/* So many batches of a producer are remembered (`producer_state.BATCHES_KEPT`). */
+#define KEPT 5
+
+enum { DATA, OPENING, CONTROL };
+
+typedef struct {
+    int64_t producer_id;
+    int64_t last_sequence;
+    int64_t last_offset;
+    int64_t offset_delta;
+    int64_t timestamp;
+    Py_ssize_t position;
+    int16_t epoch;
+    int8_t kind;
+    int8_t is_superseded;
+} Batch;
+
+typedef struct {
+    int64_t producer_id;
+    int32_t newest[KEPT]; /* a ring of its last data batches */
+    int32_t count;
+    int8_t is_used;
+    int8_t has_begun; /* since its last marker, a batch that may have opened a transaction */
+} Producer;
+
+typedef struct {
+    Batch *batches;
+    Producer *producers; /* a hash table that is never more than half full */
+    size_t mask;
+    Py_ssize_t count;
+    Py_ssize_t position;
+    int is_sound;
+} Batches;
+
+static inline uint64_t
+read_big(const uint8_t *at, int size)
+{
+    uint64_t value = 0;
+    for (int index = 0; index < size; index++)
+        value = value << 8 | at[index];
+    return value;
+}
+
+static inline Producer *
+producer_of(Batches *found, int64_t producer_id)
+{
+    size_t slot = (size_t)(((uint64_t)producer_id * 0x9e3779b97f4a7c15u) >> 32) & found->mask;
+    while (found->producers[slot].is_used && found->producers[slot].producer_id != producer_id)
+        slot = (slot + 1) & found->mask;
+    Producer *producer = &found->producers[slot];
+    producer->is_used = 1;
+    producer->producer_id = producer_id;
+    return producer;
+}
+
+/* Mark the producer's batch that the newest `KEPT` make superfluous. */
+static inline void
+supersede(Batches *found, Producer *producer, Batch *batch)
+{
+    int32_t *place = &producer->newest[producer->count % KEPT];
+    if (producer->count >= KEPT && found->batches[*place].kind == DATA)
+        found->batches[*place].is_superseded = 1;
+    *place = (int32_t)(batch - found->batches);
+    producer->count++;
+}
+
+static void
+walk_over_batches(const uint8_t *data, Py_ssize_t end, Py_ssize_t most, Batches *found)
+{
+    Py_ssize_t position = found->position;
+    for (; most > 0 && position < end; most--) {
+        const uint8_t *at = data + position;
+        if (end - position < HEADER_BYTES)
+            break;
+        int64_t length = (int32_t)read_big(at + 8, 4);
+        if (length < HEADER_BYTES - LENGTH_OVERHEAD_BYTES
+            || length > end - position - LENGTH_OVERHEAD_BYTES)
+            break;
+        int64_t producer_id = (int64_t)read_big(at + 43, 8);
+        if (producer_id >= 0) {
+            unsigned attributes = (unsigned)read_big(at + 21, 2);
+            int64_t sequence = (int32_t)read_big(at + 53, 4);
+            Batch *batch = &found->batches[found->count++];
+            batch->producer_id = producer_id;
+            batch->epoch = (int16_t)read_big(at + 51, 2);
+            batch->offset_delta = (int32_t)read_big(at + 23, 4);
+            batch->last_offset = (int64_t)(read_big(at, 8) + (uint64_t)batch->offset_delta);
+            batch->last_sequence =
+                sequence < 0 ? -1 : (sequence + batch->offset_delta) & MAX_INT32;
+            batch->timestamp = (int64_t)read_big(at + 35, 8);
+            batch->position = position;
+            batch->is_superseded = 0;
+            batch->kind = DATA;
+            Producer *producer = producer_of(found, producer_id);
+            if (attributes & CONTROL_BIT) {
+                batch->kind = CONTROL;
+                producer->has_begun = 0;
+            }
+            else {
+                if (attributes & TRANSACTIONAL_BIT && read_big(at + 57, 4) != 0
+                    && !producer->has_begun) {
+                    batch->kind = OPENING;
+                    producer->has_begun = 1;
+                }
+                supersede(found, producer, batch);
+            }
+        }
+        position += (Py_ssize_t)length + LENGTH_OVERHEAD_BYTES;
+    }
+    found->position = position;
+    found->is_sound = most == 0 || position >= end;
+}
+
+static PyObject *
+list_of(const Batches *found)
+{
+    PyObject *rows = PyList_New(0);
+    if (rows == NULL)
+        return NULL;
+    for (Py_ssize_t index = 0; index < found->count; index++) {
+        const Batch *batch = &found->batches[index];
+        if (batch->is_superseded)
+            continue;
+        const long long fields[] = {
+            batch->producer_id,  batch->epoch,     batch->last_sequence, batch->last_offset,
+            batch->offset_delta, batch->timestamp, batch->kind,          batch->position,
+        };
+        PyObject *row = tuple_of(fields, sizeof(fields) / sizeof(fields[0]));
+        if (row == NULL || PyList_Append(rows, row) < 0) {
+            Py_XDECREF(row);
+            Py_DECREF(rows);
+            return NULL;
+        }
+        Py_DECREF(row);
+    }
+    return rows;
+}
+
+static PyObject *
+producer_batches(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer data;
+    Py_ssize_t end, most;
+    Batches found = {0};
+    PyObject *rows = NULL;
+    if (!PyArg_ParseTuple(arguments, "y*nnn", &data, &found.position, &end, &most))
+        return NULL;
+    if (found.position < 0 || end > data.len || most < 1 || most > 1 << 20) {
+        PyErr_SetString(PyExc_ValueError, "producer_batches(data, position, end, most)");
+        goto done;
+    }
+    size_t slots = 2;
+    while (slots < 2 * (size_t)most)
+        slots *= 2;
+    found.mask = slots - 1;
+    found.batches = PyMem_RawMalloc((size_t)most * sizeof(Batch));
+    found.producers = PyMem_RawCalloc(slots, sizeof(Producer));
+    if (found.batches == NULL || found.producers == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    walk_over_batches(data.buf, end, most, &found);
+    Py_END_ALLOW_THREADS
+    rows = list_of(&found);
+done:
+    PyMem_RawFree(found.batches);
+    PyMem_RawFree(found.producers);
+    PyBuffer_Release(&data);
+    if (rows == NULL)
+        return NULL;
+    return Py_BuildValue("(NnO)", rows, found.position, found.is_sound ? Py_True : Py_False);
 }
 
 static PyMethodDef methods[] = {
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL,
      "walk(data, record_count): see walk_plain.walk."},
+    {"producer_batches", producer_batches, METH_VARARGS,
+     "producer_batches(data, position, end, most): see producer_walk.producer_batches."},
     {NULL, NULL, 0, NULL},
 };
 

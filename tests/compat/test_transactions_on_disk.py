@@ -1,11 +1,13 @@
 """Kafka brokers on our log directories with transactions, and ours on Kafka's."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
+from cluster.log.producer_snapshots import snapshot_offsets
 from tests.compat.confluent_records import TIMEOUT_S
 from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
 from tests.compat.test_kafka_log_directories import (
@@ -58,6 +60,17 @@ def aborts_of(directory: Path) -> list[tuple[int, int, int]]:
     return [tuple(each[1:]) for each in indexed_in(directory)]
 
 
+LONG_RECORDS = 30
+
+
+def write_long(bootstrap: str, topic: str) -> None:
+    """Enough bytes of an idempotent producer for snapshots within its segment."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for _ in range(LONG_RECORDS):
+        producer.produce(topic, os.urandom(900_000), partition=0)
+        assert producer.flush(TIMEOUT_S) == 0
+
+
 @pytest.mark.parametrize("end", ["TERM", "KILL"])
 def test_kafka_and_milena_open_each_others_transactions(new_cluster: NewCluster, end: str) -> None:
     require_kafka()
@@ -67,12 +80,20 @@ def test_kafka_and_milena_open_each_others_transactions(new_cluster: NewCluster,
     transact(cluster.bootstrap, ledger)  # 2 ends the first transaction, 5 aborts the second
     pending = begin(cluster.bootstrap, ledger)
     assert read(cluster.bootstrap, ledger) == ([0, 1, 3, 4, 6], [0, 1])
+    long = create_topic(cluster, "long", replication_factor=1)
+    write_long(cluster.bootstrap, long)
     cluster.kill(0, end, stay_down=True)
     wait_until(lambda: cluster.pid(0) is None, "our broker's end")
     del pending
     directory = cluster.log_dir(0) / f"{ledger}-0"
     assert aborts_of(directory) == [(3, 5, 6)]
-    dumped = sorted([*directory.glob("*.txnindex"), *directory.glob("*.snapshot")])
+    long_directory = cluster.log_dir(0) / f"{long}-0"
+    inner = [offset for offset in snapshot_offsets(long_directory) if 0 < offset < LONG_RECORDS]
+    assert len(inner) in (2, 3)
+    dumped = [
+        *sorted([*directory.glob("*.txnindex"), *directory.glob("*.snapshot")]),
+        *sorted(long_directory.glob("*.snapshot")),
+    ]
     text = run_tool(DUMP, "--files", joined(dumped))
     assert no_faults(text)
     assert "firstOffset: 3 lastOffset: 5 lastStableOffset: 6" in text
@@ -96,12 +117,14 @@ def test_kafka_and_milena_open_each_others_transactions(new_cluster: NewCluster,
         else:
             kafka.kill()
         assert " ERROR " not in kafka.log()
+    assert not set(inner).intersection(snapshot_offsets(long_directory))  # Kafka deletes them
 
     assert cluster.command("verify").stdout.endswith(": no damage\n")
     cluster.restart(0)
     wait_for_leaders(address, ledger, STATE)
     assert read(cluster.bootstrap, ledger) == (everything, [0, 1, 7, 8])
     assert aborts_of(directory) == [(3, 5, 6), (10, 12, 6), (6, 13, 14)]
+    assert read(cluster.bootstrap, long)[1] == list(range(LONG_RECORDS))
     producer = begin(cluster.bootstrap, ledger)  # 15 aborts, 16 is committed by 17
     producer.commit_transaction(TIMEOUT_S)
     assert read(cluster.bootstrap, ledger) == ([*everything, 16], [0, 1, 7, 8, 16])

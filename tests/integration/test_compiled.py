@@ -21,6 +21,7 @@ TESTS_OF_COMPILED_MODULES = [
             "records/test_produced.py",
             "records/test_renumber.py",
             "records/test_walk.py",
+            "records/test_producer_walk.py",
         ),
         *("protocol/test_framing.py", "protocol/test_produce_codec.py"),
         *("protocol/test_fetch_codec.py", "protocol/test_fetch_request.py"),

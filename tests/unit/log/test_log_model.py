@@ -30,6 +30,7 @@ OPTIONS = LogOptions(
     index_interval_bytes=150,
     preallocate_step_bytes=4096,
     segment_index_bytes=96,
+    producer_snapshot_bytes=300,
 )
 
 

@@ -261,7 +261,9 @@ class ProducersOfAPartition(RuleBasedStateMachine):
         if expected is not None:
             return
         batch = read_header(build_marker(marker, WallMs(self.now_ms)))
-        self.state.record_marker(batch, self.end, marker)
+        self.state.record_marker(
+            batch.producer_id, batch.producer_epoch, self.end, batch.max_timestamp, marker
+        )
         for each in self.asked:
             ended_in = each.epoch + 1 if each.is_added else each.epoch
             if each.producer == producer and epoch >= ended_in:

@@ -17,7 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cluster.brokers.storage.log_scrubber import file_of
 from cluster.log import log_copy
 from cluster.log.deleted_files import DeletedFiles
+from cluster.log.inner_snapshots import KEPT
 from cluster.log.partition_log import PartitionLog
+from cluster.log.producer_snapshots import snapshot_offsets
 from cluster.log.segment_check import SegmentCheck
 from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX
 from cluster.model.ids import Offset
@@ -28,7 +30,7 @@ from tests.unit.log.cleaner.cleaned_log import COMPACTED, clean
 from tests.unit.log.log_builder import EPOCH_0, NOW_MS, PARTITION, append
 from tests.unit.log.transaction_log import read_committed, stable
 
-OPTIONS = replace(COMPACTED, segment_bytes=700)
+OPTIONS = replace(COMPACTED, segment_bytes=700, producer_snapshot_bytes=150)
 PRODUCERS = [1, 2, 3]
 NOBODY = -1
 
@@ -271,6 +273,24 @@ class TransactionsOfALog(RuleBasedStateMachine):
             assert at == model.stable_offset()
             for max_bytes in (1, 1 << 20):
                 assert read_committed(log, model.high_watermark, max_bytes) == model.committed(at)
+
+    @precondition(lambda self: hasattr(self, "log"))
+    @invariant()
+    def sequences_are_known(self) -> None:
+        for log, model in ((self.log, self.model), (self.follower, self.mirror)):
+            for producer in PRODUCERS:
+                written = [one for one in model.steps if one.producer == producer]
+                batches = sum(not one.is_end for one in written)
+                assert log.producers.next_sequence(producer, 0) == batches
+
+    @precondition(lambda self: hasattr(self, "log"))
+    @invariant()
+    def superfluous_snapshots_are_deleted(self) -> None:
+        for log in (self.log, self.follower):
+            bases = {segment.base_offset for segment in log.segments}
+            inner = set(snapshot_offsets(log.directory)).difference(bases)
+            assert len(inner) <= KEPT + 1  # one more after a clean stop
+            assert min(inner, default=min(bases)) >= min(bases)
 
     @precondition(lambda self: hasattr(self, "log"))
     @invariant()

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 
 from cluster.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
-from cluster.records.markers import NO_COORDINATOR_EPOCH, EndMarker, build_marker, read_marker
+from cluster.records.markers import (
+    NO_COORDINATOR_EPOCH,
+    EndMarker,
+    build_marker,
+    marker_at,
+    read_marker,
+)
 from cluster.records.reader import records_of_batch
 from tests.unit.log.log_builder import NOW_MS
 
@@ -64,3 +70,23 @@ def test_marker_that_compaction_has_emptied_is_none() -> None:
     batch = control(b"\0\0\0\1", b"\0\0\0\0\0\1")
     header = read_header(batch)._replace(record_count=0, batch_length=49)
     assert read_marker(header, batch[:61]) is None
+
+
+@given(st.none() | st.binary(max_size=12), st.none() | st.binary(max_size=12), st.integers(0, 1))
+def test_marker_within_a_file_is_read_the_same(
+    key: bytes | None, value: bytes | None, version: int
+) -> None:
+    key = key if version else b"\0\0\0\1"
+    batch = control(key, value)
+    data = bytes(5) + batch + bytes(3)
+    assert marker_at(data, 5) == read_marker(read_header(batch), batch)
+
+
+@given(MARKERS)
+def test_marker_at_the_end_of_a_file_is_read_the_same(marker: EndMarker) -> None:
+    assert marker_at(build_marker(marker, NOW_MS), 0) == marker
+
+
+def test_emptied_marker_within_a_file_is_none() -> None:
+    header = read_header(control(b"\0\0\0\1", b"\0\0\0\0\0\5"))
+    assert marker_at(header._replace(batch_length=49, record_count=0).pack(), 0) is None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth, paused
+from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth, paused, suspended
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +62,13 @@ def test_garbage_collection_resumes_when_the_paused_block_fails() -> None:
         fail()
     assert (seen, gc.isenabled()) == ([False], True)
     assert gc.get_freeze_count() > 0
+
+
+def test_collections_go_on_after_they_were_suspended() -> None:
+    with suspended():
+        assert not gc.isenabled()
+        with suspended():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
