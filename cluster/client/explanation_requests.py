@@ -1,13 +1,13 @@
 """Asks brokers to explain transactions: requests of our own (`transactions explain`)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from cluster.client.admin import Admin, Outcome
 from cluster.client.socket_client import SocketClient
 from cluster.client.topic_requests import Place
-from cluster.coordinator.transactions import explanation, held_back
+from cluster.coordinator.transactions import explanation, held_back, hidden_producers
 from cluster.coordinator.transactions.explanation import ExplainTransactionAnswer
 from cluster.coordinator.transactions.held_back import (
     ExplainPartitionsAnswer,
@@ -104,6 +104,27 @@ def explain_all_partitions(
     return found
 
 
+def hidden_among(admin: Admin, producer_ids: Collection[int]) -> set[int]:
+    """Those producer ids whose transactional ids the client may not describe.
+
+    Raises Refused, and UserError where a broker does not answer, as one of Kafka.
+    """
+
+    def ask(client: SocketClient) -> tuple[int, ...]:
+        answer = _call(
+            client,
+            OwnApiKey.LIST_HIDDEN_PRODUCERS,
+            (hidden_producers.QUESTION, tuple(producer_ids)),
+            hidden_producers.ANSWER,
+            "tell whether a user may not see transactional ids",
+        )
+        if answer.code is not ErrorCode.none:
+            raise Refused(answer.code)
+        return answer.producer_ids
+
+    return {each for broker in sorted(admin.facts().brokers) for each in admin.broker(broker, ask)}
+
+
 def _ask_about_all(client: SocketClient) -> ExplainPartitionsAnswer:
     return _ask_leader(client, ())
 
@@ -124,9 +145,10 @@ def _call(
     key: OwnApiKey,
     question: tuple[PackedBody[QuestionT], QuestionT],
     answers: PackedBody[AnswerT],
+    purpose: str = _PURPOSE,
 ) -> AnswerT:
     form, content = question
-    body = client.call_own(key, form.pack(content), _PURPOSE)
+    body = client.call_own(key, form.pack(content), purpose)
     try:
         return answers.read(body)
     except PeerError as error:

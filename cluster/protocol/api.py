@@ -112,6 +112,7 @@ class OwnApiKey(IntEnum):
     EXPLAIN_GROUP = 31_000
     EXPLAIN_TRANSACTION = 31_001
     EXPLAIN_LAST_STABLE_OFFSETS = 31_002
+    LIST_HIDDEN_PRODUCERS = 31_003
 
 
 @dataclass(frozen=True, slots=True)

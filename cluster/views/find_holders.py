@@ -6,7 +6,11 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from cluster.client.admin import Admin
-from cluster.client.explanation_requests import ExplainedPartitions, explain_transaction
+from cluster.client.explanation_requests import (
+    ExplainedPartitions,
+    explain_transaction,
+    hidden_among,
+)
 from cluster.client.refusals import reason_of
 from cluster.client.topic_requests import Place
 from cluster.client.transaction_requests import find_producer
@@ -15,6 +19,7 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.runtime.clock import Clock, SystemClock
 from cluster.views.known_holders import (
+    NOT_DESCRIBED,
     Holder,
     KnownId,
     Verdict,
@@ -113,6 +118,8 @@ def _known(
             return None, ""
         found, problems = find_producer(admin, producer_id)
         if found is None:
+            if not problems and hidden_among(admin, (producer_id,)):
+                problems.append(NOT_DESCRIBED)
             if not problems:
                 names.found(producer_id, None)
             return None, "; ".join(problems)

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from cluster.client.explanation_requests import ExplainedPartitions
 from cluster.client.topic_requests import Place
@@ -13,6 +14,8 @@ from cluster.coordinator.transactions.explanation import ExplainTransactionAnswe
 from cluster.coordinator.transactions.held_back import HeldPartition, OpenTransaction
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.ids import TopicPartition
+
+NOT_DESCRIBED: Final = "this user may not describe its transactional id"
 
 
 class Verdict(Enum):
@@ -70,7 +73,7 @@ def holder_of(place: Place, leader: int, partition: HeldPartition, find: Find) -
         return Holder(place, leader, partition, Verdict.UNCOMMITTED, None, None)
     known, problem = find(first.producer.producer_id)
     if known is None and not problem and first.is_writer_hidden:
-        problem = "this user may not describe its transactional id"
+        problem = NOT_DESCRIBED
     return Holder(place, leader, partition, _verdict(place, known, problem), first, known, problem)
 
 

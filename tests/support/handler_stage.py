@@ -216,6 +216,8 @@ class StageConnection:
             self.closed_because = str(error)
             self.close()
             return None
+        while not self._stage.slices.is_idle:
+            self._stage.turn()
         return self.take_frame()
 
     def close(self, reason: str | None = None) -> None:

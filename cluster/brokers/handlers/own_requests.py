@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.handlers.request import Handler, NotYet, RequestContext
 from cluster.brokers.network.connection import Outgoing
 from cluster.model.acls import Right
 from cluster.protocol.api import Api
@@ -23,14 +23,14 @@ ServicesT = TypeVar("ServicesT")
 
 def own_request(
     api: Api,
-    handle: Callable[[QuestionT, RequestContext, ServicesT], AnswerT],
+    handle: Callable[[QuestionT, RequestContext, ServicesT], AnswerT | NotYet],
     takes: type[ServicesT],
     read: Callable[[bytes], QuestionT],
     pack: Callable[[AnswerT], bytes],
     *,
     authorizes: tuple[Right, ...],
 ) -> Handler[ServicesT]:
-    """A handler with a codec of its own, which answers at once."""
+    """A handler with a codec of its own."""
 
     def decode(_version: int, frame: memoryview, position: int) -> QuestionT:
         return read(bytes(frame[position:]))

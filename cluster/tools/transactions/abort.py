@@ -16,6 +16,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import admin_of
+from cluster.tools.transactions.hidden import hidden_from_user
 from cluster.tools.transactions.options import (
     CLIENT_ID,
     add_json,
@@ -24,6 +25,7 @@ from cluster.tools.transactions.options import (
     print_json,
 )
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.known_holders import NOT_DESCRIBED
 
 if TYPE_CHECKING:
     from cluster.client.admin import Admin
@@ -84,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
                 args.producer_id, args.producer_epoch, max(0, args.coordinator_epoch)
             )
         if not args.force:
-            _check_hanging(admin, place, end)
+            check_hanging(admin, place, end)
         try:
             abort_in_partition(admin, place, end)
         except Refused as refused:
@@ -125,8 +127,9 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--producer-id needs --producer-epoch and --coordinator-epoch")
 
 
-def _check_hanging(admin: "Admin", place: Place, end: TransactionEnd) -> None:
-    """Raises UserError if a coordinator knows the transaction: it ends by itself."""
+def check_hanging(admin: "Admin", place: Place, end: TransactionEnd) -> None:
+    """Raises UserError if a coordinator knows the transaction, which then ends by itself; or if
+    the user may not see that."""
     for found in transactions_of(admin, [end.producer_id]):
         transaction = found.transaction
         if transaction.producer_epoch == end.producer_epoch and place in found.places:
@@ -136,6 +139,11 @@ def _check_hanging(admin: "Admin", place: Place, end: TransactionEnd) -> None:
                 f" transactional id '{name}' ({transaction.transaction_state}). `transactions"
                 " force-terminate` aborts it as a whole; --force aborts it in this partition only"
             )
+    if hidden_from_user(admin, [end.producer_id]):
+        raise UserError(
+            f"not known whether the transaction hangs: {NOT_DESCRIBED}; --force aborts it in this"
+            " partition, even if it is committed in others"
+        )
 
 
 def _beginning_at(admin: "Admin", place: Place, offset: int) -> TransactionEnd:

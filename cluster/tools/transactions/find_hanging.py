@@ -1,6 +1,7 @@
 """`transactions find-hanging`: open transactions in partitions that no coordinator knows."""
 
 import argparse
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -13,6 +14,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import admin_of
+from cluster.tools.transactions.hidden import hidden_from_user
 from cluster.tools.transactions.options import (
     CLIENT_ID,
     add_json,
@@ -21,6 +23,7 @@ from cluster.tools.transactions.options import (
     print_table,
 )
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.transaction_words import count_text
 
 if TYPE_CHECKING:
     from cluster.client.admin import Admin
@@ -84,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         places = _searched(facts, args.topic, args.partition, args.broker_id)
         oldest_ms = now_ms - args.max_transaction_timeout * _MINUTE_MS
         candidates = _open_since(admin, places, args.broker_id, oldest_ms)
-        hanging = _unknown_to_coordinators(admin, candidates)
+        hanging = hanging_among(admin, candidates)
     if args.json:
         print_json([_as_json(each, now_ms) for each in hanging])
     else:
@@ -136,6 +139,25 @@ def _unknown_to_coordinators(
     for found in transactions_of(admin, {each.producer.producer_id for each in candidates}):
         known[found.transaction.producer_id].update(found.places)
     return [each for each in candidates if each.place not in known[each.producer.producer_id]]
+
+
+def hanging_among(admin: "Admin", candidates: Collection[OpenTransaction]) -> list[OpenTransaction]:
+    """Those that no coordinator knows.
+
+    Leaves those out whose transactional ids the user may not describe, with a warning. Raises
+    Refused, UserError.
+    """
+    suspects = _unknown_to_coordinators(admin, candidates)
+    hidden = hidden_from_user(admin, {each.producer.producer_id for each in suspects})
+    found = [each for each in suspects if each.producer.producer_id not in hidden]
+    left_out = len(suspects) - len(found)
+    if left_out:
+        print(
+            f"warning: not examined: {count_text(left_out, 'open transaction')}, because this user"
+            " may not describe the transactional id",
+            file=sys.stderr,
+        )
+    return found
 
 
 def _minutes(found: OpenTransaction, now_ms: int) -> int:

@@ -113,6 +113,7 @@ def test_a_producer_is_looked_for_once_among_all_ids(
     coordinators, clock = Coordinators(names), FakeClock()
     monkeypatch.setattr(find_holders, "find_producer", coordinators.find_producer)
     monkeypatch.setattr(find_holders, "explain_transaction", lambda *_: known().answer)
+    monkeypatch.setattr(find_holders, "hidden_among", lambda *_: set())
     kept = ProducerNames(clock)
 
     def ask() -> ExplainedPartitions:

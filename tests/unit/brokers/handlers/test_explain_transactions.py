@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.handlers import access
-from cluster.coordinator.transactions import explanation, held_back
+from cluster.brokers.handlers import access, list_hidden_producers
+from cluster.coordinator.transactions import explanation, held_back, hidden_producers
 from cluster.coordinator.transactions.explanation import ExplainTransactionAnswer
 from cluster.coordinator.transactions.held_back import (
     OPEN_MAX,
@@ -27,8 +27,14 @@ from cluster.records.builder import ProducerIdentity as BatchProducer
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.guarded_broker import SETTINGS, Guarded
 from tests.support.handler_requests import WALL_MS, a_batch, produced_in
-from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage, StageConnection
 from tests.support.kafka_wire import produce_to
+from tests.support.transaction_requests import (
+    FIRST_ID,
+    coordinate,
+    give_producer_ids,
+    init_producer_id,
+)
 from tests.support.transactional_batches import ABORT, COMMIT, data, marker
 
 UNVERIFIED = {"transaction.partition.verification.enable": "false"}
@@ -204,13 +210,52 @@ def test_the_client_that_wrote_is_named_only_to_users_that_may_describe_its_id(
         assert found().writer == Writer("pay", ClientName("wire", "10.0.0.1"))
 
 
+def hidden_from(client: StageConnection, *producer_ids: int) -> tuple[int, ...]:
+    head = struct.pack(">hhih", OwnApiKey.LIST_HIDDEN_PRODUCERS, 0, 7, 4) + b"tool"
+    answer = client.exchange(head + hidden_producers.QUESTION.pack(producer_ids))
+    assert answer is not None
+    found = hidden_producers.ANSWER.read(answer[8:])
+    assert found.code is ErrorCode.none
+    return found.producer_ids
+
+
+@pytest.mark.parametrize("at_once", [0, 8])
+def test_producers_are_listed_whose_ids_the_user_may_not_describe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """A tool must not take their transactions for ones that no coordinator knows."""
+    monkeypatch.setattr(list_hidden_producers, "_PIECES_AT_ONCE", at_once)
+    with HandlerStage(tmp_path / "data", SETTINGS) as stage:
+        guarded = Guarded(stage)
+        coordinate(stage, "t")
+        admin, user = guarded.client("admin"), guarded.client()
+        for name in ("pay", "ship"):
+            admin.send(init_producer_id(name))
+            for _ in range(5):
+                stage.turn()
+                give_producer_ids(stage)
+            assert admin.receive().error_code == ErrorCode.none
+        pay, ship, unknown = FIRST_ID, FIRST_ID + 1, FIRST_ID + 99
+        assert hidden_from(admin, pay, ship, unknown) == ()
+        assert hidden_from(user, ship, pay, unknown) == (pay, ship)
+        guarded.grant((access.DESCRIBE_TRANSACTIONAL_ID, "pay"))
+        assert hidden_from(user, pay, ship) == (ship,)
+        assert hidden_from(user, pay) == ()
+        assert hidden_from(user) == ()
+
+
 def test_an_id_is_not_found_where_no_coordinator_is(stage: HandlerStage) -> None:
     answer = explain(stage, "payments")
     assert (answer.code, answer.transaction) == (ErrorCode.transactional_id_not_found, None)
 
 
 @pytest.mark.parametrize(
-    "key", [OwnApiKey.EXPLAIN_TRANSACTION, OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS]
+    "key",
+    [
+        OwnApiKey.EXPLAIN_TRANSACTION,
+        OwnApiKey.EXPLAIN_LAST_STABLE_OFFSETS,
+        OwnApiKey.LIST_HIDDEN_PRODUCERS,
+    ],
 )
 def test_a_malformed_question_closes_the_connection(stage: HandlerStage, key: OwnApiKey) -> None:
     connection = stage.connect()
