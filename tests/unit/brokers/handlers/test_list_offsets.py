@@ -1,5 +1,7 @@
 """ListOffsets from real logs: the offsets, and when a new leader does not know them yet."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +9,17 @@ import pytest
 
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.markers import EndMarker
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import WALL_MS, a_batch, codes_of, list_offsets_of, offsets_in
+from tests.support.handler_requests import (
+    WALL_MS,
+    a_batch,
+    codes_of,
+    list_offsets_of,
+    offsets_in,
+    produced_in,
+)
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
 
@@ -104,6 +115,64 @@ def test_leader_answers_when_the_high_watermark_is_in_its_own_epoch(stage: Handl
     append(stage, WALL_MS)
 
     assert ask(stage, LATEST) == (0, -1, 0, 0)
+
+
+@pytest.fixture
+def new_leader_in_transaction(tmp_path: Path) -> Iterator[HandlerStage]:
+    """A new leader whose second record began a transaction; its third record is uncommitted."""
+    unverified = {"transaction.partition.verification.enable": "false"}
+    both = [BROKER, OTHER]
+    with HandlerStage(tmp_path / "data", unverified) as stage:
+        stage.update(a_topic("t", a_partition(both)))
+        append(stage, WALL_MS)
+        begun = build_batch(
+            [NewRecord(b"", None, WALL_MS + 1)],
+            producer=ProducerIdentity(7, 0, 0),
+            is_transactional=True,
+        )
+        asked = produce_to(("t", 0, bytes(begun)), acks=1, transactional_id="open")
+        assert codes_of(produced_in(stage.connect().call(asked))) == [0]
+        append(stage, WALL_MS + 2)
+        stage.follower_fetches(OTHER, stage.partition("t"), 2)
+        elsewhere = a_partition(both, leader=OTHER, leader_epoch=1, partition_epoch=1)
+        stage.update(a_topic("t", elsewhere))
+        stage.update(a_topic("t", a_partition(both, leader_epoch=2, partition_epoch=2)))
+        yield stage
+
+
+def test_new_leader_does_not_know_the_last_stable_offset_either(
+    new_leader_in_transaction: HandlerStage,
+) -> None:
+    stage = new_leader_in_transaction
+    unavailable = (ErrorCode.offset_not_available, -1, -1, -1)
+    committed = partial(ask, stage, isolation_level=1)
+
+    assert committed(LATEST) == ask(stage, LATEST) == unavailable
+    assert committed(MAX_TIMESTAMP) == ask(stage, MAX_TIMESTAMP) == unavailable
+    assert committed(LATEST, version=4)[0] == ErrorCode.leader_not_available
+    assert committed(EARLIEST) == (0, -1, 0, 0)
+    assert committed(WALL_MS) == (0, WALL_MS, 0, 0), "below the open transaction"
+    assert ask(stage, WALL_MS + 1) == (0, WALL_MS + 1, 1, 0), "below the high watermark"
+    assert committed(WALL_MS + 1) == committed(WALL_MS + 2) == unavailable
+    assert committed(WALL_MS + 3) == ask(stage, WALL_MS + 3) == unavailable
+
+
+def test_new_leader_answers_with_the_last_stable_offset_after_its_followers_have_fetched(
+    new_leader_in_transaction: HandlerStage,
+) -> None:
+    stage = new_leader_in_transaction
+    partition = stage.partition("t")
+    committed = partial(ask, stage, isolation_level=1)
+
+    stage.follower_fetches(OTHER, partition, 3)
+    assert (ask(stage, LATEST), committed(LATEST)) == ((0, -1, 3, 2), (0, -1, 1, 2))
+    assert committed(WALL_MS + 1) == (0, -1, -1, -1)
+    marker = EndMarker(7, 0, 0, is_commit=True)
+    partition.append_marker(marker, stage.clock.wall_ms(), stage.loop.now_ms)
+    assert committed(LATEST) == (0, -1, 1, 2), "the marker is not committed"
+    stage.follower_fetches(OTHER, partition, 4)
+    assert committed(LATEST) == (0, -1, 4, 2)
+    assert committed(WALL_MS + 1) == (0, WALL_MS + 1, 1, 0)
 
 
 # -- refusals --------------------------------------------------------------------------------------
