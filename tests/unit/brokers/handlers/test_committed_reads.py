@@ -1,6 +1,7 @@
 """Fetch and ListOffsets with read_committed, from logs with transactions that Kafka wrote."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.log.transaction_index import AbortedTransaction, read_transactions
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
-from cluster.records.batch import batches_of
+from cluster.records.batch import batches_of, stamp_checksum
 from cluster.records.markers import EndMarker
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
@@ -273,3 +274,49 @@ def test_waiting_fetch_counts_only_committed_bytes_and_wakes_with_the_marker(
     (found,) = fetched_in(client.receive())
     assert (read(found), aborted(found)) == ([0, 1, 2], [(1, 0)])
     assert found.last_stable_offset == 3
+
+
+def aborts(count: int, *, is_nested: bool) -> Iterator[bytes]:
+    """A log of aborted transactions of one record, in chunks: one after the other, or nested."""
+    kinds = [data(0, 1), marker(0, 1, ABORT)]
+    chunk = bytearray()
+    for offset in range(2 * count):
+        kind, producer = divmod(offset, count) if is_nested else (offset % 2, offset // 2)
+        batch = bytearray(kinds[kind])
+        batch[:8] = offset.to_bytes(8, "big")
+        batch[43:51] = (1 + producer).to_bytes(8, "big")
+        stamp_checksum(memoryview(batch))
+        chunk += batch
+        if len(chunk) > 100_000:
+            yield bytes(chunk)
+            chunk.clear()
+    yield bytes(chunk)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_consumer_passes_very_many_aborted_transactions(
+    stage: HandlerStage, *, is_nested: bool
+) -> None:
+    """Each answer lists all that overlap its records, as Kafka's: 16 bytes for each."""
+    count = 20_000
+    log = replicate(stage, *aborts(count, is_nested=is_nested))
+    offset = fetches = 0
+    aborted_ones: set[int] = set()
+    while offset < 2 * count:
+        found = fetch(stage, offset)
+        assert found.last_stable_offset == log.log_end_offset == 2 * count
+        assert len(found.records) <= 1 << 20
+        headers = [header for header, _ in batches_of(memoryview(found.records))]
+        inside = {each.producer_id for each in headers}
+        before, offset = offset, headers[-1].base_offset + 1
+        fetches += 1
+        overlapping = inside
+        if is_nested:  # transaction n begins at offset n and ends at offset count + n
+            overlapping = set(range(max(0, before - count) + 1, min(offset, count) + 1))
+        of_answer = [each.producer_id for each in found.aborted_transactions]
+        assert len(of_answer) == len(overlapping)
+        assert set(of_answer) == overlapping
+        aborted_ones |= inside
+    assert len(aborted_ones) == count
+    assert fetches == 3
