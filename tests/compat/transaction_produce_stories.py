@@ -98,3 +98,18 @@ def unverified(side: TransactionSide) -> Iterator[Row]:
     finally:
         side.set_for_all(_VERIFICATION, "true")
     yield "not added, verified again", old(p0, who, 4), ABORTABLE
+
+
+def several_producers(side: TransactionSide, *, version: int) -> Iterator[Row]:
+    """Batches of two producers in one request, which no client sends."""
+    p0, p1, _, _ = places_of(side)
+    name, other = unique_name("together"), unique_name("other")
+    who, another = side.start(name), side.start(other)
+    yield "added", side.add(name, who, p0, p1, version=3), [NONE, NONE]
+    yield "added for the other", side.add(other, another, p1, version=3), [NONE]
+    together: Any = partial(side.produce_together, transactional_id=name, version=version)
+    yield "both begin", together((p0, who), (p1, another)), [MAPPING, MAPPING]
+    yield "begins", side.produce(p0, who, transactional_id=name, version=version), NONE
+    yield "one begins", together((p0, who), (p1, another)), [MAPPING, MAPPING]
+    yield "ends", side.end_all(name, who, version=3)[0], NONE
+    yield "the other ends", side.end_all(other, another, version=3)[0], NONE

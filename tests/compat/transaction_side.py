@@ -418,7 +418,7 @@ class TransactionSide:
     def produce_together(
         self, *batches: tuple[Place, Who], transactional_id: str, version: int
     ) -> list[ErrorCode]:
-        """Produce one record of each producer in one request, the first ones of transactions."""
+        """Produce one record of each producer in one request to the leader of the first place."""
         asked = produce_to(
             *((*place, _transactional(who, 0)) for place, who in batches),
             version=version,

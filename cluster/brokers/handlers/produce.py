@@ -24,6 +24,7 @@ from cluster.brokers.handlers.produce_transactions import (
     Verified,
     begins_transaction,
     check_begun,
+    has_several_producers,
     note_writer,
     verification_of,
     verify,
@@ -181,7 +182,8 @@ def handle(
     later: list[_Later] = []
     endpoints: dict[int, NodeEndpoint] = {}
     counters = services.counters
-    denied = {} if services.authorizer is None else _denied(request, context, services)
+    may_write_all = services.authorizer is None and request.transactional_id is None
+    denied = {} if may_write_all else _denied(request, context, services)
     begins = False
     for name, topic_id, partitions in request.topics:
         produced: list[ProducedPartition] = []
@@ -400,19 +402,28 @@ def _append_later(rest: _Rest, verified: Verified) -> Job:
 def _denied(
     request: ProduceRequest, context: RequestContext, services: DataServices
 ) -> dict[str | None, int]:
-    """The topics that the client may not write to, with their error codes."""
-    metadata = services.metadata
-    names = {
-        name if name is not None else metadata.topic_name(topic_id)
-        for name, topic_id, _ in request.topics
-    }
+    """The topics that the client may not write to in this request, with their error codes."""
     transaction = request.transactional_id
     if transaction is not None and not may(services, context, WRITE_TRANSACTIONAL_ID, transaction):
-        return dict.fromkeys(names, int(ErrorCode.transactional_id_authorization_failed))
+        code = ErrorCode.transactional_id_authorization_failed
+        return dict.fromkeys(_names(request, services), int(code))
+    if transaction is not None and has_several_producers(request):
+        code = ErrorCode.invalid_producer_id_mapping
+        return dict.fromkeys(_names(request, services), int(code))
+    if services.authorizer is None:
+        return {}
     return {
         name: int(ErrorCode.topic_authorization_failed)
-        for name in names
+        for name in _names(request, services)
         if name is not None and not may(services, context, WRITE_TOPIC, name)
+    }
+
+
+def _names(request: ProduceRequest, services: DataServices) -> set[str | None]:
+    metadata = services.metadata
+    return {
+        name if name is not None else metadata.topic_name(topic_id)
+        for name, topic_id, _ in request.topics
     }
 
 

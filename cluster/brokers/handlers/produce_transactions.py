@@ -18,6 +18,7 @@ from cluster.coordinator.transactions.requests import ProducerIdentity
 from cluster.log.producer_state import Verification
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
+from cluster.protocol.produce_codec import ProduceRequest
 from cluster.records.batch import HEADER_BYTES
 
 _NOT_VERIFIED: Final = "the partition is not part of the transaction, or that cannot be verified"
@@ -36,6 +37,30 @@ Verified = dict[TopicPartition, Verification | ErrorCode]
 
 class NotVerified(Exception):
     """A batch begins a transaction in the partition, which has to be verified first."""
+
+
+def has_several_producers(request: ProduceRequest) -> bool:
+    """Whether the transactional batches of a request are of more than one producer or epoch.
+
+    Its transactional id has only one; Kafka refuses such a request as a whole.
+    """
+    first = None
+    for _, _, partitions in request.topics:
+        for _, records in partitions:
+            if (
+                records is None
+                or len(records) < HEADER_BYTES
+                or not records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
+            ):
+                continue
+            producer_id, epoch, _ = _PRODUCER.unpack_from(records, _PRODUCER_POSITION)
+            if producer_id < 0:
+                continue
+            if first is None:
+                first = producer_id, epoch
+            elif first != (producer_id, epoch):
+                return True
+    return False
 
 
 def check_begun(

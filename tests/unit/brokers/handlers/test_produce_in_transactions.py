@@ -84,6 +84,23 @@ def test_the_first_batch_waits_for_the_coordinator(
     assert stage.partition("t").log.log_end_offset == 2
 
 
+@pytest.mark.parametrize("version", [9, 12])
+def test_batches_of_several_producers_are_refused_together(
+    stage: HandlerStage, client: StageConnection, version: int
+) -> None:
+    """The transactional id has one of them only; as Kafka."""
+    mapping = ErrorCode.invalid_producer_id_mapping
+    for other in ((78, 3), (77, 4)):
+        batches = [
+            ("t", 0, a_transactional_batch(P)),
+            ("t", 1, a_transactional_batch(other)),
+        ]
+        asked_for = produce_to(*batches, version=version, transactional_id=ID)
+        assert codes(client.call(asked_for)) == [mapping, mapping]
+    assert stage.link.take() == []
+    assert [stage.partition("t", each).log.log_end_offset for each in (0, 1)] == [0, 0]
+
+
 def test_each_transaction_is_checked_once(stage: HandlerStage, client: StageConnection) -> None:
     for sequence in range(3):
         client.send(write(0, sequence=sequence))
