@@ -56,14 +56,14 @@ pytestmark = [
 ]
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python in the compiled copy, without the environment variables of this pytest run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-P", *words],
         cwd=folder,
         env={**kept, "PYTHONPATH": str(folder), "MILENA_COMPILE": "1", "MILENA_COMPILE_LEVEL": "0"},
-        stdin=subprocess.DEVNULL,
+        input=text,
         capture_output=True,
         text=True,
         timeout=1200,
@@ -101,6 +101,25 @@ def test_a_traceback_through_compiled_modules_names_their_lines(compiled: Path) 
     done = run(compiled, "-c", "from cluster.records.batch import read_header; read_header(b'')")
     assert "cluster/records/batch.py" in done.stderr
     assert "in read_header" in done.stderr
+
+
+def test_brokers_of_compiled_modules_replicate_and_serve_records(compiled: Path) -> None:
+    ports = ("--port", "0", "--registry-port", "0", "--dashboard-port", "0")
+    done = run(compiled, "-m", "cluster", "start", "--detach", "--brokers", "2", *ports)
+    assert done.returncode == 0, done.stderr
+    try:
+        for words, text, said in (
+            (("status",), "", "Runs compiled."),
+            (("topics", "--create", "--topic", "t", "--replication-factor", "2"), "", ""),
+            (("produce", "--topic", "t"), "hello\n", ""),
+            (("consume", "--topic", "t", "--from-beginning", "--max-messages", "1"), "", "hello\n"),
+        ):
+            done = run(compiled, "-m", "cluster", *words, text=text)
+            assert done.returncode == 0, done.stderr
+            assert said in done.stdout
+    finally:
+        done = run(compiled, "-m", "cluster", "stop")
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_unit_tests_of_the_compiled_modules_pass_with_them(compiled: Path) -> None:
