@@ -31,7 +31,12 @@ from tests.compat.transaction_coordinator_stories import (
     views,
 )
 from tests.compat.transaction_group_stories import added_offsets, committed, committed_offsets
-from tests.compat.transaction_produce_stories import acknowledgments, several_producers, unverified
+from tests.compat.transaction_produce_stories import (
+    acknowledgments,
+    several_producers,
+    times,
+    unverified,
+)
 from tests.compat.transaction_side import Place, TransactionSide, Who
 from tests.compat.transaction_stories import (
     OFFSETS,
@@ -106,6 +111,7 @@ STORIES: dict[str, Story] = {
     "acks v11": partial(acknowledgments, version=11),
     "acks v12": partial(acknowledgments, version=12),
     "unverified": unverified,
+    "times": times,
     "several producers v11": partial(several_producers, version=11),
     "several producers v12": partial(several_producers, version=12),
     "timeout of version 2": partial(timeouts, is_new=True),

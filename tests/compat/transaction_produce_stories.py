@@ -1,11 +1,12 @@
 """Produce in transactions with any acks, and without verification; the answers of Kafka 4.1."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 from cluster.model.error_codes import ErrorCode
-from tests.compat.transaction_side import TransactionSide
+from tests.compat.transaction_side import TransactionSide, transactional
 from tests.compat.transaction_stories import (
     ABORTABLE,
     EPOCH,
@@ -21,6 +22,7 @@ from tests.compat.transaction_stories import (
 from tests.support.topics import unique_name
 
 _ACKS: Final = ErrorCode.invalid_required_acks
+_MAX_TIMESTAMP: Final = -3
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 
 
@@ -113,3 +115,29 @@ def several_producers(side: TransactionSide, *, version: int) -> Iterator[Row]:
     yield "one begins", together((p0, who), (p1, another)), [MAPPING, MAPPING]
     yield "ends", side.end_all(name, who, version=3)[0], NONE
     yield "the other ends", side.end_all(other, another, version=3)[0], NONE
+
+
+def times(side: TransactionSide) -> Iterator[Row]:
+    """ListOffsets by timestamps around the beginning of an open transaction."""
+    (place,) = places_of(side, 1)
+    name, start_ms = unique_name("times"), time.time_ns() // 1_000_000 - 60_000
+    who = side.start(name)
+    yield "added", side.add(name, who, place), [NONE]
+    _, loner = side.init(None)
+    for number, (writer, age_ms) in enumerate(((loner, 0), (who, 1_000), (loner, 2_000))):
+        is_loner = writer is loner
+        batch = transactional(writer, number // 2, start_ms + age_ms, is_plain=is_loner)
+        side.write(place, batch, None if is_loner else name)
+    committed: Any = partial(side.offset_at, place, committed=True)
+    moments = (start_ms, start_ms + 1, start_ms + 1_001, start_ms + 2_001)
+    for level, at, expected in (
+        ("uncommitted", partial(side.offset_at, place), [0, 1, 2, -1]),
+        ("committed", committed, [0, -1, -1, -1]),
+    ):
+        yield level, [at(each) for each in moments], [(NONE, each) for each in expected]
+    yield "newest", side.offset_at(place, _MAX_TIMESTAMP), (NONE, 2)
+    # Ours finds the newest of the records that the client may read.
+    newest = side.differs(kafka=-1, ours=0)
+    yield "newest, committed", committed(_MAX_TIMESTAMP), (NONE, newest)
+    yield "ends", side.end_all(name, who, version=3)[0], NONE
+    yield "newest of all", committed(_MAX_TIMESTAMP), (NONE, 3)

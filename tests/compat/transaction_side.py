@@ -396,7 +396,7 @@ class TransactionSide:
     ) -> bool:
         """Produce one record of a transaction with acks=0; whether the connection stays open."""
         asked = produce_to(
-            (*place, _transactional(who, sequence)),
+            (*place, transactional(who, sequence)),
             acks=0,
             version=version,
             transactional_id=transactional_id,
@@ -409,9 +409,10 @@ class TransactionSide:
                 return False
             return True
 
-    def write(self, place: Place, batch: bytes) -> None:
+    def write(self, place: Place, batch: bytes, transactional_id: str | None = None) -> None:
         """Produce a batch as it is."""
-        answer = self.leader(place).call(produce_to((*place, batch), timeout_ms=10_000))
+        asked = produce_to((*place, batch), timeout_ms=10_000, transactional_id=transactional_id)
+        answer = self.leader(place).call(asked)
         (result,) = answer.responses[0].partition_responses
         assert result.error_code == ErrorCode.none, result
 
@@ -420,7 +421,7 @@ class TransactionSide:
     ) -> list[ErrorCode]:
         """Produce one record of each producer in one request to the leader of the first place."""
         asked = produce_to(
-            *((*place, _transactional(who, 0)) for place, who in batches),
+            *((*place, transactional(who, 0)) for place, who in batches),
             version=version,
             transactional_id=transactional_id,
         )
@@ -573,7 +574,14 @@ class TransactionSide:
         assert found.error_code == ErrorCode.none, found
         return int(found.offset)
 
-    def _end_of(self, place: Place, isolation_level: int = 0) -> Any:
+    def offset_at(
+        self, place: Place, timestamp: int, *, committed: bool = False
+    ) -> tuple[ErrorCode, int]:
+        """ListOffsets at a timestamp, or one of the negative ones that stand for something."""
+        found = self._end_of(place, int(committed), timestamp)
+        return ErrorCode(found.error_code), int(found.offset)
+
+    def _end_of(self, place: Place, isolation_level: int = 0, timestamp: int = -1) -> Any:
         asked = request(
             ApiKey.LIST_OFFSETS,
             7,
@@ -583,20 +591,32 @@ class TransactionSide:
                 {
                     "name": place[0],
                     "partitions": [
-                        {"partition_index": place[1], "current_leader_epoch": -1, "timestamp": -1}
+                        {
+                            "partition_index": place[1],
+                            "current_leader_epoch": -1,
+                            "timestamp": timestamp,
+                        }
                     ],
                 }
             ],
         )
-        (found,) = self.leader(place).call(asked).topics[0].partitions
+        client = self.leader(place)
+        client.send(asked)
+        (found,) = client.receive_by_ours().topics[0].partitions
         return found
 
 
-def _transactional(who: Who, sequence: int) -> bytes:
+def transactional(
+    who: Who, sequence: int, timestamp_ms: int | None = None, *, is_plain: bool = False
+) -> bytes:
+    """The batch of one record, written now unless a time is given; a plain one is of no
+    transaction."""
+    if timestamp_ms is None:
+        timestamp_ms = time.time_ns() // 1_000_000
     batch = build_batch(
-        [NewRecord(b"r", timestamp_ms=time.time_ns() // 1_000_000)],
+        [NewRecord(b"r", timestamp_ms=timestamp_ms)],
         producer=ProducerIdentity(who.producer_id, who.epoch, sequence),
-        is_transactional=True,
+        is_transactional=not is_plain,
     )
     return bytes(batch)
 
