@@ -19,7 +19,7 @@ from cluster.log import log_copy
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.inner_snapshots import KEPT
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_snapshots import snapshot_offsets
+from cluster.log.producer_snapshots import snapshot_offsets, snapshot_path
 from cluster.log.segment_check import SegmentCheck
 from cluster.log.segment_paths import TRANSACTION_INDEX_SUFFIX
 from cluster.model.ids import Offset
@@ -51,6 +51,8 @@ class Model:
     steps: list[Step] = field(default_factory=list)
     start: int = 0
     high_watermark: int = 0
+    known_from: int = 0
+    """A follower that began here has not seen the batches before."""
 
     def transactions(self) -> Iterator[tuple[int, int, bool]]:
         """First offset, that of the marker (of none: beyond the end), and whether it commits."""
@@ -163,7 +165,7 @@ class TransactionsOfALog(RuleBasedStateMachine):
         )
         if offset > self.follower.log_end_offset:
             self.follower.truncate_fully_and_start_at(offset)
-            self.mirror = Model(self.model.steps[:offset], offset, offset)
+            self.mirror = Model(self.model.steps[:offset], offset, offset, offset)
         if part.size_bytes:
             self.follower.append_as_follower(part.view(), NOW_MS)
             self.mirror.steps = self.model.steps[: self.follower.log_end_offset]
@@ -262,6 +264,19 @@ class TransactionsOfALog(RuleBasedStateMachine):
             elif damage == "entries":
                 path.write_bytes(content + content)
 
+    @rule(damage=st.sampled_from(["gone", "empty", "cut"]), count=st.integers(1, KEPT))
+    def damage_snapshots(self, damage: str, count: int) -> None:
+        """Lose the newest snapshots inside segments. The log goes on and may be cut."""
+        for log in (self.log, self.follower):
+            bases = {segment.base_offset for segment in log.segments}
+            inner = sorted(set(snapshot_offsets(log.directory)).difference(bases))
+            for offset in inner[-count:]:
+                path = snapshot_path(log.directory, offset)
+                if damage == "gone":
+                    path.unlink()
+                else:
+                    path.write_bytes(b"" if damage == "empty" else path.read_bytes()[:-1])
+
     # What holds
 
     @precondition(lambda self: hasattr(self, "log"))
@@ -279,9 +294,14 @@ class TransactionsOfALog(RuleBasedStateMachine):
     def sequences_are_known(self) -> None:
         for log, model in ((self.log, self.model), (self.follower, self.mirror)):
             for producer in PRODUCERS:
-                written = [one for one in model.steps if one.producer == producer]
-                batches = sum(not one.is_end for one in written)
-                assert log.producers.next_sequence(producer, 0) == batches
+                batches = [
+                    offset
+                    for offset, step in enumerate(model.steps)
+                    if step.producer == producer and not step.is_end
+                ]
+                is_known = bool(batches) and batches[-1] >= model.known_from
+                expected = len(batches) if is_known else 0
+                assert log.producers.next_sequence(producer, 0) == expected
 
     @precondition(lambda self: hasattr(self, "log"))
     @invariant()
