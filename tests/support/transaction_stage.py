@@ -101,8 +101,16 @@ class TransactionStage:
             self.shard.replay(key, value)
             if key is not None:
                 self.log.append(CoordinatorRecord(key, value))
-        self.perform(self.shard.on_loaded(self.now))
+        self.finish_loading()
         return self
+
+    def finish_loading(self) -> None:
+        """All records were replayed."""
+        for _ in self.shard.finishing_steps():
+            pass
+        self.perform(self.shard.on_loaded(self.now))
+        for effects in self.shard.resuming_steps(lambda: self.now):
+            self.perform(effects)
 
     def loaded_with(self, **stored: StoredTransaction) -> "TransactionStage":
         """Begin with stored transactions, by the ending of the transactional id."""

@@ -17,6 +17,7 @@ from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.records.markers import EndMarker
+from cluster.runtime import collector
 from cluster.runtime.collector import Growth
 from cluster.runtime.loop import Timer
 
@@ -95,6 +96,11 @@ class LedShard(Generic[ShardT]):
             self._ports.internal_topics.note_failure(self.id, failure)
             self._is_closed = True  # it stays in the state of loading; no events are kept for it
             return
+        for _ in self._shard.finishing_steps():
+            collector.leave_out_what_is_there()
+            yield
+            if self._is_closed:
+                return
         if count.records or count.damaged_batches:
             self._report(count, self._clock.monotonic_ms() - began_ms)
         if self._options.loads_committed:
@@ -116,6 +122,15 @@ class LedShard(Generic[ShardT]):
         held, self._held = self._held, []
         for event in held:
             self.tell(event)
+        self._ports.slices.start(self._resuming_steps(), steps_at_once=1)
+
+    def _resuming_steps(self) -> Iterator[None]:
+        for effects in self._shard.resuming_steps(self._now):
+            self._carry_out(effects)
+            self._growth.add(len(effects.messages))
+            yield
+            if self._is_closed:
+                return
 
     def _report(self, count: LoadCount, took_ms: int) -> None:
         report = self._shard.load_report

@@ -4,7 +4,8 @@ A partition without enough in-sync replicas may hold back the markers of thousan
 One of them is tried from time to time, and the rest follow as soon as that succeeds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from cluster.brokers.transactions.marker_job import MarkerJob
@@ -68,33 +69,40 @@ class HeldMarkers:
             del held.jobs[job]
         held.jobs[job] = None
 
-    def due(self, now_ms: MonotonicMs) -> list[TopicPartition]:
-        """The partitions of which a marker may be tried."""
-        return [
-            partition
-            for partition, held in self._held.items()
-            if held.tried is None and held.due_ms <= now_ms
-        ]
+    def partitions(self) -> Collection[TopicPartition]:
+        """The partitions with markers that wait."""
+        return self._held.keys()
 
-    def probe(self, partition: TopicPartition) -> MarkerJob:
-        """The marker to try; it stays here until `release` or `on_failed`."""
+    def is_due(self, partition: TopicPartition, now_ms: MonotonicMs) -> bool:
+        """Whether a marker of the partition may be tried."""
+        held = self._held.get(partition)
+        return held is not None and held.tried is None and held.due_ms <= now_ms
+
+    def probe(self, partition: TopicPartition) -> MarkerJob | None:
+        """The marker to try; it stays here until `release` or `on_failed`. None: all jobs of the
+        partition have ended, and are to be dropped."""
         held = self._held[partition]
-        held.tried = next(iter(held.jobs))
-        return held.tried
+        for job in held.jobs:
+            if not job.is_ended:
+                held.tried = job
+                return job
+        return None
 
-    def release(self, partition: TopicPartition) -> Iterable[MarkerJob]:
+    def release(self, partition: TopicPartition) -> Iterator[MarkerJob]:
         """Take the other ones of a partition, to whose leader a marker was written."""
         held = self._held.pop(partition, None)
         if held is None:
-            return ()
-        return [job for job in held.jobs if job is not held.tried]
+            return iter(())
+        return (job for job in held.jobs if job is not held.tried)
 
-    def take_older(self, partition: TopicPartition, before_ms: int) -> list[MarkerJob]:
-        """Take those of the partition's jobs that began by then, the oldest first."""
+    def take_older(
+        self, partition: TopicPartition, before_ms: int, at_most: int
+    ) -> list[MarkerJob]:
+        """Take some of the partition's jobs that began by then."""
         held = self._held.get(partition)
         jobs = held.jobs if held is not None else ()
-        taken = [job for job in jobs if job.began_ms <= before_ms]
-        taken.sort(key=lambda job: job.began_ms)  # a job that failed is behind later ones
+        older = (job for job in jobs if job.began_ms <= before_ms and not job.is_ended)
+        taken = list(islice(older, at_most))
         for job in taken:
             self._remove(job, partition)
         return taken

@@ -6,9 +6,9 @@ nothing.
 """
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from itertools import zip_longest
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, repeat, zip_longest
 from typing import Final
 
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -18,6 +18,7 @@ from cluster.brokers.transactions.marker_writer import MarkerWriter
 from cluster.brokers.transactions.numbered import numbered, partitions_in
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.transactions.requests import EndMarkers, PartitionsMarked
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.kept_names import kept_name
@@ -30,21 +31,22 @@ log = logging.getLogger(__name__)
 
 _LOOK_MS: Final = 50
 _TIMEOUT_MS: Final = 10_000
-_PARTITIONS_MAX: Final = 2_000
-"""Partitions of one request; a leader writes some 20,000 markers per second."""
+MARKERS_PER_TURN: Final = 200
+"""A leader writes some 20,000 markers per second."""
+_LOOKED_AT_PER_TURN: Final = 1_000
+_DROPPED_PER_TURN: Final = 2_000
 _GONE_AFTER_MS: Final = 5_000
 """A topic that is unknown for so long was deleted: a new one may become known here later than to
 the producer."""
 
 Report = Callable[[PartitionsMarked, TopicPartition], None]
-_Work = list[tuple[MarkerJob, list[TopicPartition]]]
 
 
 class MarkerSender:
     """Owned by the broker's thread.
 
     Invariant: each partition that a job still needs is in a request on its way, due at the end of
-    this turn, or held.
+    this turn or of one of the next, or held.
     """
 
     def __init__(
@@ -63,20 +65,20 @@ class MarkerSender:
         self._report: Report = lambda _event, _coordinator: None
         self._jobs: dict[TopicPartition, set[MarkerJob]] = defaultdict(set)
         """By partition of `__transaction_state`."""
-        self._due: list[tuple[MarkerJob, Iterable[TopicPartition]]] = []
-        """Sent at the end of this turn."""
+        self.unmarked_count = 0
+        """The number of markers that are not known to be written."""
+        self._due: deque[Iterator[tuple[MarkerJob, TopicPartition]]] = deque()
+        """Sent at the end of this turn and in the next ones."""
+        self._is_sending_scheduled = False
         self._held = HeldMarkers()
+        self._looked_at: deque[TopicPartition] = deque()
+        """Partitions with held markers that this look has still to come to."""
         self._is_look_scheduled = False
 
     def report_to(self, report: Report) -> None:
         """Call a function with the partitions that have their markers, and with the partition of
         `__transaction_state` that `send` was given."""
         self._report = report
-
-    @property
-    def unmarked_count(self) -> int:
-        """The number of markers that are not known to be written."""
-        return sum(len(job.left) for jobs in self._jobs.values() for job in jobs)
 
     @property
     def without_leader_count(self) -> int:
@@ -89,52 +91,66 @@ class MarkerSender:
         """Write the markers of a transaction that a partition of `__transaction_state` has."""
         job = MarkerJob(message, coordinator, self._loop.now_ms)
         self._jobs[coordinator].add(job)
-        self._send_soon(job, sorted(message.partitions))
+        self.unmarked_count += len(job.left)
+        self._send_soon(zip(repeat(job), sorted(message.partitions)))
 
     def forget(self, coordinator: TopicPartition) -> None:
         """This broker does not coordinate these transactions any more; the next leader sends all
         markers again."""
-        for job in self._jobs.pop(coordinator, ()):
+        ended = self._jobs.pop(coordinator, set())
+        for job in ended:
             job.is_ended = True
-            self._held.drop(job)
+            self.unmarked_count -= len(job.left)
+        self._drop(ended)
+
+    def _drop(self, ended: set[MarkerJob]) -> None:
+        """Forget jobs that have ended, some in each turn."""
+        for _ in range(min(_DROPPED_PER_TURN, len(ended))):
+            self._held.drop(ended.pop())
+        if ended:
+            self._loop.next_turn(lambda: self._drop(ended))
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def _send_soon(self, job: MarkerJob, partitions: Iterable[TopicPartition]) -> None:
-        if not self._due:
+    def _send_soon(self, markers: Iterator[tuple[MarkerJob, TopicPartition]]) -> None:
+        self._due.append(markers)
+        if not self._is_sending_scheduled:
+            self._is_sending_scheduled = True
             self._loop.defer(self._send_due)
-        self._due.append((job, partitions))
 
     def _send_due(self) -> None:
-        due, self._due = self._due, []
-        by_leader: dict[BrokerId, _Work] = defaultdict(list)
-        for job, partitions in due:
+        """Send a turn's share of the markers; those of partitions without a leader, and of leaders
+        that have just refused other markers, are held."""
+        self._is_sending_scheduled = False
+        by_leader: dict[BrokerId, dict[MarkerJob, list[TopicPartition]]] = {}
+        for job, partition in self._take_due():
             if job.is_ended:
                 continue
-            for leader, led in self._by_leader(job, partitions).items():
-                by_leader[leader].append((job, led))
-        for leader, work in by_leader.items():
-            if leader == self._local_id:
-                for job, led in work:
-                    self._write_here(job, led)
-            else:
-                self._ask(leader, work)
-
-    def _by_leader(
-        self, job: MarkerJob, partitions: Iterable[TopicPartition]
-    ) -> dict[BrokerId, list[TopicPartition]]:
-        """The partitions by their leaders; those without one, and those whose leader has just
-        refused other markers, are held."""
-        found: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
-        for partition in partitions:
             leader = None
             if self._held.may_send(job, partition):
                 leader = self._leader(partition)
             if leader is None:
                 self._hold(job, partition)
             else:
-                found[leader].append(partition)
-        return found
+                by_leader.setdefault(leader, {}).setdefault(job, []).append(partition)
+        for leader, work in by_leader.items():
+            if leader == self._local_id:
+                for job, led in work.items():
+                    self._write_here(job, led)
+            else:
+                self._ask(leader, work)
+        if self._due and not self._is_sending_scheduled:
+            self._is_sending_scheduled = True
+            self._loop.next_turn(self._send_due)
+
+    def _take_due(self) -> list[tuple[MarkerJob, TopicPartition]]:
+        taken: list[tuple[MarkerJob, TopicPartition]] = []
+        while self._due:
+            taken.extend(islice(self._due[0], MARKERS_PER_TURN - len(taken)))
+            if len(taken) == MARKERS_PER_TURN:
+                break
+            self._due.popleft()
+        return taken
 
     def _leader(self, partition: TopicPartition) -> BrokerId | None:
         state = self._metadata.partition(partition)
@@ -145,20 +161,8 @@ class MarkerSender:
     def _write_here(self, job: MarkerJob, partitions: list[TopicPartition]) -> None:
         self._writer.write(job.marker, partitions, lambda codes: self._on_codes(job, codes))
 
-    def _ask(self, leader: BrokerId, work: _Work) -> None:
-        batch: _Work = []
-        count = 0
-        for job, led in work:
-            for begin in range(0, len(led), _PARTITIONS_MAX):
-                some = led[begin : begin + _PARTITIONS_MAX]
-                if count + len(some) > _PARTITIONS_MAX:
-                    self._ask_once(leader, batch)
-                    batch, count = [], 0
-                batch.append((job, some))
-                count += len(some)
-        self._ask_once(leader, batch)
-
-    def _ask_once(self, leader: BrokerId, work: _Work) -> None:
+    def _ask(self, leader: BrokerId, by_job: Mapping[MarkerJob, list[TopicPartition]]) -> None:
+        work = list(by_job.items())
         request = WriteMarkers(tuple(self._markers(job, led) for job, led in work))
 
         def on_reply(answer: PartitionErrors | Refusal | None) -> None:
@@ -208,11 +212,14 @@ class MarkerSender:
 
     def _release(self, partition: TopicPartition) -> None:
         """The leader takes markers: send those that are held."""
-        for job in self._held.release(partition):
-            self._send_soon(job, (partition,))
+        if partition in self._held.partitions():
+            released = self._held.release(partition)
+            self._send_soon((job, partition) for job in released)
 
     def _on_marked(self, job: MarkerJob, partitions: list[TopicPartition]) -> None:
+        before = len(job.left)
         job.left.difference_update(partitions)
+        self.unmarked_count -= before - len(job.left)
         if not job.left:
             self._end(job)
         message = job.message
@@ -221,6 +228,7 @@ class MarkerSender:
 
     def _end(self, job: MarkerJob) -> None:
         job.is_ended = True
+        self.unmarked_count -= len(job.left)
         self._held.drop(job)
         jobs = self._jobs.get(job.coordinator)
         if jobs is not None:
@@ -239,22 +247,39 @@ class MarkerSender:
 
     def _look_at_held(self) -> None:
         """Try one marker of each partition that may have a leader that takes it."""
-        self._is_look_scheduled = False
+        self._looked_at.extend(self._held.partitions())
+        self._look_on()
+
+    def _look_on(self) -> None:
         now_ms = self._loop.now_ms
-        for partition in self._held.due(now_ms):
+        for _ in range(min(_LOOKED_AT_PER_TURN, len(self._looked_at))):
+            partition = self._looked_at.popleft()
+            if not self._held.is_due(partition, now_ms):
+                continue
             if self._metadata.partition(partition) is None:
-                for job in self._held.take_older(partition, now_ms - _GONE_AFTER_MS):
-                    log.info(
-                        "a transaction of %r ends without %s, which was deleted",
-                        kept_name(job.message.transactional_id),
-                        partition,
-                    )
-                    self._on_marked(job, [partition])
+                if self._give_up(partition, now_ms):
+                    self._looked_at.appendleft(partition)
+                    break
             elif self._leader(partition) is not None:
                 job = self._held.probe(partition)
-                self._send_soon(job, (partition,))
+                if job is not None:
+                    self._send_soon(iter([(job, partition)]))
+        if self._looked_at:
+            self._loop.next_turn(self._look_on)
+            return
+        self._is_look_scheduled = False
         if self._held:
             self._look_later()
+
+    def _give_up(self, partition: TopicPartition, now_ms: MonotonicMs) -> bool:
+        """End transactions that wait for a partition that was deleted; returns whether there may be
+        more of them."""
+        older = self._held.take_older(partition, now_ms - _GONE_AFTER_MS, MARKERS_PER_TURN)
+        for job in older:
+            name = kept_name(job.message.transactional_id)
+            log.info("a transaction of %r ends without %s, which was deleted", name, partition)
+            self._on_marked(job, [partition])
+        return len(older) == MARKERS_PER_TURN
 
     # -- the leader's side -------------------------------------------------------------------------
 

@@ -154,6 +154,13 @@ class GroupShard:
         """Offsets that were committed in the transaction become visible, or are dropped."""
         self._commits.end_transaction(producer_id, is_commit=is_commit)
 
+    def finishing_steps(self) -> Iterator[None]:
+        return iter(())
+
+    def resuming_steps(self, now: Callable[[], Moment]) -> Iterator[Effects]:  # noqa: ARG002
+        """`on_loaded` does it all."""
+        return iter(())
+
     def on_loaded(self, now: Moment) -> Effects:
         """Session timeouts begin, and so does a rebalance of each group that has more members than
         `group.max.size`.

@@ -3,7 +3,7 @@
 Kafka: `CoordinatorShard` and `CoordinatorRuntime`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from cluster.coordinator.shards.effects import Effects
@@ -19,9 +19,9 @@ class Shard(Protocol):
 
     A shard performs no I/O and reads no clock. It belongs to the thread that drives it.
 
-    Lifecycle: `replay` for every record of the partition, oldest first; `on_loaded`; then requests,
-    queries, `on_appended` and `on_tick`; `unload` when the broker stops leading the partition,
-    after which the shard is dropped.
+    Lifecycle: `replay` for every record of the partition, oldest first; `finishing_steps`;
+    `on_loaded`; then requests, queries, `resuming_steps`, `on_appended` and `on_tick`; `unload`
+    when the broker stops leading the partition, after which the shard is dropped.
 
     Invariant: each token returns in exactly one `Answer`, from the call that passed it, from a
     later call, or from `unload`. The token identifies the request that waits for the reply.
@@ -46,8 +46,16 @@ class Shard(Protocol):
         """Apply the end of a producer's transaction, whose marker is stored in the partition."""
         ...
 
+    def finishing_steps(self) -> Iterator[None]:
+        """All records were replayed: complete the state in short steps."""
+        ...
+
     def on_loaded(self, now: Moment) -> Effects:
-        """All records were replayed: timeouts begin."""
+        """The state is complete: timeouts begin."""
+        ...
+
+    def resuming_steps(self, now: Callable[[], Moment]) -> Iterator[Effects]:
+        """Go on with what the records say was begun, in short steps; requests come in between."""
         ...
 
     def submit(self, request: Request[Any], token: object, now: Moment) -> Effects:

@@ -4,7 +4,10 @@ Kafka: `TransactionStateManager.loadTransactionMetadata`. No record may stop the
 cannot be decoded is counted and ignored.
 """
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from typing import Final
 
 from cluster.coordinator.shards.bad_records import CorruptRecord, UnknownRecord
 from cluster.coordinator.shards.load_report import LoadReport
@@ -18,9 +21,12 @@ from cluster.coordinator.transactions.storing import Storing
 from cluster.coordinator.transactions.transaction import Transaction
 from cluster.model.clocks import Moment
 
+_IDS_PER_STEP: Final = 500
+MARKED_PER_STEP: Final = 20
+
 
 class Loading:
-    """Lifecycle: `replay` for every record, oldest first; then `finish`."""
+    """Lifecycle: `replay` for every record, oldest first; `finishing_steps`; `resuming_steps`."""
 
     def __init__(self, parts: ShardParts, storing: Storing) -> None:
         self._parts = parts
@@ -28,6 +34,8 @@ class Loading:
         self._report = LoadReport()
         self._transaction_count = 0
         self._tombstone_count = 0
+        self._to_mark: deque[Transaction] = deque()
+        """Those whose markers are to be sent, the oldest first."""
 
     @property
     def report(self) -> LoadReport:
@@ -57,13 +65,40 @@ class Loading:
         except CorruptRecord as corrupt:
             self._report.note_corrupt(str(corrupt))
 
-    def finish(self, now: Moment) -> None:
-        """All records were replayed: go on with transactions whose outcome is stored."""
-        transactions = self._parts.transactions.values()
-        # `ongoing` is in the order in which they began.
-        for transaction in sorted(transactions, key=lambda each: each.stored.start_ms):
-            state = transaction.stored.state
-            if state is TransactionState.ONGOING:
+    def finishing_steps(self) -> Iterator[None]:
+        """All records were replayed: find the transactions that are open or ending, in the order in
+        which they began."""
+        found = []
+        for some in _pieces(list(self._parts.transactions.values())):
+            begun = [each for each in some if not each.stored.state.is_idle]
+            if begun:
+                found.append(sorted(begun, key=_start_ms))
+            yield
+        for number, transaction in enumerate(merge(*found, key=_start_ms), start=1):
+            stored = transaction.stored
+            if stored.state is TransactionState.ONGOING:
                 self._parts.ongoing[transaction.transactional_id] = None
-            elif state.is_preparing:
-                self._storing.send_markers(transaction, now)
+            else:
+                transaction.unmarked = set(stored.partitions)
+                self._to_mark.append(transaction)
+            if number % _IDS_PER_STEP == 0:
+                yield
+
+    def resuming_steps(self, now: Callable[[], Moment]) -> Iterator[None]:
+        """Go on with transactions whose outcome is stored."""
+        known = self._parts.transactions
+        while self._to_mark:
+            for _ in range(min(MARKED_PER_STEP, len(self._to_mark))):
+                transaction = self._to_mark.popleft()
+                if known is self._parts.transactions:  # it is another one after `unload`
+                    self._storing.send_markers(transaction, now())
+            yield
+
+
+def _pieces(transactions: Sequence[Transaction]) -> Iterator[Sequence[Transaction]]:
+    for begin in range(0, len(transactions), _IDS_PER_STEP):
+        yield transactions[begin : begin + _IDS_PER_STEP]
+
+
+def _start_ms(transaction: Transaction) -> int:
+    return transaction.stored.start_ms

@@ -109,9 +109,15 @@ class TransactionShard:
     def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
         """The topic has no markers."""
 
-    def on_loaded(self, now: Moment) -> Effects:
+    def finishing_steps(self) -> Iterator[None]:
+        return self._loading.finishing_steps()
+
+    def resuming_steps(self, now: Callable[[], Moment]) -> Iterator[Effects]:
         """The markers of transactions whose outcome is stored are written again."""
-        self._loading.finish(now)
+        for _ in self._loading.resuming_steps(now):
+            yield self._parts.outbox.take()
+
+    def on_loaded(self, now: Moment) -> Effects:
         self._timeouts.start(now)
         self._expiry.start(now)
         return self._parts.outbox.take()

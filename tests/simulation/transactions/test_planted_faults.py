@@ -61,7 +61,7 @@ FAULTS = {
         "group.offsets.set(*entry)",
     ),
     "the next coordinator forgets the outcome": Fault(
-        Loading, "finish", "self._storing.send_markers(transaction, now)", "None"
+        Loading, "resuming_steps", "self._storing.send_markers(transaction, now())", "None"
     ),
     "every transaction is committed": Fault(
         Storing, "send_markers", "stored.state is TransactionState.PREPARE_COMMIT", "True"

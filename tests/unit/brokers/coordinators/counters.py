@@ -1,6 +1,6 @@
 """A tiny kind of shard: counters that are kept as records, and start again after a while."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,12 @@ class CounterShard:
         for name, value in self._in_transactions.pop(producer_id, []):
             if is_commit:
                 self._values[name] = value
+
+    def finishing_steps(self) -> Iterator[None]:
+        return iter(())
+
+    def resuming_steps(self, now: Callable[[], Moment]) -> Iterator[Effects]:
+        return iter(())
 
     def on_loaded(self, now: Moment) -> Effects:
         self._added_ms = dict.fromkeys(self._values, now.monotonic_ms)

@@ -1,10 +1,12 @@
 """Markers reach the leader of every partition, whatever happens meanwhile, in few messages."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from cluster.brokers.transactions.marker_sender import MARKERS_PER_TURN
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from cluster.protocol.peer.control import NumberedPartitions, Refusal
@@ -80,16 +82,40 @@ def test_markers_of_partitions_that_are_led_here_are_written_here(stage: SenderS
     assert stage.sender.unmarked_count == 0
 
 
-def test_a_large_transaction_is_sent_in_several_messages(stage: SenderStage) -> None:
-    stage.leaders(*[OTHER] * 4_500)
-    stage.end(*range(4_500))
-    stage.end(0, producer=8)
-    asked = stage.asked()
-    sizes = [sum(len(numbers) for _, numbers in places(each)) for each in asked]
-    assert sizes == [2_000, 2_000, 501]
-    for each in asked:
-        answer(each)
-    assert len(stage.marked()) == 4_501
+def test_a_turn_sends_its_share_of_large_and_of_many_transactions(stage: SenderStage) -> None:
+    share = MARKERS_PER_TURN
+    stage.leaders(*[OTHER] * (2 * share), HERE)
+    stage.end(*range(2 * share))
+    for producer in range(100, 100 + share):
+        stage.end(producer % 2 * 2 * share, producer=producer)
+    sizes, written = [], []
+    for _ in range(4):
+        asked = stage.asked()
+        sizes.append(sum(len(numbers) for each in asked for _, numbers in places(each)))
+        written.append(len(stage.writer.written))
+        for each in asked:
+            answer(each)
+    assert sizes == [share, share, share // 2, 0]
+    assert written == [0, 0, share // 2, share // 2]
+    assert len(stage.marked()) == 2 * share + share // 2
+    assert stage.sender.unmarked_count == share // 2
+
+
+def test_markers_that_wait_for_their_turn_are_not_sent_for_a_lost_coordinator(
+    stage: SenderStage,
+) -> None:
+    stage.leaders(OTHER)
+    for producer in range(2 * MARKERS_PER_TURN):
+        stage.end(0, producer=producer)
+    stage.end(0, producer=7_000, coordinator=STATE_1)
+    (asked,) = stage.asked()
+    stage.sender.forget(STATE_0)
+    assert stage.sender.unmarked_count == 1
+    answer(asked)
+    assert stage.marked() == []
+    assert stage.asked() == []
+    (asked,) = stage.asked()
+    assert places(asked) == [(7_000, [0])]
 
 
 # -- trying again ----------------------------------------------------------------------------------
@@ -173,7 +199,7 @@ def test_a_marker_waits_while_the_partition_has_no_leader(
 def test_a_partition_that_refuses_markers_is_tried_with_one_of_them(stage: SenderStage) -> None:
     """Ten thousand held transactions must not cost more than one."""
     stage.leaders(OTHER, THIRD)
-    count = 200
+    count = MARKERS_PER_TURN // 2 - 1
     for producer in range(count):
         stage.end(0, producer=producer)
     stage.end(1, producer=count)
@@ -201,6 +227,30 @@ def test_a_partition_that_refuses_markers_is_tried_with_one_of_them(stage: Sende
     assert stage.sender.unmarked_count == 0
 
 
+def test_many_markers_that_are_released_or_dropped_take_turns(stage: SenderStage) -> None:
+    share = MARKERS_PER_TURN
+    stage.leaders(-1)
+    for producer in range(3 * share):
+        stage.end(0, producer=producer, coordinator=STATE_0 if producer % 3 else STATE_1)
+    stage.pass_time(100)
+    assert stage.asked() == []
+    stage.sender.forget(STATE_1)
+    assert stage.sender.unmarked_count == 2 * share
+    stage.leaders(OTHER)
+    stage.pass_time(100)
+    (tried,) = stage.asked()
+    answer(tried)
+    sizes = []
+    while asked := stage.asked():
+        sizes.append(sum(len(places(each)) for each in asked))
+        for each in asked:
+            answer(each)
+    assert max(sizes) <= share
+    assert sum(sizes) == 2 * share - 1
+    assert stage.sender.unmarked_count == 0
+    assert stage.sender.without_leader_count == 0
+
+
 # -- partitions that do not exist ------------------------------------------------------------------
 
 
@@ -213,6 +263,23 @@ def test_a_transaction_ends_without_a_topic_that_was_deleted(stage: SenderStage)
     assert stage.marked() == [("id-7", 0), ("id-7", 1)]
     assert stage.sender.unmarked_count == 0
     assert stage.link.asked == []
+
+
+def test_many_transactions_end_without_a_deleted_topic_some_in_each_turn(
+    stage: SenderStage,
+) -> None:
+    stage.leaders()
+    count = 4 * MARKERS_PER_TURN + 1
+    for producer in range(count):
+        stage.end(0, producer=producer)
+    stage.pass_time(4_900)
+    ended = [len(stage.reports)]
+    for _ in range(30):
+        stage.pass_time(10)
+        ended.append(len(stage.reports))
+    assert (ended[0], ended[-1]) == (0, count)
+    # A turn may begin a look and go on with it.
+    assert max(after - before for before, after in pairwise(ended)) <= 2 * MARKERS_PER_TURN
 
 
 def test_a_topic_that_becomes_known_gets_its_markers(stage: SenderStage) -> None:
@@ -279,13 +346,13 @@ def test_a_fenced_transaction_releases_the_markers_of_others(
     answer(asked, SHORT)
     stage.pass_time(100)
     (tried,) = stage.asked()
-    assert places(tried) == [(7, [0]), (7, [1]), (7, [2])]
+    assert places(tried) == [(7, [0, 1, 2])]
     codes = [NONE, ErrorCode.transaction_coordinator_fenced]
     if is_fenced_first:
         codes.reverse()
-    tried.on_reply(PartitionErrors([[codes[0]], [codes[1]], [SHORT]]))
+    tried.on_reply(PartitionErrors([[*codes, SHORT]]))
     (released,) = stage.asked()
-    assert places(released) == [(8, [0]), (8, [1])]
+    assert places(released) == [(8, [0, 1])]
     answer(released)
     stage.pass_time(1_100)
     (last,) = stage.asked()
@@ -314,7 +381,7 @@ def test_a_leader_that_fences_in_one_partition_takes_markers_in_the_others(
         codes.reverse()
     first.on_reply(PartitionErrors([codes]))
     (released,) = stage.asked()
-    assert sorted(places(released)) == [(8, [0]), (8, [1])]
+    assert places(released) == [(8, [0, 1])]
 
 
 def test_markers_are_forgotten_with_their_coordinator(stage: SenderStage) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from cluster.coordinator.transactions.loading import MARKED_PER_STEP
 from cluster.coordinator.transactions.records import transaction_key, transaction_value
-from cluster.coordinator.transactions.requests import CountOpen
+from cluster.coordinator.transactions.requests import CountOpen, ListTransactions
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.coordinator.transactions.transaction import StoredTransaction
 from cluster.model.clocks import WallMs
@@ -146,7 +147,70 @@ def test_many_ids_are_loaded() -> None:
     for epoch in range(2):
         for number in range(count):
             stage.shard.replay(*a_record(f"{ID}-{number}", epoch))
-    stage.perform(stage.shard.on_loaded(stage.now))
+    stage.finish_loading()
     assert stage.in_flight == []
     assert stage.shard.load_report.records == 2 * count
     assert stage.producer(f"{ID}-{count - 1}") == (7, 2)
+
+
+def test_transactions_that_end_are_resumed_in_steps_and_requests_may_come_in_between() -> None:
+    count = 3 * MARKED_PER_STEP
+    stage = TransactionStage()
+    for number in range(count):
+        ending = a_stored(number, TransactionState.PREPARE_COMMIT, start_ms=count - number)
+        name = f"{ID}-{number}"
+        stage.shard.replay(transaction_key(name), transaction_value(ending))
+    list(stage.shard.finishing_steps())
+    stage.perform(stage.shard.on_loaded(stage.now))
+    assert stage.sent == []
+    steps = stage.shard.resuming_steps(lambda: stage.now)
+    stage.perform(next(steps))
+    assert len(stage.sent) == MARKED_PER_STEP
+    assert stage.sent[0].transactional_id == f"{ID}-{count - 1}", "the oldest"
+    described = stage.described(f"{ID}-0")
+    assert described is not None
+    assert described.partitions == {P0}, "its marker was not sent yet"
+    waiting = stage.init(f"{ID}-0")
+    assert stage.error(waiting) is None
+    for effects in steps:
+        stage.perform(effects)
+    assert len({each.transactional_id for each in stage.sent}) == len(stage.sent) == count
+    stage.mark_all()
+    assert stage.error(waiting) is NONE
+
+
+def test_a_shard_that_is_unloaded_sends_no_more_markers() -> None:
+    stage = TransactionStage()
+    for number in range(2 * MARKED_PER_STEP):
+        ending = a_stored(number, TransactionState.PREPARE_COMMIT)
+        stage.shard.replay(transaction_key(f"{ID}-{number}"), transaction_value(ending))
+    list(stage.shard.finishing_steps())
+    stage.perform(stage.shard.on_loaded(stage.now))
+    steps = stage.shard.resuming_steps(lambda: stage.now)
+    stage.perform(next(steps))
+    stage.unload()
+    assert [effects.messages for effects in steps] == [()]
+    assert len(stage.sent) == MARKED_PER_STEP
+
+
+def test_open_transactions_are_found_in_steps_in_the_order_in_which_they_began() -> None:
+    count = 1_200
+    stage = TransactionStage()
+    for number in range(count):
+        begun = a_stored(number, TransactionState.ONGOING, start_ms=number * 7 % count)
+        stage.shard.replay(transaction_key(f"{ID}-{number}"), transaction_value(begun))
+    assert len(list(stage.shard.finishing_steps())) == 3 + 2
+    stage.perform(stage.shard.on_loaded(stage.now))
+    found = [
+        each.start_ms
+        for piece in stage.ask(ListTransactions(frozenset({TransactionState.ONGOING})))
+        for each in piece
+    ]
+    assert found == sorted(found)
+    assert len(found) == count
+
+
+def a_stored(number: int, state: TransactionState, start_ms: int = WALL_MS) -> StoredTransaction:
+    return StoredTransaction(
+        *(number, 3, 600_000_000, state, frozenset({P0})), WallMs(WALL_MS), WallMs(start_ms)
+    )
