@@ -139,7 +139,9 @@ def recover(
         first_scanned = len(segments) if stop.was_repaired else first_checked
     is_as_closed = stop.is_clean or stop.was_repaired
     synced_to = _NO_LIMIT if is_as_closed else segments[first_checked].base_offset
-    segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs, on_checked)
+    segments, log_end, are_trusted = _load_segments(
+        segments, first_scanned, first_checked, epochs, on_checked
+    )
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start and stop.is_clean:
         _log.warning(
@@ -245,12 +247,14 @@ def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, b
 def _load_segments(
     segments: list[Segment],
     first_scanned: int,
+    first_unsynced: int,
     epochs: LeaderEpochs,
     on_checked: Callable[[int], None],
 ) -> tuple[list[Segment], Offset, bool]:
     """Trust segments before `first_scanned` and scan the others.
 
-    Returns the remaining segments, the log end, and whether all segments were used unchanged.
+    Those from `first_unsynced` on may have lost what was not synced. Returns the remaining
+    segments, the log end, and whether all segments were used unchanged.
     """
     are_trusted = True
     log_end = Offset(segments[0].base_offset)
@@ -272,7 +276,8 @@ def _load_segments(
             continue
         are_trusted = False
         segment.unchecked = None
-        if not active and not segment.file.size_bytes and not _was_emptied(segment):
+        is_lost = slot >= first_unsynced or not _was_emptied(segment)
+        if not active and not segment.file.size_bytes and is_lost:
             _log.warning("%s is empty: its records are lost on this broker", segment.file.path)
             if slot >= first_scanned and (
                 segments[slot + 1].base_offset - segment.base_offset <= MAX_INT32
@@ -299,7 +304,8 @@ def _load_segments(
 def _was_emptied(segment: Segment) -> bool:
     """Whether compaction left a closed segment without batches; its indexes are then empty too.
 
-    The time index of a segment that lost its batches by damage still has an entry.
+    Kafka's compaction does so, and a crash of the machine before the segment was synced. The time
+    index of a segment that lost its batches by damage still has an entry.
     """
     try:
         return all(path.stat().st_size == 0 for path in _index_paths(segment))

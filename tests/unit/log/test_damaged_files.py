@@ -266,6 +266,21 @@ def test_an_empty_segment_file_loses_at_most_the_later_records(
     assert is_last or f"{path} is empty" in caplog.text
 
 
+@pytest.mark.parametrize("slot", [0, 2])
+def test_a_log_ends_before_a_segment_whose_files_lost_everything_with_the_power(
+    tmp_path: Path, slot: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its files look as if compaction had emptied it, but compacted files are never empty."""
+    directory, before = make(tmp_path)
+    path = logs(directory)[slot]
+    for suffix in (".log", ".index", ".timeindex"):
+        path.with_suffix(suffix).write_bytes(b"")
+    log = open_log(tmp_path, OPTIONS, clean=False)
+    assert log.log_end_offset == int(path.stem)
+    assert served(log) == ({key: before[key] for key in range(int(path.stem))}, None)
+    assert f"{path} is empty" in caplog.text
+
+
 @pytest.mark.parametrize("opening", OPENINGS)
 def test_recovery_logs_damage_in_one_line(
     tmp_path: Path, opening: Opening, caplog: pytest.LogCaptureFixture
