@@ -54,6 +54,7 @@ class _Channel:
     def __init__(self, broker: "SimulatedBroker") -> None:
         self.payer = broker.loop.time.exempt
         self.is_open = True
+        self.peer = "sim"
         self.on_close: Callable[[], None] | None = None
 
     def hold(self, size_bytes: int, *, is_worked_on: bool = False) -> None:

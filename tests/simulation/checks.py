@@ -71,7 +71,8 @@ class Checks:
         for broker in self._cluster.brokers.values():
             if broker.node.is_alive:
                 for partition in broker.table:
-                    self._look_at(broker, partition)
+                    if partition.topic_id.int:  # else it was lost, and comes with the first update
+                        self._look_at(broker, partition)
 
     def _look_at(self, broker: "SimulatedBroker", partition: Partition) -> None:
         high_watermark = partition.high_watermark

@@ -155,11 +155,15 @@ class SimulatedCluster:
             else:
                 broker.node.kill_before_deferred = lambda: self.crash(number)
 
+    def note_boot(self, number: int) -> None:
+        """A broker's next process starts after another boot of its machine."""
+        self._boots[number] += 1
+
     def lose_unflushed_tail(self, number: int) -> None:
         """Its machine loses power: remove a part of what a broker, now down, had written but not
         synced to disk.
         """
-        self._boots[number] += 1
+        self.note_boot(number)
         for partition in self.brokers[number].table:
             log = partition.log
             flushed, end = log.durability.recovery_point, log.log_end_offset

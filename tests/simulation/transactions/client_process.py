@@ -17,9 +17,10 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.committer import PARTITIONS
 
 TIMEOUT_MS = 2_000
-"""Of a request."""
+"""Of most requests."""
 BACKOFF_MS = 40
-_LATE_MS = 6_000
+LATE_MS = 6_000
+"""The longest delay of a request."""
 _STUCK_SHARE = 0.02
 _LOST_SHARE = 0.015
 
@@ -38,6 +39,7 @@ class Ask(NamedTuple):
     That is never so of requests whose protocol has no defence against it."""
     copy: Callable[[Any], Any] = lambda answer: answer
     """Copies what an answer refers to, at the time when a broker would send it."""
+    timeout_ms: int = TIMEOUT_MS
 
 
 class Pause(NamedTuple):
@@ -68,7 +70,7 @@ class _Connection:
     def send(self, ask: Ask, on_answer: Callable[[Any], None]) -> None:
         world, random = self._world, self._world.random
         is_stuck = random.random() < _STUCK_SHARE
-        delay_ms = random.randrange(_LATE_MS) if is_stuck else world.delay_ms()
+        delay_ms = random.randrange(LATE_MS) if is_stuck else world.delay_ms()
         self._arrival_ms = max(self._arrival_ms, world.now_ms + delay_ms)
         arrives_late = ask.may_be_late and random.random() < 0.5
 
@@ -94,6 +96,7 @@ class ClientProcess:
         self.name = name
         self.random = cluster.random
         self.is_running = False
+        self.ended_ms = 0
         self._connections: dict[int, _Connection] = {}
         self._script: Script[None] | None = None
 
@@ -112,6 +115,7 @@ class ClientProcess:
 
     def _end(self) -> None:
         self.is_running = False
+        self.ended_ms = self.cluster.world.now_ms
         for connection in self._connections.values():
             connection.is_open = False
 
@@ -168,7 +172,7 @@ class ClientProcess:
 
         is_answered = False
         used.send(ask, on_answer_in_time)
-        world.after(TIMEOUT_MS, on_late)
+        world.after(ask.timeout_ms, on_late)
 
     # What scripts use
 
@@ -182,6 +186,7 @@ class ClientProcess:
         *,
         may_be_late: bool = True,
         is_present: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
     ) -> Script[Any]:
         """Ask the broker that some broker takes for the leader of a key's partition of an internal
         topic; None without one. `is_present`: ask the leader in the registry."""
@@ -193,4 +198,5 @@ class ClientProcess:
         if leader is None:
             yield Pause(BACKOFF_MS)
             return None
-        return (yield Ask(leader, handler, version, request, may_be_late))
+        ask = Ask(leader, handler, version, request, may_be_late, timeout_ms=timeout_ms)
+        return (yield ask)

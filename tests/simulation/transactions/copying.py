@@ -16,6 +16,7 @@ from cluster.protocol.messages import (
 )
 from tests.simulation.transactions.client_process import BACKOFF_MS, ClientProcess, Pause, Script
 from tests.simulation.transactions.producing import (
+    NO_MEMBER,
     Abortable,
     TransactionalProducer,
 )
@@ -39,6 +40,9 @@ def copies_of(value: bytes) -> int:
 class Copier:
     """One process of a copier; its group has no members, so its transactional id fences."""
 
+    _pauses_ms: Sequence[int] = ()
+    """Before offsets are committed, and before the end."""
+
     def __init__(
         self,
         producer: TransactionalProducer,
@@ -51,6 +55,8 @@ class Copier:
         self._process = producer.process
         self._sources = sources
         self._targets = targets
+        self._group = f"group of {producer.transactional_id}"
+        self._member = NO_MEMBER
         self._made = 0
         self.is_stopping = False
 
@@ -60,19 +66,26 @@ class Copier:
         positions = yield from self._committed_positions()
         while not self.is_stopping:
             source = self._process.random.choice(self._sources)
-            fetched = yield from self._consumer.fetch(source, positions[source])
-            records = []
-            if fetched is not None:
-                records = list(committed(fetched, positions[source]))[:_RECORDS_MAX]
-            if not records:
-                if fetched is not None:
-                    positions[source] = fetched.next_offset
-                yield Pause(self._process.random.choice([20, 100]))
-                continue
-            if (yield from self._copy(source, records)):
-                positions[source] = records[-1].offset + 1
-            else:
+            if not (yield from self._copy_some(source, positions)):
                 positions = yield from self._committed_positions()
+
+    def _copy_some(
+        self, source: TopicPartition, positions: dict[TopicPartition, int]
+    ) -> Script[bool]:
+        """Copy the next records if there are some; False if that has failed."""
+        fetched = yield from self._consumer.fetch(source, positions[source])
+        records = []
+        if fetched is not None:
+            records = list(committed(fetched, positions[source]))[:_RECORDS_MAX]
+        if not records:
+            if fetched is not None:
+                positions[source] = fetched.next_offset
+            yield Pause(self._process.random.choice([20, 100]))
+            return True
+        if (yield from self._copy(source, records)):
+            positions[source] = records[-1].offset + 1
+            return True
+        return False
 
     def _copy(self, source: TopicPartition, records: list[LogRecord]) -> Script[bool]:
         """Returns whether the copies are committed."""
@@ -90,10 +103,14 @@ class Copier:
                     values.setdefault(random.choice(self._targets), []).append(value)
             offsets = {source: records[-1].offset + 1}
             if random.random() < 0.3:
-                yield from producer.commit_offsets(group_of(producer), offsets)
+                yield from producer.commit_offsets(self._group, offsets, self._member)
             if values:
                 yield from producer.write(transaction, values)
-            yield from producer.commit_offsets(group_of(producer), offsets)
+            if self._pauses_ms:
+                yield Pause(random.choice(self._pauses_ms))
+            yield from producer.commit_offsets(self._group, offsets, self._member)
+            if self._pauses_ms:
+                yield Pause(random.choice(self._pauses_ms))
             if is_commit:
                 yield from producer.end(transaction, is_commit=True)
                 return True
@@ -103,20 +120,18 @@ class Copier:
         return False
 
     def _committed_positions(self) -> Script[dict[TopicPartition, int]]:
-        return (
-            yield from committed_offsets(self._process, group_of(self._producer), self._sources)
-        )
-
-
-def group_of(producer: TransactionalProducer) -> str:
-    """The group of a copier."""
-    return f"group of {producer.transactional_id}"
+        while True:
+            found = yield from committed_offsets(self._process, self._group, self._sources)
+            if found is not None:
+                return found
+            yield Pause(BACKOFF_MS)
 
 
 def committed_offsets(
     process: ClientProcess, group: str, partitions: Sequence[TopicPartition]
-) -> Script[dict[TopicPartition, int]]:
-    """The committed offsets of a group, 0 without one; waits for transactions (KIP-447)."""
+) -> Script[dict[TopicPartition, int] | None]:
+    """The committed offsets of a group, 0 without one; None while transactions change them
+    (KIP-447), or without an answer."""
     request = OffsetFetchRequest(
         groups=(
             OffsetFetchRequestGroup(
@@ -129,16 +144,12 @@ def committed_offsets(
         ),
         require_stable=True,
     )
-    while True:
-        # A broker that does not know yet that another one coordinates the group answers with the
-        # offsets of the past, here as in Kafka: it stores nothing, so it need not ask anybody.
-        response = yield from process.ask_coordinator(
-            CONSUMER_OFFSETS_TOPIC, group, offset_fetch.HANDLER, 8, request, is_present=True
-        )
-        found = _offsets_in(response)
-        if found is not None:
-            return found
-        yield Pause(BACKOFF_MS)
+    # A broker that does not know yet that another one coordinates the group answers with the
+    # offsets of the past, here as in Kafka: it stores nothing, so it need not ask anybody.
+    response = yield from process.ask_coordinator(
+        CONSUMER_OFFSETS_TOPIC, group, offset_fetch.HANDLER, 8, request, is_present=True
+    )
+    return _offsets_in(response)
 
 
 def _offsets_in(response: OffsetFetchResponse | None) -> dict[TopicPartition, int] | None:

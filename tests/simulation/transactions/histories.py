@@ -3,6 +3,7 @@ happen.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from cluster.coordinator.groups.requests import FetchOffsets, TopicPartitions
 from cluster.coordinator.shards.partitioner import partition_of
@@ -13,7 +14,7 @@ from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.committer import PARTITIONS
 from tests.simulation.faults import STEPS, RandomHistory
-from tests.simulation.transactions.client_process import ClientProcess, Script
+from tests.simulation.transactions.client_process import LATE_MS, ClientProcess, Script
 from tests.simulation.transactions.copying import Copier
 from tests.simulation.transactions.ledger import Ledger, Outcome
 from tests.simulation.transactions.producing import Over, TransactionalProducer
@@ -34,10 +35,20 @@ SETTINGS = {
 """Settings of brokers."""
 TIMEOUT_MS = 4_000
 """Of transactions."""
-_END_LIMIT_MS = 120_000
+_FENCES_MS = LATE_MS + 4_000
+"""For so long after it was sent an InitProducerId may fence others."""
 _STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "3000"}
 INPUTS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 OUTPUTS = [TopicPartition("copies", 0), TopicPartition("copies", 1)]
+
+
+class Work(Protocol):
+    """What a process does with its producer."""
+
+    is_stopping: bool
+    """Set it, and `run` ends after the current transaction."""
+
+    def run(self) -> Script[None]: ...
 
 
 class Client:
@@ -48,7 +59,7 @@ class Client:
         cluster: SimulatedCluster,
         ledger: Ledger,
         transactional_id: str,
-        new_work: Callable[[TransactionalProducer], Writer | Copier],
+        new_work: Callable[[TransactionalProducer], Work],
         *,
         is_new: bool,
     ) -> None:
@@ -57,10 +68,13 @@ class Client:
         self.transactional_id = transactional_id
         self._new_work = new_work
         self._is_new = is_new
-        self._lives = 0
-        self.process: ClientProcess | None = None
-        self.producer: TransactionalProducer | None = None
-        self._works: list[Writer | Copier] = []
+        self._processes: list[ClientProcess] = []
+        self._works: list[Work] = []
+
+    @property
+    def process(self) -> ClientProcess | None:
+        """The current one."""
+        return self._processes[-1] if self._processes else None
 
     @property
     def is_running(self) -> bool:
@@ -68,25 +82,39 @@ class Client:
 
     def start(self) -> None:
         """Another process begins, whether the one before runs on or not."""
-        self._lives += 1
-        self.process = ClientProcess(self._cluster, f"{self.transactional_id}-{self._lives}")
-        self.producer = TransactionalProducer(
-            self.process,
+        number = len(self._processes) + 1
+        process = ClientProcess(self._cluster, f"{self.transactional_id}-{number}")
+        self._processes.append(process)
+        producer = TransactionalProducer(
+            process,
             self._ledger,
             self.transactional_id,
             is_new=self._is_new,
             timeout_ms=TIMEOUT_MS,
         )
-        work = self._new_work(self.producer)
+        work = self._new_work(producer)
         self._works.append(work)
-        self._cluster.world.note(f"client {self.process.name} starts")
-        self.process.start(self._until_over(work, self.process))
+        self._cluster.world.note(f"client {process.name} starts")
+        process.start(self._until_over(work, producer))
 
-    def _until_over(self, work: Writer | Copier, process: ClientProcess) -> Script[None]:
+    def _until_over(self, work: Work, producer: TransactionalProducer) -> Script[None]:
         try:
             yield from work.run()
         except Over as over:
-            self._cluster.world.note(f"client {process.name} is over: {over}")
+            self._cluster.world.note(f"client {producer.process.name} is over: {over}")
+            if over.is_fenced and not self._may_be_fenced(producer):
+                raise AssertionError(f"nobody has fenced {producer.process.name}") from over
+
+    def _may_be_fenced(self, producer: TransactionalProducer) -> bool:
+        """Whether another process of the id may have fenced it, or a request of its own that
+        arrived late, or the timeout of its transaction."""
+        now_ms = self._cluster.world.now_ms
+        if producer.process is not self.process or now_ms - producer.begun_ms >= TIMEOUT_MS:
+            return True
+        times = [now_ms if each.is_running else each.ended_ms for each in self._processes[:-1]]
+        if producer.doubtful_ms is not None:
+            times.append(producer.doubtful_ms)
+        return any(now_ms - each < _FENCES_MS for each in times)
 
     def kill(self) -> None:
         """The current process dies."""
@@ -108,18 +136,17 @@ class Client:
 class TransactionHistory(RandomHistory):
     """Writers and copiers of both protocols, and consumers of both isolation levels."""
 
+    end_limit_ms = 120_000
+    """How long anything takes when everything is healed."""
     first_producer_id = 1 << 40  # above those that brokers give away
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)
         cluster.world.shared_turns = 0.3
         self.ledger = Ledger()
-        self._clients = [
-            self._client("writer-old", self._writer, is_new=False),
-            self._client("writer-new", self._writer, is_new=True),
-            self._client("copier-old", self._copier(INPUTS, OUTPUTS), is_new=False),
-            self._client("copier-new", self._copier(OUTPUTS, INPUTS), is_new=True),
-        ]
+        self._writers = self._new_writers()
+        self._copiers = self._new_copiers()
+        self._clients = self._writers + self._copiers
         self._consumers: list[ClientProcess] = []
         self._actions += [
             (6, lambda: self._random.choice(self._clients).kill()),
@@ -130,11 +157,23 @@ class TransactionHistory(RandomHistory):
     def _client(
         self,
         transactional_id: str,
-        new_work: Callable[[TransactionalProducer], Writer | Copier],
+        new_work: Callable[[TransactionalProducer], Work],
         *,
         is_new: bool,
     ) -> Client:
         return Client(self._cluster, self.ledger, transactional_id, new_work, is_new=is_new)
+
+    def _new_writers(self) -> list[Client]:
+        return [
+            self._client("writer-old", self._writer, is_new=False),
+            self._client("writer-new", self._writer, is_new=True),
+        ]
+
+    def _new_copiers(self) -> list[Client]:
+        return [
+            self._client("copier-old", self._copier(INPUTS, OUTPUTS), is_new=False),
+            self._client("copier-new", self._copier(OUTPUTS, INPUTS), is_new=True),
+        ]
 
     def _writer(self, producer: TransactionalProducer) -> Writer:
         return Writer(producer, INPUTS + OUTPUTS)
@@ -152,8 +191,12 @@ class TransactionHistory(RandomHistory):
         for topic in (TRANSACTION_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC):
             assert self._cluster.create_topic(topic, PARTITIONS, replicas, _STATE_CONFIGS)
         assert self._cluster.create_topic("copies", 2, replicas)
+        self._begin()
         super().run(steps)
         check(self._observed())
+
+    def _begin(self) -> None:
+        """The topics of the coordinators are there."""
 
     def _heal(self) -> None:
         super()._heal()
@@ -164,9 +207,13 @@ class TransactionHistory(RandomHistory):
             super()._produce()
         if not self._consumers:
             self._start_consumers()
-        for client in self._clients:
+        for client in self._started():
             if not client.is_running and self._random.random() < 0.3:
                 client.start()
+
+    def _started(self) -> list[Client]:
+        """Those that are to run now."""
+        return self._clients
 
     def _start_consumers(self) -> None:
         for name, isolation in (("committed", READ_COMMITTED), ("anything", READ_UNCOMMITTED)):
@@ -192,7 +239,7 @@ class TransactionHistory(RandomHistory):
     def _finish(self) -> None:
         """Without faults everybody gets on, and no transaction stays open."""
         run_until = self._cluster.world.run_until
-        writers, copiers = self._clients[:2], self._clients[2:]
+        writers, copiers = self._writers, self._copiers
         before = [client.committed_count() for client in writers]
 
         def have_committed() -> bool:
@@ -203,13 +250,13 @@ class TransactionHistory(RandomHistory):
         assert self._within(have_committed), "nothing is committed any more"
         for client in writers:
             client.stop()
-        assert run_until(lambda: not any(c.is_running for c in writers), _END_LIMIT_MS)
+        assert run_until(lambda: not any(c.is_running for c in writers), self.end_limit_ms)
         assert self._within(self._is_copied), (
             f"copiers do not come to an end: {self._left_open()}, {self._copied()}"
         )
         for client in copiers:
             client.stop()
-        assert run_until(lambda: not any(c.is_running for c in copiers), _END_LIMIT_MS)
+        assert run_until(lambda: not any(c.is_running for c in copiers), self.end_limit_ms)
         assert self._within(lambda: not self._left_open()), f"left open: {self._left_open()}"
         assert self._within(self._is_read), "consumers do not get everything"
         for process in self._consumers:
@@ -221,7 +268,7 @@ class TransactionHistory(RandomHistory):
                 client.start()
 
     def _within(self, condition: Callable[[], bool]) -> bool:
-        for _ in range(_END_LIMIT_MS // 200):
+        for _ in range(self.end_limit_ms // 200):
             if condition():
                 return True
             self._cluster.world.run_for(200)
@@ -251,7 +298,7 @@ class TransactionHistory(RandomHistory):
 
     def _is_copied(self) -> bool:
         """Whether the copiers have read everything that can be read."""
-        for client in self._clients[2:]:
+        for client in self._copiers:
             if not client.is_running:
                 client.start()
         return not self._left_open() and all(
@@ -275,8 +322,11 @@ class TransactionHistory(RandomHistory):
 
     def _copied(self) -> list[Copied]:
         return [
-            Copied(client.transactional_id, self._offsets(f"group of {client.transactional_id}", p))
-            for client, p in zip(self._clients[2:], (INPUTS, OUTPUTS), strict=True)
+            Copied(
+                frozenset({client.transactional_id}),
+                self._offsets(f"group of {client.transactional_id}", partitions),
+            )
+            for client, partitions in zip(self._copiers, (INPUTS, OUTPUTS), strict=True)
         ]
 
     def _offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

@@ -6,7 +6,7 @@ new one, writing adds a partition, and each end of a transaction bumps the epoch
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from cluster.brokers.handlers import (
     add_offsets_to_txn,
@@ -74,9 +74,23 @@ _OVER = frozenset(
 class Over(Exception):
     """This producer is over: fenced, or without an answer for too long."""
 
+    def __init__(self, text: str, *, is_fenced: bool) -> None:
+        super().__init__(text)
+        self.is_fenced = is_fenced
+
 
 class Abortable(Exception):
     """The transaction is to be aborted."""
+
+
+class Member(NamedTuple):
+    """The place in a group of the one who commits offsets."""
+
+    generation: int = -1
+    member_id: str = ""
+
+
+NO_MEMBER = Member()
 
 
 class TransactionalProducer:
@@ -103,6 +117,10 @@ class TransactionalProducer:
         """Partitions and groups that the coordinator has added, of the old protocol."""
         self._is_started = False
         """Whether something was added to the transaction."""
+        self.begun_ms = 0
+        """When the last transaction began."""
+        self.doubtful_ms: int | None = None
+        """When an InitProducerId was not answered the last time: it may still arrive."""
 
     def initialize(self) -> Script[None]:
         """InitProducerId: fence all earlier producers, or continue after an error."""
@@ -115,13 +133,19 @@ class TransactionalProducer:
                 producer_id=self._identity[0],
                 producer_epoch=self._identity[1],
             ),
+            note=self._note_doubt,
         )
         self._take_identity(response)
+
+    def _note_doubt(self, code: ErrorCode | None) -> None:
+        if code is None:
+            self.doubtful_ms = self.process.cluster.world.now_ms
 
     def begin(self) -> Transaction:
         """Begin a transaction."""
         self._added.clear()
         self._is_started = False
+        self.begun_ms = self.process.cluster.world.now_ms
         return self.ledger.begin(self.transactional_id, self.process.name)
 
     def _take_identity(self, response: Any) -> None:
@@ -222,8 +246,10 @@ class TransactionalProducer:
 
     # Offsets
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> Script[None]:
-        """Make offsets of a group without members part of the transaction.
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], member: Member = NO_MEMBER
+    ) -> Script[None]:
+        """Make offsets of a group part of the transaction.
 
         Raises Abortable and Over.
         """
@@ -247,6 +273,8 @@ class TransactionalProducer:
             group_id=group,
             producer_id=self._identity[0],
             producer_epoch=self._identity[1],
+            generation_id=member.generation,
+            member_id=member.member_id,
             topics=tuple(
                 TxnOffsetCommitRequestTopic(
                     name=topic,
@@ -340,11 +368,11 @@ class TransactionalProducer:
             if code is ErrorCode.none:
                 return response
             if code in _OVER:
-                raise Over(f"{handler.api.key.name}: {code.name}")
+                raise Over(f"{handler.api.key.name}: {code.name}", is_fenced=True)
             if code is not None and code not in _REPEATED:
                 raise Abortable(f"{handler.api.key.name}: {code.name}")
             if process.cluster.world.now_ms >= end_ms:
-                raise Over(f"{handler.api.key.name}: not answered in time")
+                raise Over(f"{handler.api.key.name}: not answered in time", is_fenced=False)
             yield Pause(BACKOFF_MS)
 
 

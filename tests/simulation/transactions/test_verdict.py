@@ -162,7 +162,7 @@ def read_in_a_circle(story: Story) -> None:
 
 
 def copied_without_effect(story: Story) -> None:
-    story.copied.append(Copied("b", {P: 3}))
+    story.copied.append(Copied(frozenset({"b"}), {P: 3}))
 
 
 def copied_twice(story: Story) -> None:
@@ -171,7 +171,7 @@ def copied_twice(story: Story) -> None:
         story.write(copy, Q, value)
         copy.sources[value] = b"1"
     story.end(copy, Q)
-    story.copied.append(Copied("b", {P: 1}))
+    story.copied.append(Copied(frozenset({"b"}), {P: 1}))
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ from tests.simulation.transactions.reading import LogRecord
 
 @dataclass(frozen=True)
 class Copied:
-    """One copier: a record of its sources has one effect if the committed offset has passed it,
-    else none."""
+    """A group of copiers: a record of its sources has one effect if the committed offset has
+    passed it, else none."""
 
-    transactional_id: str
+    transactional_ids: frozenset[str]
     offsets: Mapping[TopicPartition, int]
-    """The committed offsets of its group."""
+    """The committed offsets of the group."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _check_copied(copied: Copied, observed: Observed, ends: _Ends) -> None:
     for transaction in observed.ledger.transactions:
         ended = ends.get(transaction, {})
         is_committed = bool(ended) and all(each.is_commit for each in ended.values())
-        if is_committed and transaction.transactional_id == copied.transactional_id:
+        if is_committed and transaction.transactional_id in copied.transactional_ids:
             for value, source in transaction.sources.items():
                 effects[source].append(value)
     for partition, offset in copied.offsets.items():
@@ -181,7 +181,7 @@ def _check_copied(copied: Copied, observed: Observed, ends: _Ends) -> None:
             if len(made) != count:
                 raise Anomaly(
                     f"{partition}: {record.value!r} at {record.offset} has the effects {made} of"
-                    f" {copied.transactional_id}, whose committed offset is {offset}"
+                    f" {sorted(copied.transactional_ids)}, whose committed offset is {offset}"
                 )
 
 
