@@ -3,12 +3,13 @@
 Followers answer too: kafka-transactions asks one broker about all its replicas.
 """
 
+from collections.abc import Generator, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.access import READ_TOPIC, may
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.handlers.services import DataServices
 from cluster.log.producer_state import ProducerEntry
 from cluster.model.errors import ErrorCode, Refused
@@ -20,31 +21,61 @@ from cluster.protocol.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
+from cluster.protocol.messages.describe_producers import write_described_producer
+from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
+
+_STEPS_AT_ONCE: Final = 8
+_PRODUCERS_PER_STEP: Final = 100
+_END: Final = object()
 
 
 def handle(
     request: DescribeProducersRequest, context: RequestContext, services: DataServices
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        throttle_time=timedelta(0),
-        topics=tuple(
-            DescribedProducersTopic(
-                name=topic.name,
-                partitions=tuple(
-                    _described(topic.name, number, context, services)
-                    for number in topic.partition_indexes
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+) -> DescribeProducersResponse | NotYet:
+    """If there are many producers, the answer is built in slices."""
+    found: list[DescribedProducersTopic] = []
+    steps = _describe_all(request, context, services, found)
+    for _ in range(_STEPS_AT_ONCE):
+        if next(steps, _END) is _END:
+            return _answer(found)
+    services.slices.start(_answer_later(steps, found, context))
+    return PARKED
 
 
-def _described(
+def _answer_later(
+    steps: Iterator[None], found: Sequence[DescribedProducersTopic], context: RequestContext
+) -> Iterator[None]:
+    while context.channel.is_open:
+        if next(steps, _END) is _END:
+            context.answer(_answer(found))
+            return
+        yield
+
+
+def _answer(found: Sequence[DescribedProducersTopic]) -> DescribeProducersResponse:
+    return DescribeProducersResponse(throttle_time=timedelta(0), topics=tuple(found))
+
+
+def _describe_all(
+    request: DescribeProducersRequest,
+    context: RequestContext,
+    services: DataServices,
+    found: list[DescribedProducersTopic],
+) -> Iterator[None]:
+    for topic in request.topics:
+        partitions = []
+        for number in topic.partition_indexes:
+            described = yield from _describe(topic.name, number, context, services)
+            partitions.append(described)
+            yield
+        found.append(DescribedProducersTopic(name=topic.name, partitions=tuple(partitions)))
+
+
+def _describe(
     topic: str, number: int, context: RequestContext, services: DataServices
-) -> DescribedProducersPartition:
+) -> Generator[None, None, DescribedProducersPartition]:
     try:
         if not may(services, context, READ_TOPIC, topic):
             raise Refused(ErrorCode.topic_authorization_failed)
@@ -56,13 +87,21 @@ def _described(
             error_message=refused.detail or None,
             active_producers=(),
         )
+    entries = partition.log.producers.entries
+    content = bytearray()
+    count = 0
+    for producer_id in list(entries):
+        entry = entries.get(producer_id)
+        if entry is None:  # forgotten between two steps
+            continue
+        write_described_producer(content, _producer(producer_id, entry), context.version)
+        count += 1
+        if count % _PRODUCERS_PER_STEP == 0:
+            yield
     return DescribedProducersPartition(
         partition_index=number,
         error_code=ErrorCode.none,
-        active_producers=tuple(
-            _producer(producer_id, entry)
-            for producer_id, entry in partition.log.producers.entries.items()
-        ),
+        active_producers=EncodedItems(count, content),
     )
 
 

@@ -151,6 +151,7 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_ACLS, "DescribeAclsResource"),
         (ApiKey.DESCRIBE_ACLS, "AclDescription"),
         (ApiKey.DESCRIBE_CONFIGS, "DescribeConfigsResourceResult"),
+        (ApiKey.DESCRIBE_PRODUCERS, "DescribedProducer"),
         (ApiKey.LIST_TRANSACTIONS, "ListedTransaction"),
     }
 )

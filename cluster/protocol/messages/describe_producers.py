@@ -10,7 +10,7 @@ from struct import Struct, pack, unpack_from
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, varint
+from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, EncodedItems, varint
 
 _pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
@@ -54,7 +54,7 @@ class DescribedProducersPartition:
     partition_index: int
     error_code: ErrorCode
     error_message: str | None = None
-    active_producers: tuple[DescribedProducer, ...]
+    active_producers: tuple[DescribedProducer, ...] | EncodedItems
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,8 +155,11 @@ def _write_described_producers_partition(
         out += varint(len(encoded) + 1)
         out += encoded
     out += varint(len(message.active_producers) + 1)
-    for active_producers_item in message.active_producers:
-        _write_described_producer(out, active_producers_item)
+    if isinstance(message.active_producers, EncodedItems):
+        out += message.active_producers.content
+    else:
+        for active_producers_item in message.active_producers:
+            _write_described_producer(out, active_producers_item)
     out += NO_TAGS
 
 
@@ -333,3 +336,8 @@ def read_response(
     return DescribeProducersResponse(
         throttle_time=timedelta(0, 0, 0, throttle_time), topics=topics
     ), position
+
+
+def write_described_producer(out: bytearray, message: DescribedProducer, version: int) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    _write_described_producer(out, message)

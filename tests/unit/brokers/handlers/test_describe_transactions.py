@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.handlers import list_transactions
+from cluster.brokers.handlers import describe_producers, list_transactions
+from cluster.log.producer_state import ProducerEntry
 from cluster.model.errors import ErrorCode
 from cluster.model.topics import TRANSACTION_STATE_TOPIC
 from cluster.protocol.api import ApiKey
@@ -175,3 +176,21 @@ def test_the_producers_of_a_partition_are_described(
     (producer,) = client.call(asked).topics[0].partitions[0].active_producers
     assert producer.current_txn_start_offset == -1
     assert producer.coordinator_epoch == 0
+
+
+def test_many_producers_are_described_in_slices(
+    stage: HandlerStage, client: StageConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describe_producers, "_STEPS_AT_ONCE", 1)
+    monkeypatch.setattr(describe_producers, "_PRODUCERS_PER_STEP", 1)
+    entries = stage.partition("t").log.producers.entries
+    for producer_id in (7, 8, 9):
+        entries[producer_id] = ProducerEntry()
+    topics = [{"name": "t", "partition_indexes": [0, 5]}]
+    client.send(request(ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics))
+    assert client.receive() is None
+    del entries[8]
+    stage.turn()
+    known, unknown = client.receive().topics[0].partitions
+    assert [each.producer_id for each in known.active_producers] == [7, 9]
+    assert unknown.error_code == ErrorCode.unknown_topic_or_partition
