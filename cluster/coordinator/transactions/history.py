@@ -168,14 +168,18 @@ class TransactionHistories:
 
     def forget(self, transactional_id: str) -> None:
         """The id has expired."""
+        self._take(transactional_id)
+
+    def take_those_in(self, transactional_ids: Collection[str]) -> list[IdHistory | None]:
+        """Another broker coordinates these ids from now on. Freeing what is returned takes longer
+        than finding it: do it in steps."""
+        return [self._take(each) for each in list(self._ids) if each in transactional_ids]
+
+    def _take(self, transactional_id: str) -> IdHistory | None:
         gone = self._ids.pop(transactional_id, None)
         if gone is not None:
             self._bytes -= gone.cost_bytes
-
-    def forget_those_in(self, transactional_ids: Collection[str]) -> None:
-        """Another broker coordinates these ids from now on."""
-        for each in [each for each in self._ids if each in transactional_ids]:
-            self.forget(each)
+        return gone
 
     # -- what happens ------------------------------------------------------------------------------
 

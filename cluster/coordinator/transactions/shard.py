@@ -127,17 +127,18 @@ class TransactionShard:
         self._parts.outbox.abandon(now)
         self._parts.ongoing.clear()
         self._parts.alarms.clear()
-        self._parts.histories.forget_those_in(self._parts.transactions)
+        self._histories_left = self._parts.histories.take_those_in(self._parts.transactions)
         effects = self._parts.outbox.take()
         self._left_over = self._parts.transactions
         self._parts.transactions = {}
         return effects
 
     def forgetting_steps(self) -> Iterator[None]:
-        left = self._left_over
+        left, histories = self._left_over, self._histories_left
         while left:
             for _ in range(min(_FORGOTTEN_PER_STEP, len(left))):
                 left.popitem()
+            del histories[-_FORGOTTEN_PER_STEP:]
             yield
 
     def on_appended(

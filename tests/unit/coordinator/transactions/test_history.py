@@ -275,7 +275,7 @@ def test_ids_that_were_unused_for_longest_are_forgotten_first() -> None:
     assert histories.of("id-1") is None
     assert histories.of("id-39") is not None
     assert histories.forgot_at is not None
-    histories.forget_those_in({f"id-{number}": None for number in range(40)})
+    histories.take_those_in({f"id-{number}": None for number in range(40)})
     assert histories.cost_bytes == 0
 
 
