@@ -34,6 +34,8 @@ CONNECTOR: Final = "4.2.0"  # works with later PySparks too, and is in more repo
 _PROGRAM: Final = Path(__file__).with_name("spark_copier.py")
 _NEEDED: Final = [f"spark-sql-kafka-0-10_2.13-{CONNECTOR}.jar"]
 _FETCH_S: Final = 300.0
+_COPIED_S: Final = 240.0
+"""A start of Spark takes a minute on a machine that is busy with other work."""
 _EXCLUDED: Final = [  # PySpark has these itself
     ("org.apache.hadoop", "*"),
     ("org.scala-lang", "*"),
@@ -89,7 +91,7 @@ def test_committed_records_are_copied_over_kills_of_spark_and_of_a_leader(
 
     def wait_until_copied() -> None:
         try:
-            wait_until(lambda: expected <= copies(), "the copies")
+            wait_until(lambda: expected <= copies(), "the copies", _COPIED_S)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{copier.complaint()}") from None
 
