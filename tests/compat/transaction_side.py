@@ -322,7 +322,10 @@ class TransactionSide:
             now: str = self.describe(transactional_id)[1]
             return now == state if state else not now.startswith("Prepare")
 
-        wait_until(settled, f"the end of a transaction of {transactional_id}", _PATIENCE_S)
+        try:
+            wait_until(settled, f"the end of a transaction of {transactional_id}", _PATIENCE_S)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {self.describe(transactional_id)}") from None
 
     def describe(self, transactional_id: str) -> tuple[ErrorCode, str, Who, list[Place]]:
         """DescribeTransactions of one."""
