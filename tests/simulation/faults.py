@@ -14,6 +14,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.committer import PARTITIONS, OffsetCommitter
 from tests.simulation.consumers import Consumers
 from tests.simulation.producer import IdempotentProducer
+from tests.simulation.unsynced import Disks
 from tests.support.small_disk import space_of
 
 STEPS = 250
@@ -336,6 +337,7 @@ class PowerLosses(RandomHistory):
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)
         cluster.checks.members_may_lack_records = True
+        self._disks = Disks(self._random)
         self._actions = [
             (6, self._lose_power),
             (4, self._break_connections),
@@ -343,13 +345,19 @@ class PowerLosses(RandomHistory):
             (6, self._flush),
         ]
 
+    def run(self, steps: int = STEPS) -> None:
+        with self._disks.recorded(self._cluster.directory):
+            super().run(steps)
+
     def _lose_power(self) -> None:
         cluster = self._cluster
         if not cluster.checks.everything_is_in_sync():
             return
         number = self._any_broker()
         cluster.crash(number, noticed=self._random.random() < 0.7)
-        cluster.lose_unflushed_tail(number)
+        for path in cluster.brokers[number].paths:
+            self._disks.lose_power(path)
+        cluster.note_boot(number)
         delay_ms = self._random.choice([0, 10, 100, 3_000])
         cluster.world.after(delay_ms, lambda: cluster.start(number))
 
