@@ -156,13 +156,14 @@ def test_brokers_of_this_machine_alone_are_refused_before_spark_starts(cluster, 
     not may_install(), reason="the connector comes from Maven: MILENA_TEST_INSTALL=1"
 )
 def test_both_sources_give_the_same_windows(cluster, tmp_path):
+    """The Python source is here without Spark, with which it gives the same: `test_rollup.py`."""
     topic = filled_topic(cluster)
-    for source in ("python", "kafka"):
-        cluster.command(
-            *("rollup", "--topic", topic, "--output", str(tmp_path / source)),
-            *("--source", source, "--engine", "spark"),
-            *(("--packages", CONNECTOR) if source == "kafka" else ()),
-        )
+    for source, words in (
+        ("python", ("--engine", "local")),
+        ("kafka", ("--engine", "spark", "--source", "kafka", "--packages", CONNECTOR)),
+    ):
+        output = str(tmp_path / source)
+        cluster.command("rollup", "--topic", topic, "--output", output, *words)
         assert_read(tmp_path / source, RECORDS)
     for kind in WINDOW_KINDS:
         for width in WIDTHS_S:
