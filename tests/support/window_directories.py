@@ -213,3 +213,12 @@ class NthOperation:
     def has_come(self) -> bool:
         """Whether there were so many operations."""
         return self.calls >= self.number
+
+
+class NthChange(NthOperation):
+    """Counts only what changes a file: a kill before reads leaves the same as one after them."""
+
+    def __call__(self, operation: str, path: str) -> None:
+        """Count an operation, unless it reads."""
+        if operation in ("open_output", "close", "move", "remove") or self.has_come:
+            super().__call__(operation, path)

@@ -28,7 +28,7 @@ from tests.support.reference_windows import assert_windows, every_kind
 from tests.support.window_directories import (
     FailingStore,
     Killed,
-    NthOperation,
+    NthChange,
     assert_plain,
     assert_read,
     merge_all,
@@ -173,7 +173,7 @@ def test_a_change_that_version_1_had_not_decided_is_thrown_away(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_kill_before_any_operation_of_taking_over(tmp_path):
+def test_a_kill_before_any_change_of_a_file_in_taking_over(tmp_path):
     template = tmp_path / "template"
     records = [each for each in of_version_1(2, START_MS, seconds=3) if each["kind"] == "quota"]
     write_windows(template, records, "14")
@@ -181,7 +181,7 @@ def test_a_kill_before_any_operation_of_taking_over(tmp_path):
     for number in range(1, 500, stride()):
         place = tmp_path / f"{number}"
         shutil.copytree(template, place)
-        kill = NthOperation(number, Killed)
+        kill = NthChange(number, Killed)
         try:
             directory = WindowDirectory.open(FailingStore(place, kill))
         except Killed:

@@ -30,6 +30,7 @@ from tests.support.reference_windows import every_kind
 from tests.support.window_directories import (
     FailingStore,
     Killed,
+    NthChange,
     NthOperation,
     merge_all,
     piece,
@@ -180,10 +181,10 @@ def attempts(template: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_kill_before_any_operation_loses_and_repeats_nothing(template, tmp_path, case):
+def test_kill_before_any_change_of_a_file_loses_and_repeats_nothing(template, tmp_path, case):
     before, after, plain_before, plain_after = states(template, tmp_path, case)
     for number, place in attempts(template, tmp_path):
-        kill = NthOperation(number, Killed)
+        kill = NthChange(number, Killed)
         with acting(place, kill, case.act):
             pass
         found = seen(place)
@@ -191,7 +192,7 @@ def test_kill_before_any_operation_loses_and_repeats_nothing(template, tmp_path,
         plain = plainly_seen(place)
         assert_between(plain, plain_before, plain_after, may_lack=case.removes)
         if number % 2:  # and another one while it is opened again
-            with acting(place, NthOperation(number // 2 + 1, Killed), lambda _: None):
+            with acting(place, NthChange(number // 2 + 1, Killed), lambda _: None):
                 pass
             assert seen(place) == found
         with WindowDirectory.open(LocalStore(place)) as directory:
