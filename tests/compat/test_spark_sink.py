@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from tests.compat import maven_jars
+from tests.compat.confluent_records import assigning_consumer
 from tests.compat.installing import CACHE, may_install, need_beyond_pypi
 from tests.compat.maven_jars import dependency
 from tests.compat.transaction_clients import PARTITIONS, Confluent
@@ -89,13 +91,27 @@ def test_committed_records_are_copied_over_kills_of_spark_and_of_a_leader(
         found = read_all(cluster, target, PARTITIONS)
         return {value for records in found.values() for value in records.values()}
 
+    seen: set[bytes] = set()
+
+    def is_copied() -> bool:
+        for message in reader.consume(1_000, 0.5):
+            if message.error() is None:  # else it is an end, or a broker that is gone
+                value = message.value()
+                assert isinstance(value, bytes)
+                seen.add(value)
+        return expected <= seen
+
     def wait_until_copied() -> None:
         try:
-            wait_until(lambda: expected <= copies(), "the copies", _COPIED_S)
+            wait_until(is_copied, "the copies", _COPIED_S)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{copier.complaint()}") from None
 
-    with TellingProgram([sys.executable, _PROGRAM, json.dumps(options)]) as copier:
+    with (
+        TellingProgram([sys.executable, _PROGRAM, json.dumps(options)]) as copier,
+        assigning_consumer(cluster.bootstrap, fetch_wait_max_ms=500) as reader,
+    ):
+        reader.assign([TopicPartition(target, number, 0) for number in range(PARTITIONS)])
         write("first")
         write("aborted", is_commit=False)
         wait_until_copied()

@@ -98,8 +98,8 @@ def with_late_records(place: Path) -> list[Record]:
     shuffled = LATE.copy()
     random.Random(1).shuffle(shuffled)
     with WindowDirectory.open(LocalStore(place)) as directory:
-        for offset, start in enumerate(range(0, len(shuffled), 200), 2):
-            append(directory, shuffled[start : start + 200], offset)
+        for offset, start in enumerate(range(0, len(shuffled), 700), 2):
+            append(directory, shuffled[start : start + 700], offset)
             merge_all(directory)
     return [*EARLY, *LATE]
 
