@@ -86,6 +86,11 @@ class RandomHistory:
         self._heal()
         cluster.settle()
 
+    @property
+    def was_answered(self) -> bool:
+        """Whether clients got any answer, or the history shows nothing."""
+        return bool(self._cluster.checks.acked or self._cluster.refused_count)
+
     def _heal(self) -> None:
         self._cluster.heal()
 

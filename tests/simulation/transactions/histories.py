@@ -195,6 +195,11 @@ class TransactionHistory(RandomHistory):
         super().run(steps)
         check(self._observed())
 
+    @property
+    def was_answered(self) -> bool:
+        """Whether anything was committed."""
+        return any(each.outcome is Outcome.COMMITTED for each in self.ledger.transactions)
+
     def _begin(self) -> None:
         """The topics of the coordinators are there."""
 

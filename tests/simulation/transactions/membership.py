@@ -122,7 +122,9 @@ class ClassicMembership(_OneGroup):
             rebalance_timeout=_REBALANCE,
             member_id=member_id,
             protocol_type=_PROTOCOL_TYPE,
-            protocols=(JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),),
+            protocols=(
+                JoinGroupRequestProtocol(name=_PROTOCOL, metadata=self._process.name.encode()),
+            ),
         )
         joined = yield from self._ask(join_group.HANDLER, 7, request, _JOIN_TIMEOUT_MS)
         if joined is None:
@@ -137,7 +139,8 @@ class ClassicMembership(_OneGroup):
         return None
 
     def _sync(self, joined: JoinGroupResponse) -> Script[bool]:
-        shares = _shares([each.member_id for each in joined.members], self._sources)
+        members = sorted(joined.members, key=lambda each: each.metadata)  # ids differ in each run
+        shares = _shares([each.member_id for each in members], self._sources)
         request = SyncGroupRequest(
             group_id=self._group,
             generation_id=joined.generation_id,
@@ -180,7 +183,7 @@ def _shares(
     members: Sequence[str], sources: Sequence[TopicPartition]
 ) -> dict[str, list[TopicPartition]]:
     """What the leader, which alone is told the members, gives to each."""
-    shares: dict[str, list[TopicPartition]] = {member_id: [] for member_id in sorted(members)}
+    shares: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
     for number, source in enumerate(sources if members else ()):
         list(shares.values())[number % len(members)].append(source)
     return shares
