@@ -95,16 +95,6 @@ FAULTS = {
         history=GroupedCopiers,
         settings=GROUPED,
     ),
-    "an old member epoch commits": Fault(
-        commits,
-        "check_transactional_commit",
-        "    if member is None:\n        return ErrorCode.unknown_member_id\n"
-        "    error = _check_epoch(member, epoch)\n",
-        "    error = ErrorCode.none\n",
-        first_seed=10,
-        history=GroupedCopiers,
-        settings=GROUPED,
-    ),
     "offsets of open transactions count as stable": Fault(
         commits,
         "_fetched",
