@@ -100,7 +100,7 @@ FAULTS = {
         "_fetched",
         "require_stable and group.offsets.is_changing(key)",
         "False",
-        first_seed=13,
+        first_seed=16,
         history=GroupedCopiers,
         settings=GROUPED,
     ),
