@@ -73,7 +73,7 @@ export function clusterView() {
         "Topics": count(found.health.topics),
         "Partitions": count(found.health.partitions),
         "Open transactions": openTransactions(found.health),
-        "Held back": heldBack(found.health),
+        "Held back partitions": heldBack(found.health),
       }).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
     }
     const cluster = reading?.cluster;
@@ -157,14 +157,19 @@ function inSync(topic) {
 /** How many transactions are open, and for how long the oldest has been. */
 function openTransactions(health) {
   const number = count(health.open_transactions);
-  return health.open_transactions ? `${number}, the oldest for ${duration(health.oldest_transaction_ms)}` : number;
+  return health.open_transactions ? withDetail(number, `the oldest for ${duration(health.oldest_transaction_ms)}`) : number;
 }
 
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
   const hint = "Records that read_committed consumers wait for; bin/cluster transactions explain names the transactions";
-  return el("span", { title: hint }, `${count(health.held_back)} partitions, up to ${count(health.held_back_records)} records`);
+  return el("span", { title: hint }, withDetail(count(health.held_back), `up to ${count(health.held_back_records)} records`));
+}
+
+/** A figure, and below it in small type what it means. */
+function withDetail(figure, detail) {
+  return el("span", {}, figure, el("small", { class: "soft" }, detail));
 }
 
 /** Its transactional id, else the producer id that leaders know. */
