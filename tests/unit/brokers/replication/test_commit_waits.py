@@ -343,7 +343,8 @@ class Model:
             if request.deadline_ms <= until_ms:
                 for wait in request.waits:
                     if wait.code is None:
-                        wait.code = self.outcome(wait) or TIMED_OUT
+                        outcome = self.outcome(wait)
+                        wait.code = TIMED_OUT if outcome is None else outcome
                 self.end_if_decided(request)
 
     def end_if_decided(self, request: Any) -> None:
