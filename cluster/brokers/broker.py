@@ -135,7 +135,8 @@ class Broker:
             store_first_user(self._registry, first_user, self._clock.wall_ms())
         self.cluster_id = self._registry.call(lambda store: store.ids.cluster_id())
         self._directories = open_all(
-            [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
+            *([Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id),
+            boot_id(),
         )
         self._counters = open_counters(
             settings[keys.METRICS_ENABLE],

@@ -53,6 +53,7 @@ class LogDirectory:
         files: LogFiles,
         *,
         was_clean_shutdown: bool,
+        lacks_unsynced: bool = False,
     ) -> None:
         self.path = path
         self.files = files
@@ -60,6 +61,8 @@ class LogDirectory:
         self.leftovers = leftovers
         """Renamed directories of deleted partitions that were not removed before the last stop."""
         self.was_clean_shutdown = was_clean_shutdown
+        self.lacks_unsynced = lacks_unsynced
+        """Whether the machine went down while it was in use: what was not synced may be lost."""
         self.failure: str | None = None
         """Why it is not used any more, in one line; None while it works."""
         self.directory_id = ""
@@ -74,11 +77,17 @@ class LogDirectory:
 
     @classmethod
     def open(
-        cls, path: Path, cluster_id: str, broker_id: int, files: LogFiles | None = None
+        cls,
+        path: Path,
+        cluster_id: str,
+        broker_id: int,
+        files: LogFiles | None = None,
+        boot_id: str = "",
     ) -> "LogDirectory":
         """Lock a directory (created when absent) and claim it for this broker.
 
-        `files` reaches its files, by default by the system's calls.
+        `files` reaches its files, by default by the system's calls. `boot_id` is the present one of
+        the machine; empty if it has none.
 
         The clean-shutdown marker is consumed: from here on a crash means recovery. Raises
         StorageFailed if the directory is locked or belongs to another cluster or broker.
@@ -103,7 +112,12 @@ class LogDirectory:
         except StorageFailed:
             os.close(descriptor)
             raise
-        directory = cls(path, descriptor, leftovers, files, was_clean_shutdown=was_clean)
+        has_rebooted = mark is not None and mark.boot_id != boot_id != ""
+        directory = cls(
+            *(path, descriptor, leftovers, files),
+            was_clean_shutdown=was_clean,
+            lacks_unsynced=has_rebooted and not was_clean,
+        )
         directory.directory_id, directory.mark = directory_id, mark
         return directory
 
@@ -216,7 +230,9 @@ class LogDirectory:
         checkpoints.write_offsets(self.path / name, offsets)
 
 
-def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[LogDirectory]:
+def open_all(
+    paths: Iterable[Path], cluster_id: str, broker_id: int, boot_id: str = ""
+) -> list[LogDirectory]:
     """Open the log directories of a broker; some of them may have failed (see `failure`).
 
     Raises StorageFailed if every directory has failed, or one belongs to another broker.
@@ -224,7 +240,7 @@ def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[Log
     directories: list[LogDirectory] = []
     for path in paths:
         try:
-            directory = LogDirectory.open(path, cluster_id, broker_id)
+            directory = LogDirectory.open(path, cluster_id, broker_id, boot_id=boot_id)
         except StorageFailed as failure:
             if not has_failed(failure):
                 for opened in directories:

@@ -136,16 +136,19 @@ class PartitionLog:
         high_watermark: Offset = _NOTHING_COMMITTED,
         deleted_files: DeletedFiles | None = None,
         was_repaired: bool = False,
+        lacks_unsynced: bool = False,
         on_damage: OnDamage | None = None,
     ) -> "PartitionLog":
         """Open or create a partition directory.
 
-        After an unclean stop the end of the log is checked, unless `repair` did that before.
+        After an unclean stop the end of the log is checked, unless `repair` did that before. With
+        `lacks_unsynced` the machine went down: what was not synced may be lost.
         `deleted_files` removes deleted segments, by default at once. `on_damage` is called with
         each damage that a read finds. Raises StorageFailed.
         """
         stop = LastStop(
-            clean_shutdown, recovery_point, log_start_offset, was_repaired, high_watermark
+            *(clean_shutdown, recovery_point, log_start_offset),
+            *(was_repaired, high_watermark, lacks_unsynced),
         )
         recovered = recover(directory, options, stop, wall_ms)
         return cls(

@@ -103,6 +103,8 @@ class LastStop:
     was_repaired: bool = False
     """Whether `repair` has left it since then as a clean stop does, only not synced."""
     high_watermark: Offset = Offset(0)
+    lacks_unsynced: bool = False
+    """Whether the machine went down: what was not synced may be lost."""
 
 
 def _nobody(_checked_bytes: int) -> None:
@@ -139,8 +141,11 @@ def recover(
         first_scanned = len(segments) if stop.was_repaired else first_checked
     is_as_closed = stop.is_clean or stop.was_repaired
     synced_to = _NO_LIMIT if is_as_closed else segments[first_checked].base_offset
+    first_unsynced = len(segments)
+    if stop.lacks_unsynced and not is_as_closed:
+        first_unsynced = first_checked
     segments, log_end, are_trusted = _load_segments(
-        segments, first_scanned, first_checked, epochs, on_checked
+        segments, first_scanned, first_unsynced, epochs, on_checked
     )
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start and stop.is_clean:
@@ -253,8 +258,8 @@ def _load_segments(
 ) -> tuple[list[Segment], Offset, bool]:
     """Trust segments before `first_scanned` and scan the others.
 
-    Those from `first_unsynced` on may have lost what was not synced. Returns the remaining
-    segments, the log end, and whether all segments were used unchanged.
+    Those from `first_unsynced` on may have lost everything. Returns the remaining segments, the log
+    end, and whether all segments were used unchanged.
     """
     are_trusted = True
     log_end = Offset(segments[0].base_offset)
@@ -304,8 +309,8 @@ def _load_segments(
 def _was_emptied(segment: Segment) -> bool:
     """Whether compaction left a closed segment without batches; its indexes are then empty too.
 
-    Kafka's compaction does so, and a crash of the machine before the segment was synced. The time
-    index of a segment that lost its batches by damage still has an entry.
+    The time index of a segment that lost its batches by damage still has an entry, unless it was
+    lost with the machine's power before it was synced.
     """
     try:
         return all(path.stat().st_size == 0 for path in _index_paths(segment))

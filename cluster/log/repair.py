@@ -32,6 +32,8 @@ class LogToRepair:
     log_start_offset: Offset
     unchecked_bytes: int
     """Size of the segment files that hold anything beyond the recovery point."""
+    lacks_unsynced: bool = False
+    """Whether the machine went down: what was not synced may be lost."""
 
 
 def unchecked_bytes(directory: Path, recovery_point: Offset) -> int:
@@ -63,6 +65,7 @@ def repair(
         recovery_point=log.recovery_point,
         log_start_offset=log.log_start_offset,
         high_watermark=_NO_LIMIT,
+        lacks_unsynced=log.lacks_unsynced,
     )
     found = recover(log.directory, options, stop, wall_ms, on_checked)
     active = found.segments[-1]

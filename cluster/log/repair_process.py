@@ -34,6 +34,7 @@ def order(log: LogToRepair, options: LogOptions, wall_ms: WallMs) -> dict[str, A
         "recovery_point": log.recovery_point,
         "log_start_offset": log.log_start_offset,
         "unchecked_bytes": log.unchecked_bytes,
+        "lacks_unsynced": log.lacks_unsynced,
         "options": asdict(options),
         "wall_ms": wall_ms,
     }
@@ -60,6 +61,7 @@ def _carry_out(fields: Mapping[str, Any], send: Send) -> None:
         Offset(fields["recovery_point"]),
         Offset(fields["log_start_offset"]),
         fields["unchecked_bytes"],
+        fields["lacks_unsynced"],
     )
     try:
         repair(

@@ -108,7 +108,7 @@ class SimulatedBroker:
         self.loop = loop
         self.session: Any = SimulatedSession(world, self.node, tree)
         self.paths = [root / f"disk{slot}" for slot in range(directory_count)]
-        self.directories = open_all(self.paths, CLUSTER_ID, number)
+        self.directories = open_all(self.paths, CLUSTER_ID, number, str(boot))
         clock: Any = world
         sockets: Any = self.node
         local_sockets: Any = NoLocalSockets()

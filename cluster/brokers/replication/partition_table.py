@@ -238,6 +238,7 @@ class PartitionTable:
                 high_watermark=stored.high_watermarks.get(partition_id, Offset(0)),
                 deleted_files=self._work.deleted_files,
                 was_repaired=partition_id in directory.repaired,
+                lacks_unsynced=directory.lacks_unsynced,
                 on_damage=self.note_damage,
             )
             partition_log.cleaned_to = stored.cleaned.get(partition_id, Offset(0))

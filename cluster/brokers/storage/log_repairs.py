@@ -171,7 +171,12 @@ class LogRepairs:
                 continue
             if size >= self._extent.log_from_bytes:
                 log_start = log_starts.get(partition, Offset(0))
-                logs.append(LogToRepair(partition, path, recovery_point, log_start, size))
+                logs.append(
+                    LogToRepair(
+                        *(partition, path, recovery_point, log_start, size),
+                        directory.lacks_unsynced,
+                    )
+                )
         return deque(sorted(logs, key=lambda one: one.unchecked_bytes, reverse=True))
 
     def _begin(self, directory: LogDirectory) -> None:

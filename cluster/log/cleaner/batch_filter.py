@@ -12,13 +12,11 @@ from typing import Final, NamedTuple
 
 from cluster.log.cleaner.offset_map import OffsetMap
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from cluster.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
-    LOG_APPEND_TIME_BIT,
     NO_TIMESTAMP,
     BatchHeader,
     checksum,
@@ -162,22 +160,6 @@ def empty_batch(header: BatchHeader) -> Filtered:
         attributes=header.attributes & kept_bits, base_timestamp=NO_TIMESTAMP, record_count=0
     )
     return Filtered(_assemble(emptied, b""), header.max_timestamp, 0)
-
-
-def placeholder(header: BatchHeader) -> bytearray:
-    """A batch without records and producer, which only preserves offsets and the timestamp.
-
-    One with a producer could open a transaction whose marker is gone.
-    """
-    emptied = header._replace(
-        attributes=header.attributes & LOG_APPEND_TIME_BIT,
-        base_timestamp=NO_TIMESTAMP,
-        record_count=0,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_PRODUCER_EPOCH,
-        base_sequence=NO_SEQUENCE,
-    )
-    return _assemble(emptied, b"")
 
 
 def _plain(header: BatchHeader, batch: bytes) -> tuple[bytes, int]:

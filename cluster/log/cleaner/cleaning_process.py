@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.log.cleaner.batch_filter import Horizon, check_batch, index_batch, placeholder
+from cluster.log.cleaner.batch_filter import Horizon, check_batch, index_batch
 from cluster.log.cleaner.batch_rules import BatchRules
 from cluster.log.cleaner.cleaned_segment import CleanedSegment
 from cluster.log.cleaner.io_pace import IoPace
@@ -184,11 +184,9 @@ class Cleaning:
             segment_index_bytes=order.segment_index_bytes,
             buffer_bytes=order.io_buffer_bytes,
         )
-        last = None
         try:
             for segment in group:
                 for header, batch in self._batches(segment):
-                    last = header
                     stats.read_bytes += len(batch)
                     stats.read_records += header.record_count
                     kept = rules.clean(header, batch)
@@ -196,9 +194,6 @@ class Cleaning:
                         target.append(kept.content, header.last_offset, kept.max_timestamp)
                         stats.kept_records += kept.records
                         self._moved(len(kept.content))
-            if last is not None and not target.size_bytes:
-                # An empty file would look like one whose content was lost with the machine's power.
-                target.append(placeholder(last), last.last_offset, last.max_timestamp)
             stats.kept_bytes += target.size_bytes
             modified_ns = self._path(group[-1]).stat().st_mtime_ns
             target.finish(transactions.kept, modified_ns)

@@ -33,6 +33,7 @@ def open_log(
     log_start_offset: int = 0,
     high_watermark: int = EVERYTHING,
     wall_ms: WallMs = NOW_MS,
+    lacks_unsynced: bool = False,
     on_damage: OnDamage | None = None,
 ) -> PartitionLog:
     """A log under `directory`, opened or created."""
@@ -45,6 +46,7 @@ def open_log(
         recovery_point=Offset(recovery_point),
         log_start_offset=Offset(log_start_offset),
         high_watermark=Offset(high_watermark),
+        lacks_unsynced=lacks_unsynced,
         on_damage=on_damage,
     )
 

@@ -270,15 +270,28 @@ def test_an_empty_segment_file_loses_at_most_the_later_records(
 def test_a_log_ends_before_a_segment_whose_files_lost_everything_with_the_power(
     tmp_path: Path, slot: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its files look as if compaction had emptied it, but compacted files are never empty."""
+    """Its files look as if compaction had emptied it, but the machine went down."""
     directory, before = make(tmp_path)
     path = logs(directory)[slot]
     for suffix in (".log", ".index", ".timeindex"):
         path.with_suffix(suffix).write_bytes(b"")
-    log = open_log(tmp_path, OPTIONS, clean=False)
+    log = open_log(tmp_path, OPTIONS, clean=False, lacks_unsynced=True)
     assert log.log_end_offset == int(path.stem)
     assert served(log) == ({key: before[key] for key in range(int(path.stem))}, None)
     assert f"{path} is empty" in caplog.text
+
+
+def test_a_segment_that_is_empty_below_the_recovery_point_was_emptied_by_compaction(
+    tmp_path: Path,
+) -> None:
+    directory, _ = make(tmp_path)
+    first, second = logs(directory)[:2]
+    for suffix in (".log", ".index", ".timeindex"):
+        first.with_suffix(suffix).write_bytes(b"")
+    log = open_log(
+        tmp_path, OPTIONS, clean=False, recovery_point=int(second.stem), lacks_unsynced=True
+    )
+    assert log.log_end_offset > int(second.stem)
 
 
 @pytest.mark.parametrize("opening", OPENINGS)

@@ -11,7 +11,6 @@ from cluster.log.cleaner.batch_filter import (
     empty_batch,
     filter_batch,
     index_batch,
-    placeholder,
 )
 from cluster.log.cleaner.offset_map import OffsetMap
 from cluster.model.errors import Refused
@@ -127,23 +126,6 @@ def test_the_leaders_timestamp_stays_that_of_every_record():
     filtered = clean(bytes(batch), keys)
     assert [(one.key, one.timestamp_ms) for one in read(filtered.content)] == [(b"a", NOW_MS)]
     assert filtered.max_timestamp == NOW_MS
-
-
-def test_a_placeholder_has_no_transaction():
-    batch = build_batch(
-        [NewRecord(b"value", b"key", NOW_MS), NewRecord(b"value", b"key", NOW_MS)],
-        base_offset=40,
-        producer=ProducerIdentity(7, 1, 3),
-        is_transactional=True,
-    )
-    before = read_header(batch)
-    content = placeholder(before)
-    header = read_header(content)
-    check_batch(header, bytes(content))
-    assert (header.base_offset, header.last_offset) == (40, 41)
-    assert header.max_timestamp == before.max_timestamp
-    assert (header.record_count, header.producer_id, header.is_transactional) == (0, -1, False)
-    assert read(content) == []
 
 
 def test_an_emptied_batch_keeps_offsets_and_sequence():
