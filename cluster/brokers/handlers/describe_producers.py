@@ -9,8 +9,9 @@ from typing import Final
 
 from cluster.brokers.handlers.access import READ_TOPIC, may
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
 from cluster.brokers.handlers.services import DataServices
+from cluster.brokers.handlers.sliced_answer import gathered
 from cluster.log.producer_state import ProducerEntry
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
@@ -26,9 +27,7 @@ from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 
-_STEPS_AT_ONCE: Final = 8
 _PRODUCERS_PER_STEP: Final = 100
-_END: Final = object()
 
 
 def handle(
@@ -37,21 +36,7 @@ def handle(
     """If there are many producers, the answer is built in slices."""
     found: list[DescribedProducersTopic] = []
     steps = _describe_all(request, context, services, found)
-    for _ in range(_STEPS_AT_ONCE):
-        if next(steps, _END) is _END:
-            return _answer(found)
-    services.slices.start(_answer_later(steps, found, context))
-    return PARKED
-
-
-def _answer_later(
-    steps: Iterator[None], found: Sequence[DescribedProducersTopic], context: RequestContext
-) -> Iterator[None]:
-    while context.channel.is_open:
-        if next(steps, _END) is _END:
-            context.answer(_answer(found))
-            return
-        yield
+    return gathered(steps, lambda: _answer(found), context, services.slices)
 
 
 def _answer(found: Sequence[DescribedProducersTopic]) -> DescribeProducersResponse:

@@ -10,8 +10,9 @@ from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.own_requests import own_request
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.brokers.handlers.request import NotYet, RequestContext
 from cluster.brokers.handlers.services import TransactionServices
+from cluster.brokers.handlers.sliced_answer import gathered
 from cluster.coordinator.transactions.hidden_producers import (
     ANSWER,
     QUESTION,
@@ -23,9 +24,6 @@ from cluster.protocol.api import Api, OwnApiKey
 
 API: Final = Api(OwnApiKey.LIST_HIDDEN_PRODUCERS, 0, 0)
 
-_PIECES_AT_ONCE: Final = 8
-_END: Final = object()
-
 
 def handle(
     producer_ids: tuple[int, ...], context: RequestContext, services: TransactionServices
@@ -35,11 +33,7 @@ def handle(
         return HiddenProducersAnswer(ErrorCode.coordinator_load_in_progress, ())
     hidden: set[int] = set()
     steps = _gather(producer_ids, hidden, context, services)
-    for _ in range(_PIECES_AT_ONCE):
-        if next(steps, _END) is _END:
-            return _found(hidden)
-    services.slices.start(_answer_later(steps, hidden, context))
-    return PARKED
+    return gathered(steps, lambda: _found(hidden), context, services.slices)
 
 
 def _gather(
@@ -58,16 +52,6 @@ def _gather(
                 if not may(services, context, DESCRIBE_TRANSACTIONAL_ID, name, is_audited=False):
                     hidden.add(each.producer.producer_id)
             yield
-
-
-def _answer_later(
-    steps: Iterator[None], hidden: set[int], context: RequestContext
-) -> Iterator[None]:
-    while context.channel.is_open:
-        if next(steps, _END) is _END:
-            context.answer(_found(hidden))
-            return
-        yield
 
 
 def _found(hidden: set[int]) -> HiddenProducersAnswer:

@@ -11,8 +11,9 @@ from typing import Final
 
 from cluster.brokers.coordinators.led_shard import LedShard
 from cluster.brokers.handlers.access import DESCRIBE_TRANSACTIONAL_ID, may
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
 from cluster.brokers.handlers.services import TransactionServices
+from cluster.brokers.handlers.sliced_answer import gathered
 from cluster.coordinator.groups.consumer.topic_expressions import (
     InvalidExpression,
     compile_expression,
@@ -32,8 +33,6 @@ from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.LIST_TRANSACTIONS, 0, 2)
 
-_PIECES_AT_ONCE: Final = 8
-_END: Final = object()
 _STATES: Final = {each.label: each for each in TransactionState}
 
 
@@ -58,11 +57,9 @@ def handle(
     )
     found = _Rows(context.version)
     steps = _gather(transactions.all_loaded(), asked, found, context, services)
-    for _ in range(_PIECES_AT_ONCE):
-        if next(steps, _END) is _END:
-            return _response(ErrorCode.none, request, found)
-    services.slices.start(_answer_later(steps, found, request, context))
-    return PARKED
+    return gathered(
+        steps, lambda: _response(ErrorCode.none, request, found), context, services.slices
+    )
 
 
 class _Rows:
@@ -102,19 +99,6 @@ def _gather(
                         )
                     )
             yield
-
-
-def _answer_later(
-    steps: Iterator[None],
-    found: _Rows,
-    request: ListTransactionsRequest,
-    context: RequestContext,
-) -> Iterator[None]:
-    while context.channel.is_open:
-        if next(steps, _END) is _END:
-            context.answer(_response(ErrorCode.none, request, found))
-            return
-        yield
 
 
 def _response(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.handlers import describe_producers, list_transactions
+from cluster.brokers.handlers import describe_producers, sliced_answer
 from cluster.log.producer_state import ProducerEntry
 from cluster.model.errors import ErrorCode
 from cluster.model.topics import TRANSACTION_STATE_TOPIC
@@ -118,7 +118,7 @@ def test_transactions_that_began_long_ago_are_listed(
 def test_many_transactions_are_listed_in_slices(
     stage: HandlerStage, client: StageConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_transactions, "_PIECES_AT_ONCE", 0)
+    monkeypatch.setattr(sliced_answer, "STEPS_AT_ONCE", 0)
     client.send(listing())
     assert client.receive() is None
     stage.turn()
@@ -181,7 +181,7 @@ def test_the_producers_of_a_partition_are_described(
 def test_many_producers_are_described_in_slices(
     stage: HandlerStage, client: StageConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(describe_producers, "_STEPS_AT_ONCE", 1)
+    monkeypatch.setattr(sliced_answer, "STEPS_AT_ONCE", 1)
     monkeypatch.setattr(describe_producers, "_PRODUCERS_PER_STEP", 1)
     entries = stage.partition("t").log.producers.entries
     for producer_id in (7, 8, 9):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.brokers.handlers import access, list_hidden_producers
+from cluster.brokers.handlers import access, sliced_answer
 from cluster.coordinator.transactions import explanation, held_back, hidden_producers
 from cluster.coordinator.transactions.explanation import ExplainTransactionAnswer
 from cluster.coordinator.transactions.held_back import (
@@ -224,7 +224,7 @@ def test_producers_are_listed_whose_ids_the_user_may_not_describe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """A tool must not take their transactions for ones that no coordinator knows."""
-    monkeypatch.setattr(list_hidden_producers, "_PIECES_AT_ONCE", at_once)
+    monkeypatch.setattr(sliced_answer, "STEPS_AT_ONCE", at_once)
     with HandlerStage(tmp_path / "data", SETTINGS) as stage:
         guarded = Guarded(stage)
         coordinate(stage, "t")
