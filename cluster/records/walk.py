@@ -19,7 +19,8 @@ WalkFunction = Callable[[Buffer, int], tuple[int, int, int, int, int, int]]
 """From the bytes of a batch's records and their number to the fields of `walk_plain.Walked`."""
 
 ProducerWalkFunction = Callable[[Buffer, int, int, int], tuple[list[ProducerBatch], int, bool]]
-"""See `producer_walk.producer_batches`."""
+"""From a buffer, a position, an end and a number of batches to what
+`producer_walk.producer_batches` returns."""
 
 
 class _Walks(NamedTuple):
