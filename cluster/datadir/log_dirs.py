@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.datadir.state_file import broker_id
 from cluster.model.errors import UserError
 
 DEFAULT_PLACES: Final = (".",)
@@ -28,9 +29,9 @@ def parse_places(text: str) -> tuple[str, ...]:
     return places
 
 
-def own_directories(places: Sequence[str], data_dir: Path, broker_id: int) -> tuple[Path, ...]:
+def own_directories(places: Sequence[str], data_dir: Path, broker: int) -> tuple[Path, ...]:
     """The log directories of one broker; a relative place is below the data directory."""
-    return tuple(data_dir / place / f"broker-{broker_id}" for place in places)
+    return tuple(data_dir / place / f"broker-{broker}" for place in places)
 
 
 def check_places(places: Sequence[str], data_dir: Path) -> None:
@@ -46,23 +47,25 @@ def check_places(places: Sequence[str], data_dir: Path) -> None:
             )
 
 
-def remembered_directories(state: Mapping[str, Any] | None, data_dir: Path) -> list[list[Path]]:
-    """The log directories that each broker had when the cluster was last started.
+def remembered_directories(
+    state: Mapping[str, Any] | None, data_dir: Path
+) -> dict[int, list[Path]]:
+    """The log directories that each broker had when the cluster was last started, by its id.
 
     Those below the data directory are below `data_dir` now: it may have been moved, or be a copy.
     """
     state = {} if state is None else state
     brokers = state.get("brokers")
     if not isinstance(brokers, list):
-        return []
+        return {}
     before = Path(str(state.get("data_dir", data_dir)))
-    return [
-        [
+    return {
+        broker_id(broker, index): [
             data_dir / path.relative_to(before) if path.is_relative_to(before) else path
             for path in _paths_of(broker)
         ]
-        for broker in brokers
-    ]
+        for index, broker in enumerate(brokers)
+    }
 
 
 def _paths_of(broker: object) -> list[Path]:
@@ -72,22 +75,23 @@ def _paths_of(broker: object) -> list[Path]:
     )
 
 
-def places_of(directories: Sequence[Sequence[Path]]) -> tuple[str, ...] | None:
+def places_of(directories: Mapping[int, Sequence[Path]]) -> tuple[str, ...] | None:
     """The places that gave these directories; None where no start has written them down."""
-    if not directories or not directories[0]:
-        return None
-    return tuple(str(path.parent) for path in directories[0])
+    first = next(iter(directories.values()), ())
+    return tuple(str(path.parent) for path in first) or None
 
 
 def missing_directories(
-    before: Sequence[Sequence[Path]], now: Sequence[Sequence[Path]]
+    before: Mapping[int, Sequence[Path]], now: Mapping[int, Sequence[Path]]
 ) -> list[Path]:
     """What was a log directory at the last start, is still there, and is to be none any more.
 
     A broker that does not look into it would begin again with empty replicas.
     """
-    kept = {path for paths in now for path in paths}
-    return [path for paths in before for path in paths if path not in kept and path.exists()]
+    kept = {path for paths in now.values() for path in paths}
+    return [
+        path for paths in before.values() for path in paths if path not in kept and path.exists()
+    ]
 
 
 def remove_directories(directories: Sequence[Path]) -> None:

@@ -74,7 +74,7 @@ def key_store(directory: Path, broker_id: int) -> Path:
 
 def prepare_security(
     directory: Path,
-    brokers: int,
+    brokers: Iterable[int],
     hosts: Iterable[str],
     now: datetime,
     registry_hosts: Iterable[str] = (),
@@ -98,7 +98,7 @@ def prepare_security(
             trust_store_password=passwords["trust_store"],
         )
         wanted = {host for host in hosts if host not in _ANYWHERE}
-        for broker in range(brokers):
+        for broker in brokers:
             _certify(files.key_store(broker), f"broker-{broker}", authority, wanted, now)
         of_registry = {host for host in registry_hosts if host not in _ANYWHERE}
         if of_registry:

@@ -7,7 +7,7 @@ decided by the supervisor's socket alone, never by this file.
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cluster.model.errors import UserError
 
@@ -44,12 +44,36 @@ def read_state(path: Path) -> dict[str, Any] | None:
     return state
 
 
-def remembered_brokers(path: Path) -> int | None:
-    """How many brokers the directory was last started with; None if it never was."""
+class KnownBroker(NamedTuple):
+    """A broker of the data directory."""
+
+    id: int
+    slot: int
+    """How many steps its ports are above those of the settings (`launch/listener_plan.py`)."""
+
+
+def remembered_brokers(path: Path) -> tuple[KnownBroker, ...]:
+    """The brokers that the directory was last started with; none if it never was.
+
+    Raises UserError for a file that does not name them.
+    """
     state = read_state(path)
     if state is None:
-        return None
+        return ()
     brokers = state.get("brokers")
     if not isinstance(brokers, list) or not brokers:
         raise UserError(f"{path} does not say how many brokers there are: remove it, or restore it")
-    return len(brokers)
+    return tuple(
+        KnownBroker(broker_id(each, index), _number(each, "slot", index))
+        for index, each in enumerate(brokers)
+    )
+
+
+def broker_id(broker: object, index: int) -> int:
+    """The id of a broker in the state, where it is the one with this index."""
+    return _number(broker, "id", index)
+
+
+def _number(broker: object, field: str, default: int) -> int:
+    found = broker.get(field) if isinstance(broker, dict) else None
+    return found if isinstance(found, int) else default

@@ -23,6 +23,7 @@ from cluster.coordinator.registry.server.options import (
 from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.datadir.dashboard_access import dashboard_password, needs_password
 from cluster.datadir.paths import DataDir
+from cluster.datadir.state_file import KnownBroker
 from cluster.launch.options import StartOptions
 from cluster.log.directory_room import disk_space
 from cluster.model.addresses import LOOPBACK
@@ -107,7 +108,7 @@ def dashboard_child(
 
 
 def broker_child(
-    broker_id: int,
+    broker: KnownBroker,
     run_dir: Path,
     settings: Settings,
     log_dirs: tuple[Path, ...],
@@ -125,14 +126,15 @@ def broker_child(
     )
     for_tools = next((each for each in addresses if each.protocol == tools_protocol), addresses[0])
     return ChildSpec(
-        f"broker-{broker_id}",
-        f"broker {broker_id}",
+        f"broker-{broker.id}",
+        f"broker {broker.id}",
         for_tools.host,
         for_tools.port,
         run,
-        broker_id,
+        broker.id,
         log_dirs,
         addresses,
+        slot=broker.slot,
     )
 
 

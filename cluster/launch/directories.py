@@ -1,5 +1,6 @@
 """The data directory and log directories of a start, checked against what they hold already."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from cluster.datadir.log_dirs import (
@@ -12,8 +13,7 @@ from cluster.datadir.log_dirs import (
     remembered_directories,
 )
 from cluster.datadir.paths import DataDir
-from cluster.datadir.state_file import draft_of, read_state, remembered_brokers
-from cluster.launch.options import DEFAULT_BROKERS
+from cluster.datadir.state_file import draft_of, read_state
 from cluster.model.errors import UserError
 
 
@@ -40,24 +40,16 @@ def claim_directory(files: DataDir, log_dirs: str | None) -> None:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
 
 
-def broker_count(wanted: int | None, files: DataDir) -> int:
-    """How many brokers to start. Raises UserError if fewer than have data there."""
-    before = remembered_brokers(files.state_file)
-    count = wanted or before or DEFAULT_BROKERS
-    if before is not None and count < before:
-        raise UserError(
-            f"{files.path} holds the data of {before} brokers, and {count} would lose replicas:"
-            f" use --brokers {before}, another --data-dir, or `stop --purge` first"
-        )
-    return count
-
-
-def log_directories(named: str | None, files: DataDir, count: int) -> list[tuple[Path, ...]]:
-    """The log directories of each broker. Raises UserError if replicas would be left out."""
+def log_directories(
+    named: str | None, files: DataDir, brokers: Iterable[int]
+) -> dict[int, tuple[Path, ...]]:
+    """The log directories of each of these brokers, by id. Raises UserError if replicas would be
+    left out.
+    """
     before = remembered_directories(read_state(files.state_file), files.path)
     places = parse_places(named) if named is not None else places_of(before) or DEFAULT_PLACES
     check_places(places, files.path)
-    directories = [own_directories(places, files.path, broker) for broker in range(count)]
+    directories = {each: own_directories(places, files.path, each) for each in brokers}
     missing = missing_directories(before, directories)
     if missing:
         raise UserError(

@@ -1,15 +1,17 @@
 """Which listeners each broker of a cluster has, from settings that are the same for all. Pure.
 
-Broker N listens at the ports of the settings plus N times a step: 1, or as much more as keeps the
-ports of all listeners apart. `--port` moves the first listener's port there, and the others' by as
-much; with `--port 0`, or 0 in the settings, a port is any free one. `--host` stands over the hosts
-of the settings, and in place of a host that they leave out.
+The broker in slot N listens at the ports of the settings plus N times a step: 1, or as much more as
+keeps the ports of all listeners apart. Brokers 0, 1 and 2 of a new cluster have slots 0, 1 and 2;
+each keeps its slot, and so its ports, when others are added or removed. `--port` moves the first
+listener's port there, and the others' by as much; with `--port 0`, or 0 in the settings, a port is
+any free one. `--host` stands over the hosts of the settings, and in place of a host that they leave
+out.
 
 Clients are told `--advertised-host`, else what the settings advertise, else where the broker
 listens. An advertised port that is the one listened on moves with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -37,7 +39,7 @@ class ListenerPlan(NamedTuple):
     """The listeners of every broker."""
 
     listened: tuple[Listener, ...]
-    """Of broker 0; a port of 0 is any free one."""
+    """Of the broker in slot 0; a port of 0 is any free one."""
     told: Mapping[str, Listener]
     """The advertised listeners by name; a port of 0 is the one listened on."""
     step: int
@@ -57,22 +59,22 @@ class ListenerPlan(NamedTuple):
         name = f"broker {broker}"
         return name if len(self.listened) == 1 else f"{name}, {listener.name}"
 
-    def wanted(self, broker: int) -> list[Listener]:
-        """What a broker listens on, before free ports are chosen."""
+    def wanted(self, slot: int) -> list[Listener]:
+        """What the broker in a slot listens on, before free ports are chosen."""
         return [
-            each._replace(port=each.port + broker * self.step if each.port else 0)
+            each._replace(port=each.port + slot * self.step if each.port else 0)
             for each in self.listened
         ]
 
     @property
     def ports_before_they_are_chosen(self) -> list[int]:
-        """Ports of broker 0's listeners; for those that are any free one, some that differ."""
+        """Ports of the listeners in slot 0; for those that are any free one, some that differ."""
         return [each.port or index + 1 for index, each in enumerate(self.listened)]
 
-    def texts(self, broker: int, ports: Sequence[int]) -> dict[str, str]:
+    def texts(self, slot: int, ports: Sequence[int]) -> dict[str, str]:
         """A broker's own settings, with the ports that were chosen for its listeners, in order."""
         bound = [
-            each._replace(port=port) for each, port in zip(self.wanted(broker), ports, strict=True)
+            each._replace(port=port) for each, port in zip(self.wanted(slot), ports, strict=True)
         ]
         port_of = {each.name: each.port for each in bound}
         told = [
@@ -83,10 +85,13 @@ class ListenerPlan(NamedTuple):
 
 
 def plan_listeners(
-    texts: Mapping[str, str], wishes: Wishes, brokers: int, default: SecurityProtocol = PLAINTEXT
+    texts: Mapping[str, str],
+    wishes: Wishes,
+    slots: Collection[int],
+    default: SecurityProtocol = PLAINTEXT,
 ) -> ListenerPlan:
-    """The listeners of that many brokers; one of the protocol `default` where the settings name
-    none. If it is not PLAINTEXT, the settings have to name one of it. Raises SettingError.
+    """The listeners of the brokers in these slots; one of the protocol `default` where the settings
+    name none. If it is not PLAINTEXT, the settings have to name one of it. Raises SettingError.
     """
     given = keys.LISTENERS.parse(LISTENERS, texts.get(LISTENERS, ""))
     if LISTENERS in texts and not given:
@@ -109,10 +114,10 @@ def plan_listeners(
     if advertised:
         ports = {each.name: each.port for each in given}
         told = {
-            each.name: _advertised(each, ports.get(each.name), wishes.advertised_host, brokers)
+            each.name: _advertised(each, ports.get(each.name), wishes.advertised_host, len(slots))
             for each in advertised
         }
-    return ListenerPlan(listened, told, _step([each.port for each in listened], brokers))
+    return ListenerPlan(listened, told, _step([each.port for each in listened], slots))
 
 
 def _check_that_some_are(
@@ -158,12 +163,11 @@ def _advertised(
     return advertised
 
 
-def _step(ports: Sequence[int], brokers: int) -> int:
+def _step(ports: Sequence[int], slots: Collection[int]) -> int:
     """The smallest that gives no port to two brokers."""
     fixed = {port for port in ports if port}
     return next(
         step
         for step in count(1)
-        if len({port + broker * step for port in fixed for broker in range(brokers)})
-        == len(fixed) * brokers
+        if len({port + slot * step for port in fixed for slot in slots}) == len(fixed) * len(slots)
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
+from cluster.launch.broker_ids import id_list
 from cluster.model.addresses import BROKER_PORT, DASHBOARD_PORT, LOOPBACK, REGISTRY_PORT
 from cluster.runtime.whole_numbers import at_least_one, port_number
 
@@ -35,6 +36,12 @@ class StartOptions:
         type=at_least_one,
         metavar="N",
         help=f"how many (default: as many as last time, else {DEFAULT_BROKERS})",
+    )
+    broker_ids: str | None = _option(
+        "--broker-ids",
+        type=id_list,
+        metavar="ID[,ID...]",
+        help="their ids, such as 1,5 or 100-102 (default: as last time, else 0, 1, ...)",
     )
     detach: bool = _option(
         "--detach", default=False, help="return once the cluster is ready; stop it with `stop`"
@@ -77,8 +84,9 @@ class StartOptions:
     port: int | None = _option(
         "--port",
         type=port_number,
-        help="port of broker 0, the next ones follow; of several listeners that of the first, the"
-        f" others move with it (default: that of the file, else {BROKER_PORT}; 0: any free ones)",
+        help="port of the first broker, the next ones follow; of several listeners that of the"
+        f" first, the others move with it (default: that of the file, else {BROKER_PORT}; 0: any"
+        " free ones)",
     )
     dashboard_port: int | None = _option(
         "--dashboard-port",

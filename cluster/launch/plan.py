@@ -15,10 +15,12 @@ from cluster.config.settings import Settings, broker_settings, placed
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.datadir.paths import DataDir
+from cluster.datadir.state_file import KnownBroker, remembered_brokers
+from cluster.launch.broker_ids import choose_brokers, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
-from cluster.launch.directories import broker_count, log_directories
+from cluster.launch.directories import log_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
-from cluster.launch.options import StartOptions
+from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.launch.protection import prepare_files, registry_has_tls, tools_protocol
 from cluster.launch.registry_login import (
     close_to_others,
@@ -43,19 +45,23 @@ if TYPE_CHECKING:
 def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
     """Validate all options and choose ports; `note` shows remarks. Raises UserError."""
     files = DataDir(options.data_dir)
-    count = broker_count(options.brokers, files)
-    shared = read_shared_settings(options, count, note)
-    basis = _basis(options, files, count, shared, note)
-    early = basis.settings(0, basis.listeners.ports_before_they_are_chosen, {})
+    ids = None if options.broker_ids is None else parse_broker_ids(options.broker_ids)
+    before = remembered_brokers(files.state_file)
+    brokers = choose_brokers(options.brokers, ids, before, DEFAULT_BROKERS)
+    shared = read_shared_settings(options, len(brokers), note)
+    basis = _basis(options, files, brokers, shared, note)
+    early = basis.settings(brokers[0], basis.listeners.ports_before_they_are_chosen, {})
     # Settings that cannot be used are reported before a port that is taken.
     dashboard_port = _dashboard_port(options, note)
-    ports = choose_ports(basis.wanted_ports(options, count, dashboard_port))
+    ports = choose_ports(basis.wanted_ports(options, brokers, dashboard_port))
     if basis.is_guarded:
         close_to_others(files, basis.own)
     dashboard = None
     if dashboard_port is not None:
         dashboard = dashboard_child(options, files, ports.pop(), is_guarded=basis.is_guarded)
-    directories = log_directories(options.log_dirs or shared.log_dirs, files, count)
+    directories = log_directories(
+        options.log_dirs or shared.log_dirs, files, [each.id for each in brokers]
+    )
     check_room(
         files,
         directories,
@@ -70,21 +76,21 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         host = options.registry_host
         registry = registry_child(files, host, ports.pop(), basis.own, tls, early)
     address = shared.registry or "" if registry is None else registry.address
-    settings = basis.settings_of_brokers(ports, directories, address)
+    settings = basis.settings_of_brokers(brokers, ports, directories, address)
     _remark_on(settings[0], basis, note)
-    brokers = tuple(
+    specs = tuple(
         broker_child(
             broker,
             files.run,
             each,
-            directories[broker],
+            directories[broker.id],
             basis.protocol,
             None if basis.security is None else basis.security.first_user,
         )
-        for broker, each in enumerate(settings)
+        for broker, each in zip(brokers, settings, strict=True)
     )
     access = access_of(settings[0])
-    return ClusterPlan(files.path, registry, address, brokers, dashboard, access, basis.security)
+    return ClusterPlan(files.path, registry, address, specs, dashboard, access, basis.security)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,9 @@ class _Basis:
     """Clients log in, or are held by ACLs."""
     has_registry_tls: bool
 
-    def settings(self, broker: int, ports: Sequence[int], own_texts: Mapping[str, str]) -> Settings:
+    def settings(
+        self, broker: KnownBroker, ports: Sequence[int], own_texts: Mapping[str, str]
+    ) -> Settings:
         """A broker's settings, checked. Raises SettingError."""
         own = {} if self.own.text is None else {REGISTRY_AUTH.name: self.own.text}
         tls = {}
@@ -112,8 +120,8 @@ class _Basis:
         return broker_settings(
             {
                 **self.shared.texts,
-                **security_texts(self.security, broker, self.shared.texts),
-                **self.listeners.texts(broker, ports),
+                **security_texts(self.security, broker.id, self.shared.texts),
+                **self.listeners.texts(broker.slot, ports),
                 **own,
                 **tls,
                 **own_texts,
@@ -122,31 +130,38 @@ class _Basis:
         )
 
     def settings_of_brokers(
-        self, ports: Sequence[int], directories: Sequence[Sequence[Path]], registry: str
+        self,
+        brokers: Sequence[KnownBroker],
+        ports: Sequence[int],
+        directories: Mapping[int, Sequence[Path]],
+        registry: str,
     ) -> list[Settings]:
         """The settings of all brokers, whose ports follow one another in `ports`."""
         each_has = len(self.listeners.listened)
         return [
             self.settings(
                 broker,
-                ports[broker * each_has : (broker + 1) * each_has],
+                ports[index * each_has : (index + 1) * each_has],
                 {
-                    "broker.id": str(broker),
-                    "log.dirs": ",".join(map(str, log_dirs)),
+                    "broker.id": str(broker.id),
+                    "log.dirs": ",".join(map(str, directories[broker.id])),
                     "zookeeper.connect": registry,
                 },
             )
-            for broker, log_dirs in enumerate(directories)
+            for index, broker in enumerate(brokers)
         ]
 
     def wanted_ports(
-        self, options: StartOptions, count: int, dashboard: WantedPort | None
+        self,
+        options: StartOptions,
+        brokers: Sequence[KnownBroker],
+        dashboard: WantedPort | None,
     ) -> list[WantedPort]:
         """The ports of the brokers, then that of the registry and of the dashboard, if any."""
         wanted = [
-            WantedPort(self.listeners.owner(broker, each), each.host, each.port, "--port")
-            for broker in range(count)
-            for each in self.listeners.wanted(broker)
+            WantedPort(self.listeners.owner(broker.id, each), each.host, each.port, "--port")
+            for broker in brokers
+            for each in self.listeners.wanted(broker.slot)
         ]
         if self.shared.registry is None:
             host, port = options.registry_host, options.registry_port
@@ -164,7 +179,7 @@ class _Basis:
 def _basis(
     options: StartOptions,
     files: DataDir,
-    count: int,
+    brokers: Sequence[KnownBroker],
     shared: SharedSettings,
     note: Callable[[str], None],
 ) -> _Basis:
@@ -172,13 +187,15 @@ def _basis(
     is_secure = protocol is SecurityProtocol.SASL_SSL
     wishes = Wishes(options.host, options.port, options.advertised_host)
     try:
-        listeners = plan_listeners(shared.texts, wishes, count, protocol)
+        slots = [each.slot for each in brokers]
+        listeners = plan_listeners(shared.texts, wishes, slots, protocol)
     except SettingError as problem:
         raise placed(problem, shared.places) from None
     has_tls = registry_has_tls(options, shared.registry, is_secure=is_secure)
     security = None
     if is_secure:
-        security = prepare_files(files, count, listeners, options, has_tls=has_tls)
+        ids = [each.id for each in brokers]
+        security = prepare_files(files, ids, listeners, options, has_tls=has_tls)
     try:
         is_guarded = is_secure or guards_clients(shared.texts, listeners)
     except SettingError as problem:

@@ -1,7 +1,7 @@
 """How a start protects the cluster: `--secure`, a registry with TLS, files for clients."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -53,7 +53,12 @@ def registry_has_tls(options: StartOptions, external: str | None, *, is_secure: 
 
 
 def prepare_files(
-    files: DataDir, count: int, listeners: ListenerPlan, options: StartOptions, *, has_tls: bool
+    files: DataDir,
+    brokers: Iterable[int],
+    listeners: ListenerPlan,
+    options: StartOptions,
+    *,
+    has_tls: bool,
 ) -> "SecurityFiles":
     """Keys and passwords of a secure cluster, made where missing. Raises UserError.
 
@@ -69,7 +74,7 @@ def prepare_files(
         make_registry_auth(files)
     except OSError as problem:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
-    return prepare_security(files.security, count, hosts, datetime.now(UTC), of_registry)
+    return prepare_security(files.security, brokers, hosts, datetime.now(UTC), of_registry)
 
 
 def write_files_for_clients(files: DataDir, plan: ClusterPlan) -> None:

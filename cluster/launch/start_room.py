@@ -1,7 +1,7 @@
 """Whether the disks have room for a start, looked at before anything is started."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ class _Needs(NamedTuple):
 
 def check_room(
     files: DataDir,
-    directories: Sequence[Sequence[Path]],
+    directories: Mapping[int, Sequence[Path]],
     note: Callable[[str], None],
     *,
     stats_bytes: int,
@@ -42,7 +42,7 @@ def check_room(
     needs = [_Needs(files.path, _SHARED_BYTES)]
     if has_registry and not (files.path / "registry").exists():
         needs.append(_Needs(files.path, _REGISTRY_BYTES))
-    for broker, paths in enumerate(directories):
+    for broker, paths in directories.items():
         if not (files.run / f"broker-{broker}.stats").exists():
             needs.append(_Needs(files.path, stats_bytes))
         needs += [_Needs(path, 0 if path.exists() else _BROKER_BYTES) for path in paths]

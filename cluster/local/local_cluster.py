@@ -16,6 +16,7 @@ import psutil
 
 from cluster.datadir.lock_file import is_locked
 from cluster.datadir.paths import DataDir
+from cluster.launch.broker_ids import parse_broker_ids
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.local import orders
 from cluster.model.addresses import BROKER_PORT, LOOPBACK
@@ -59,7 +60,10 @@ class LocalCluster:
         """`program` is an installed `milena` to run instead of this code. `keeps_logs`: `close`
         removes the data, but leaves the logs.
         """
-        size = options.brokers or DEFAULT_BROKERS
+        self._ids = tuple(range(options.brokers or DEFAULT_BROKERS))
+        if options.broker_ids is not None:
+            self._ids = parse_broker_ids(options.broker_ids)
+        size = len(self._ids)
         first = free_ports(size + 2)
         self.options: Final = replace(
             options,
@@ -104,7 +108,7 @@ class LocalCluster:
         if not self._keeps_logs:
             shutil.rmtree(self._files.path, ignore_errors=True)
             return
-        for path in [self._files.path / "registry", *map(self.log_dir, range(self.size))]:
+        for path in [self._files.path / "registry", *map(self.log_dir, self._ids)]:
             shutil.rmtree(path, ignore_errors=True)
 
     def kill_everything(self) -> None:
@@ -168,11 +172,11 @@ class LocalCluster:
     @property
     def size(self) -> int:
         """The number of brokers."""
-        return self.options.brokers or DEFAULT_BROKERS
+        return len(self._ids)
 
     @property
     def addresses(self) -> list[Address]:
-        """Where each broker listens, by its id."""
+        """Where each broker listens, in the order of their ids."""
         host, first = self.options.host or LOOPBACK, self.options.port or BROKER_PORT
         return [(host, first + broker) for broker in range(self.size)]
 

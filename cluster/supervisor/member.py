@@ -42,6 +42,7 @@ class Member:
             return {**shown, "listens_on": self.spec.listens_on or self.spec.host}
         return {
             "id": self.spec.broker_id,
+            "slot": self.spec.slot,
             **shown,
             "listeners": [each._asdict() for each in self.spec.listeners],
             "log_dirs": [str(path) for path in self.spec.log_dirs],

@@ -60,6 +60,8 @@ class ChildSpec:
     """The log directories of a broker."""
     listeners: tuple[ListenerAddress, ...] = ()
     """All listeners of a broker."""
+    slot: int = 0
+    """Which ports of the cluster's are its; see `launch/listener_plan.py`."""
     password_file: Path | None = None
     """The file with the dashboard's password; None if the dashboard requires no login."""
     held: HeldSocket | None = None

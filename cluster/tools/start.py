@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cluster.datadir.supervisor_socket import NotRunning
+from cluster.launch.broker_ids import parse_broker_ids
 from cluster.launch.options import StartOptions, add_start_options
 from cluster.model.errors import UserError
 from cluster.runtime import collector
@@ -48,7 +49,13 @@ def run(args: argparse.Namespace) -> int:
         if args.brokers not in (None, len(state["brokers"])):
             raise UserError(
                 f"a cluster of {len(state['brokers'])} brokers is running in"
-                f" {shown(files.path)}: stop it before you change their number"
+                f" {shown(files.path)}: stop it before you change them"
+            )
+        ids = sorted(each["id"] for each in state["brokers"])
+        if args.broker_ids is not None and list(parse_broker_ids(args.broker_ids)) != ids:
+            raise UserError(
+                f"a cluster of brokers {', '.join(map(str, ids))} is running in"
+                f" {shown(files.path)}: stop it before you change them"
             )
         if args.secure and not state["secure"]:
             raise UserError(

@@ -65,7 +65,7 @@ def _purge(files: DataDir) -> None:
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
         if lock is None:
             raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
-        for directories in remembered_directories(state, files.path):
+        for directories in remembered_directories(state, files.path).values():
             remove_directories(directories)
         shutil.rmtree(files.path.resolve())
         if files.path.is_symlink():

@@ -85,12 +85,13 @@ def _directories(args: argparse.Namespace) -> list[tuple[int | None, Path]]:
     by_broker = remembered_directories(state, files.path)
     if not by_broker:
         raise UserError(f"no cluster has been started in {files.path}: name one with --data-dir")
-    unknown = [number for number in args.broker if not 0 <= number < len(by_broker)]
+    unknown = [number for number in args.broker if number not in by_broker]
     if unknown:
-        raise UserError(f"there is no broker {unknown[0]}: there are 0 to {len(by_broker) - 1}")
+        known = ", ".join(map(str, by_broker))
+        raise UserError(f"there is no broker {unknown[0]}: choose one of {known}")
     return [
         (number, path)
-        for number, paths in enumerate(by_broker)
+        for number, paths in by_broker.items()
         for path in paths
         if not args.broker or number in args.broker
     ]

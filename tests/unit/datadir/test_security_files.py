@@ -23,7 +23,7 @@ BOOTSTRAP = "127.0.0.1:9092,127.0.0.1:9093"
 
 
 def prepared(path: Path, now: datetime = NOW, hosts: list[str] | None = None) -> SecurityFiles:
-    return prepare_security(path / "security", 2, HOSTS if hosts is None else hosts, now)
+    return prepare_security(path / "security", range(2), HOSTS if hosts is None else hosts, now)
 
 
 def certificate(security: SecurityFiles, broker: int = 0) -> x509.Certificate:

@@ -12,7 +12,7 @@ NOTHING = Wishes(None, None, None)
 
 def texts_of(texts, wishes=NOTHING, brokers=1, free=()):
     """What each broker would be started with; `free` are the ports for those that ask for any."""
-    plan, any_port = plan_listeners(texts, wishes, brokers), iter(free)
+    plan, any_port = plan_listeners(texts, wishes, range(brokers)), iter(free)
     return [
         plan.texts(broker, [each.port or next(any_port) for each in plan.wanted(broker)])
         for broker in range(brokers)
@@ -52,7 +52,7 @@ def test_ports_that_lie_close_together_are_moved_further():
 @given(st.sets(st.integers(1, 60), min_size=1, max_size=4), st.integers(1, 6))
 def test_no_two_listeners_share_a_port(ports, brokers):
     names = [f"L{number}://:{port}" for number, port in enumerate(ports)]
-    plan = plan_listeners({LISTENERS: ",".join(names)}, NOTHING, brokers)
+    plan = plan_listeners({LISTENERS: ",".join(names)}, NOTHING, range(brokers))
     taken = [each.port for broker in range(brokers) for each in plan.wanted(broker)]
     assert len(set(taken)) == len(ports) * brokers
 
@@ -95,7 +95,7 @@ def test_another_advertised_port_is_told_as_it_is_by_a_single_broker():
     texts = {**TWO, ADVERTISED: "A://a.example:80"}
     assert told(texts) == ["A://a.example:80"]
     with pytest.raises(SettingError, match=r"A://a.example:80 cannot be the same for several"):
-        plan_listeners(texts, NOTHING, 2)
+        plan_listeners(texts, NOTHING, range(2))
     assert told(texts, Wishes(None, None, "me"), brokers=2) == ["A://me:9092", "A://me:9093"]
 
 
@@ -109,4 +109,4 @@ def test_an_advertised_name_that_is_no_listener_is_left_to_the_check_of_the_sett
 
 def test_listeners_that_are_none_are_refused():
     with pytest.raises(SettingError, match="listeners is empty: a broker needs at least one"):
-        plan_listeners({LISTENERS: ""}, NOTHING, 1)
+        plan_listeners({LISTENERS: ""}, NOTHING, range(1))

@@ -10,6 +10,7 @@ from cluster.launch.options import StartOptions, add_start_options
 CHANGED = StartOptions(
     data_dir=Path("/data"),
     brokers=5,
+    broker_ids="1-5",
     detach=True,
     config=Path("server.properties"),
     overrides=("a=1", "b=x=2"),

@@ -596,3 +596,27 @@ def test_start_with_acls_warns_of_an_open_registry_of_others(tmp_path, more, mis
         assert "zk:2181/milena" in warning
         assert missing in warning
         assert "secret" not in warning
+
+
+def test_brokers_have_the_ids_of_the_command_line(tmp_path, settings_of_brokers):
+    plan = make_plan(options(tmp_path, broker_ids="5,1", port=17_000), NO_NOTE)
+    assert [(each.name, each.broker_id, each.port) for each in plan.brokers] == [
+        ("broker-1", 1, 17_000),
+        ("broker-5", 5, 17_001),
+    ]
+    seen = settings_of_brokers(plan)
+    assert [each[keys.BROKER_ID] for each in seen] == [1, 5]
+    assert [each[keys.LOG_DIRS] for each in seen] == [
+        (str(tmp_path / "broker-1"),),
+        (str(tmp_path / "broker-5"),),
+    ]
+
+
+def test_a_broker_keeps_its_port_when_another_one_is_gone(tmp_path):
+    known = [{"id": 0, "slot": 0}, {"id": 2, "slot": 2}]
+    write_state(DataDir(tmp_path).state_file, {"brokers": known})
+    plan = make_plan(options(tmp_path, port=17_000), NO_NOTE)
+    assert [(each.broker_id, each.port, each.slot) for each in plan.brokers] == [
+        (0, 17_000, 0),
+        (2, 17_002, 2),
+    ]

@@ -19,7 +19,7 @@ def check(files: DataDir, brokers: int = 3) -> list[str]:
     said: list[str] = []
     check_room(
         files,
-        [(files.path / f"broker-{number}",) for number in range(brokers)],
+        {number: (files.path / f"broker-{number}",) for number in range(brokers)},
         said.append,
         stats_bytes=STATS,
         reserve_bytes=16 * MIB,

@@ -71,7 +71,7 @@ def cluster(monkeypatch) -> Directory:
 @pytest.fixture
 def data_dir(tmp_path) -> DataDir:
     files = DataDir(tmp_path / "var")
-    security = prepare_security(files.security, 1, ["localhost"], datetime.now(UTC))
+    security = prepare_security(files.security, [0], ["localhost"], datetime.now(UTC))
     write_client_files(files.clients, BOOTSTRAP, security)
     return files
 
@@ -177,7 +177,7 @@ def test_the_commands_own_user_keeps_working_after_its_password_is_changed(
     assert (texts["sasl.password"], texts["bootstrap.servers"]) == ("new one", BOOTSTRAP)
     java = read_properties_file(data_dir.clients / "java.properties").texts
     assert 'password="new one"' in java["sasl.jaas.config"]
-    again = prepare_security(data_dir.security, 1, ["localhost"], datetime.now(UTC))
+    again = prepare_security(data_dir.security, [0], ["localhost"], datetime.now(UTC))
     assert again.admin_password == "new one"
 
 

@@ -104,7 +104,7 @@ def test_topics_and_brokers_may_be_left_out(
     assert verify(data_dir, "--broker", "0", "--topic", "other") == 1
     capsys.readouterr()
     assert verify(data_dir, "--broker", "7") == 1
-    assert capsys.readouterr().err == "error: there is no broker 7: there are 0 to 1\n"
+    assert capsys.readouterr().err == "error: there is no broker 7: choose one of 0, 1\n"
 
 
 @pytest.mark.slow
