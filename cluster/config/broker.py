@@ -102,7 +102,8 @@ BROKER_RACK: Final = broker_setting(
     "broker.rack",
     optional_string(),
     default=None,
-    doc="Rack of this broker; the replicas of a partition are spread over racks.",
+    doc="Rack of this broker; the replicas of a partition are spread over racks. `start --racks`"
+    " gives brokers racks of their own.",
 )
 LISTENERS: Final = broker_setting(
     "listeners",

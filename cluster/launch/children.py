@@ -8,6 +8,7 @@ from typing import Final
 
 from cluster.brokers.broker import run_broker
 from cluster.config.broker import (
+    BROKER_RACK,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     ZOOKEEPER_4LW_COMMANDS_WHITELIST,
 )
@@ -135,6 +136,7 @@ def broker_child(
         log_dirs,
         addresses,
         slot=broker.slot,
+        rack=settings[BROKER_RACK],
     )
 
 

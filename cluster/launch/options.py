@@ -66,6 +66,13 @@ class StartOptions:
         " below the data directory unless absolute (default: as last time, else that directory)",
     )
     """Stronger than `log.dirs` of the settings; see `datadir/log_dirs.py`."""
+    racks: str | None = _option(
+        "--racks",
+        metavar="RACK[,RACK...]",
+        help="racks of the brokers by id, repeated if there are more brokers; replicas are spread"
+        ' over racks (default: as last time; "": none)',
+    )
+    """Stronger than `broker.rack` of the settings; see `launch/racks.py`."""
     secure: bool = _option(
         "--secure",
         default=False,

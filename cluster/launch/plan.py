@@ -15,13 +15,14 @@ from cluster.config.settings import Settings, broker_settings, placed
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.datadir.paths import DataDir
-from cluster.datadir.state_file import KnownBroker, remembered_brokers
+from cluster.datadir.state_file import KnownBroker, read_state, remembered_brokers
 from cluster.launch.broker_ids import choose_brokers, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
 from cluster.launch.directories import log_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.launch.protection import prepare_files, registry_has_tls, tools_protocol
+from cluster.launch.racks import racks_of_brokers, remembered_racks
 from cluster.launch.registry_login import (
     close_to_others,
     guards_clients,
@@ -49,6 +50,13 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     before = remembered_brokers(files.state_file)
     brokers = choose_brokers(options.brokers, ids, before, DEFAULT_BROKERS)
     shared = read_shared_settings(options, len(brokers), note)
+    racks = racks_of_brokers(
+        options.racks,
+        shared.texts.get("broker.rack"),
+        remembered_racks(read_state(files.state_file)),
+        [each.id for each in brokers],
+        note,
+    )
     basis = _basis(options, files, brokers, shared, note)
     early = basis.settings(brokers[0], basis.listeners.ports_before_they_are_chosen, {})
     # Settings that cannot be used are reported before a port that is taken.
@@ -76,7 +84,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         host = options.registry_host
         registry = registry_child(files, host, ports.pop(), basis.own, tls, early)
     address = shared.registry or "" if registry is None else registry.address
-    settings = basis.settings_of_brokers(brokers, ports, directories, address)
+    settings = basis.settings_of_brokers(brokers, ports, directories, racks, address)
     _remark_on(settings[0], basis, note)
     specs = tuple(
         broker_child(
@@ -134,6 +142,7 @@ class _Basis:
         brokers: Sequence[KnownBroker],
         ports: Sequence[int],
         directories: Mapping[int, Sequence[Path]],
+        racks: Mapping[int, str | None],
         registry: str,
     ) -> list[Settings]:
         """The settings of all brokers, whose ports follow one another in `ports`."""
@@ -146,6 +155,7 @@ class _Basis:
                     "broker.id": str(broker.id),
                     "log.dirs": ",".join(map(str, directories[broker.id])),
                     "zookeeper.connect": registry,
+                    **_rack_texts(racks[broker.id]),
                 },
             )
             for index, broker in enumerate(brokers)
@@ -204,6 +214,10 @@ def _basis(
     if shared.registry is None:
         own = own_access(files, shared.texts, note, is_guarded=is_guarded)
     return _Basis(shared, listeners, protocol, security, own, is_guarded, has_tls)
+
+
+def _rack_texts(rack: str | None) -> dict[str, str]:
+    return {} if rack is None else {"broker.rack": rack}
 
 
 def _remark_on(settings: Settings, basis: _Basis, note: Callable[[str], None]) -> None:

@@ -46,4 +46,5 @@ class Member:
             **shown,
             "listeners": [each._asdict() for each in self.spec.listeners],
             "log_dirs": [str(path) for path in self.spec.log_dirs],
+            "rack": self.spec.rack,
         }

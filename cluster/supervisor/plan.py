@@ -62,6 +62,8 @@ class ChildSpec:
     """All listeners of a broker."""
     slot: int = 0
     """Which ports of the cluster's are its; see `launch/listener_plan.py`."""
+    rack: str | None = None
+    """The rack of a broker, if it has one."""
     password_file: Path | None = None
     """The file with the dashboard's password; None if the dashboard requires no login."""
     held: HeldSocket | None = None

@@ -41,8 +41,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--short", action="store_true", help="shorter phases: under a minute")
     add_start_options(
         parser,
-        ("secure", "port"),
+        ("secure", "port", "racks"),
         {
+            "racks": "racks of the three brokers, as start --racks",
             "secure": "with TLS, a password and ACLs, as start --secure",
             "port": f"port of broker 0 (default: {BROKER_PORT}, or free ones if that is taken)",
         },
@@ -112,7 +113,9 @@ class _Demo:
 
         self._announce("Starting a registry and three brokers")
         secure = self._args.secure
-        state = start_on_usual_ports(self._files.path, self._args.port, secure=secure).state()
+        state = start_on_usual_ports(
+            self._files.path, self._args.port, secure=secure, racks=self._args.racks
+        ).state()
         if state.get("dashboard"):
             print(f"DASHBOARD={state['dashboard']} - open it and watch what follows")
         print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}", flush=True)

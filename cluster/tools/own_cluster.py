@@ -30,15 +30,22 @@ def own_directory(chosen: Path | None, command: str = "demo") -> Path:
     return path
 
 
-def start_on_usual_ports(data_dir: Path, port: int | None, *, secure: bool = False) -> LocalCluster:
-    """Start three brokers on consecutive ports from `port` on.
+def start_on_usual_ports(
+    data_dir: Path, port: int | None, *, secure: bool = False, racks: str | None = None
+) -> LocalCluster:
+    """Start three brokers on consecutive ports from `port` on, in these racks (`a,b,c`).
 
     With None they take the default ports if these are free, else any. Raises UserError with the
     reason of a failure.
     """
     first, registry = wanted_ports(port)
     options = StartOptions(
-        data_dir, DEFAULT_BROKERS, port=first, registry_port=registry, secure=secure
+        data_dir,
+        DEFAULT_BROKERS,
+        port=first,
+        registry_port=registry,
+        secure=secure,
+        racks=racks,
     )
     try:
         return _started(options)

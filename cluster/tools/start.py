@@ -3,11 +3,13 @@
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from cluster.datadir.supervisor_socket import NotRunning
 from cluster.launch.broker_ids import parse_broker_ids
 from cluster.launch.options import StartOptions, add_start_options
+from cluster.launch.racks import racks_of_brokers, remembered_racks
 from cluster.model.errors import UserError
 from cluster.runtime import collector
 from cluster.runtime.installation import shown
@@ -29,6 +31,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "start",
         "start --brokers 1 --detach",
         "start --secure --detach",
+        "start --brokers 6 --racks a,b,c --detach",
         "start --config etc/server.properties --override num.partitions=3",
     )
     add_start_options(parser)
@@ -57,6 +60,11 @@ def run(args: argparse.Namespace) -> int:
                 f"a cluster of brokers {', '.join(map(str, ids))} is running in"
                 f" {shown(files.path)}: stop it before you change them"
             )
+        if args.racks is not None and _other_racks(args.racks, state):
+            raise UserError(
+                f"the brokers in {shown(files.path)} run with other racks: stop the cluster before"
+                " you change them"
+            )
         if args.secure and not state["secure"]:
             raise UserError(
                 f"the cluster in {shown(files.path)} runs without security: stop it before you"
@@ -77,3 +85,9 @@ def run(args: argparse.Namespace) -> int:
     return start(
         options, began_ms, note=lambda text: print(text, file=sys.stderr), after_up=compile_later
     )
+
+
+def _other_racks(named: str, state: Mapping[str, Any]) -> bool:
+    """Whether `--racks` would give the brokers that run other racks. Raises UserError."""
+    before = remembered_racks(state)
+    return racks_of_brokers(named, None, before, sorted(before), note=lambda _: None) != before

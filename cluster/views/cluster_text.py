@@ -22,21 +22,25 @@ _UNPROTECTED: Final = {
 def table(state: Mapping[str, Any]) -> str:
     """The table of all processes of a cluster, from the answer to `status`."""
     data_dir = DataDir(Path(state["data_dir"]))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     registry = state["registry_process"]
     if registry is None:
-        rows.append(("registry", "not ours", state["registry"], "-", "-"))
+        rows.append(("registry", "not ours", state["registry"], "", "-", "-"))
     else:
         rows.append(_row("registry", registry, data_dir.log("registry")))
     for broker in state["brokers"]:
         name, log = f"broker {broker['id']}", data_dir.log(f"broker-{broker['id']}")
         first, *others = _addresses(broker)
         rows.append(_row(name, broker, log, first))
-        rows += [("", "", address, "", "") for address in others]
+        rows += [("", "", address, "", "", "") for address in others]
     dashboard = state.get("dashboard_process")
     if dashboard is not None:
         rows.append(_row("dashboard", dashboard, data_dir.log("dashboard")))
-    return table_text(("NODE", "STATUS", "ADDRESS", "PID", "LOG"), rows)
+    headings: tuple[str, ...] = ("NODE", "STATUS", "ADDRESS", "RACK", "PID", "LOG")
+    if not any(broker.get("rack") for broker in state["brokers"]):
+        at = headings.index("RACK")
+        headings, *rows = [(*row[:at], *row[at + 1 :]) for row in (headings, *rows)]
+    return table_text(headings, rows)
 
 
 def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
@@ -86,12 +90,13 @@ def _addresses(broker: Mapping[str, Any]) -> list[str]:
 
 def _row(
     node: str, process: Mapping[str, Any], log: Path, address: str | None = None
-) -> tuple[str, str, str, str, str]:
+) -> tuple[str, ...]:
     pid = "-" if process["pid"] is None else str(process["pid"])
     return (
         node,
         _status(process),
         address or f"{process['host']}:{process['port']}",
+        process.get("rack") or "",
         pid,
         shown(log),
     )

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
 
 from cluster.config.properties_file import render_properties
 from cluster.datadir.lock_file import is_locked
@@ -152,6 +154,38 @@ def test_partitions_are_spread_over_several_log_dirs_until_the_purge(cluster, tm
     assert [broker["log_dirs"] for broker in cluster.status()["brokers"]] == expected
     assert cluster("stop", "--purge").returncode == 0
     assert list(elsewhere.iterdir()) == []
+
+
+def test_replicas_are_spread_over_racks_that_outlast_a_stop(cluster):
+    started = cluster.start("--brokers", "4", "--racks", "east,west")
+    assert started.returncode == 0, started.stderr
+    created = cluster(
+        *("topics", "--create", "--topic", "t"),
+        *("--partitions", "8", "--replication-factor", "2"),
+    )
+    assert created.returncode == 0, created.stderr
+    refused = cluster.start("--racks", "north")
+    assert "run with other racks" in refused.stderr
+    assert cluster.start("--racks", "east,west,east").returncode == 1
+    assert cluster.start("--racks", "east,west").returncode == 0  # as they are
+    assert cluster("stop").returncode == 0
+    assert "5 racks for 4 brokers" in cluster.start("--racks", "a,b,c,d,e").stderr
+    assert cluster.start().returncode == 0
+
+    state = cluster.status()
+    expected = {0: "east", 1: "west", 2: "east", 3: "west"}
+    assert {broker["id"]: broker["rack"] for broker in state["brokers"]} == expected
+    node = cluster("registry", "--server", state["registry"], "get", "/brokers/ids/3")
+    assert json.loads(node.stdout)["rack"] == "west"
+    more = cluster("topics", "--alter", "--topic", "t", "--partitions", "13")
+    assert more.returncode == 0, more.stderr
+    admin = AdminClient({"bootstrap.servers": state["bootstrap"]})
+    described = admin.describe_cluster().result(timeout=10)
+    assert {node.id: node.rack for node in described.nodes} == expected
+    topic = admin.describe_topics(TopicCollection(["t"]))["t"].result(timeout=10)
+    assert len(topic.partitions) == 13
+    for partition in topic.partitions:
+        assert {node.rack for node in partition.replicas} == {"east", "west"}
 
 
 def test_kafkas_file_for_a_controller_starts_nothing_and_says_why(cluster, tmp_path):

@@ -1,7 +1,8 @@
 """Places the replicas of a new topic. Pure; randomness is an argument.
 
-Round-robin from a random start; the followers are shifted by one more place on every lap over the
-brokers; racks alternate if all brokers have one (Kafka operations guide, KIP-36).
+As Kafka's AdminUtils: round-robin from a random start over brokers whose racks alternate; the
+followers are shifted by one more place on every lap over the brokers (KIP-36). Brokers without a
+rack count as one rack of their own, as for Kafka's controllers from 3.3 on (decision 060).
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,6 @@ def assign_replicas(
             f" {len(brokers)}.",
         )
     order = _alternate_racks(brokers)
-    rack_aware = all(rack is not None for rack in brokers.values()) and bool(brokers)
     start = fixed_start if fixed_start is not None else random.randrange(len(order))
     shift = fixed_start if fixed_start is not None else random.randrange(len(order))
     assignment: dict[int, tuple[BrokerId, ...]] = {}
@@ -51,34 +51,14 @@ def assign_replicas(
         place = leader_index, shift % max(1, len(order) - 1)
         replicas = known.get(place)
         if replicas is None:
-            replicas = known[place] = (
-                _rack_aware_replicas(order, brokers, leader_index, shift, replication_factor)
-                if rack_aware
-                else _replicas(order, leader_index, shift, replication_factor)
+            replicas = known[place] = _replicas(
+                order, brokers, leader_index, shift, replication_factor
             )
         assignment[number] = replicas
     return assignment
 
 
 def _replicas(
-    order: Sequence[BrokerId], leader_index: int, shift: int, replication_factor: int
-) -> tuple[BrokerId, ...]:
-    return (
-        order[leader_index],
-        *(
-            order[_follower_index(leader_index, shift, n, len(order))]
-            for n in range(replication_factor - 1)
-        ),
-    )
-
-
-def _follower_index(leader_index: int, shift: int, follower: int, broker_count: int) -> int:
-    """An index that is never the leader's own, and differs for each follower of one partition."""
-    distance = 1 + (shift + follower) % (broker_count - 1)
-    return (leader_index + distance) % broker_count
-
-
-def _rack_aware_replicas(
     order: Sequence[BrokerId],
     racks: Mapping[BrokerId, str | None],
     leader_index: int,
@@ -93,8 +73,8 @@ def _rack_aware_replicas(
         distance = 1 + (shift * rack_count + step) % (len(order) - 1)
         candidate = order[(leader_index + distance) % len(order)]
         step += 1
-        used_racks = [racks[broker] for broker in replicas]
-        rack_is_free = racks[candidate] not in used_racks or len(set(used_racks)) == rack_count
+        used_racks = {racks[broker] for broker in replicas}
+        rack_is_free = racks[candidate] not in used_racks or len(used_racks) == rack_count
         if candidate not in replicas and rack_is_free:
             replicas.append(candidate)
     return tuple(replicas)
@@ -102,10 +82,11 @@ def _rack_aware_replicas(
 
 def _alternate_racks(brokers: Mapping[BrokerId, str | None]) -> list[BrokerId]:
     """Broker ids in an order in which neighbors are in different racks: 0, 2, 1, 3 for {0, 1}, {2,
-    3}."""
-    by_rack: dict[str, list[BrokerId]] = {}
+    3}. The racks take turns in the order of their names, those without a rack first."""
+    by_rack: dict[tuple[bool, str], list[BrokerId]] = {}
     for broker in sorted(brokers):
-        by_rack.setdefault(brokers[broker] or "", []).append(broker)
+        rack = brokers[broker]
+        by_rack.setdefault((rack is not None, rack or ""), []).append(broker)
     order: list[BrokerId] = []
     lap = 0
     while len(order) < len(brokers):

@@ -127,7 +127,8 @@ def plan_more_partitions(
         )
     if assignments is None:
         order = sorted(racks)
-        start = order.index(first_replicas[0]) if first_replicas[0] in racks else None
+        at_or_after = (at for at, broker in enumerate(order) if broker >= first_replicas[0])
+        start = next(at_or_after, 0)  # as Kafka's AdminZkClient
         planned = assign_replicas(
             racks, total_count - existing, len(first_replicas), random, existing, start
         )

@@ -78,19 +78,22 @@ export function clusterView() {
     }
     const cluster = reading?.cluster;
     setText(who, cluster ? `Cluster ${cluster.cluster_id ?? "-"}, bootstrap.servers=${cluster.bootstrap}` : "");
-    const rows = (reading?.cluster?.brokers ?? []).map((broker) => {
+    const known = reading?.cluster?.brokers ?? [];
+    const hasRacks = known.some((broker) => broker.rack);
+    const rows = known.map((broker) => {
       const stats = reading.brokers.find((each) => each.broker === broker.id);
       const facts = told.get(broker.id) ?? {};
       return [
         el("span", { class: "nowrap" }, `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`),
         el("span", { class: "pill", "data-state": broker.state }, broker.state), broker.pid ?? "-", el("span", { class: "nowrap" }, `${broker.host}:${broker.port}`),
+        ...(hasRacks ? [broker.rack ? name(broker.rack) : "-"] : []),
         count(facts.leaders), count(facts.replicas), size(facts.disk_bytes),
         ...(stats?.rates ? [perSecond(stats.rates.RequestsPerSec), `${size(stats.rates.BytesInPerSec)}/s`,
           `${size(stats.rates.BytesOutPerSec)}/s`, percent(stats.idle)] : ["-", "-", "-", "-"]),
         stats && stats.state !== "alive" ? `${stats.state}, last wrote ${duration(stats.age_ms)} ago` : "",
       ];
     });
-    fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
+    fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ...(hasRacks ? ["Rack"] : []), ["Leads", true], ["Replicas", true], ["Disk", true],
       ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No brokers."));
     if (found.apis) {
       fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true],

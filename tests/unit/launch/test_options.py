@@ -15,6 +15,7 @@ CHANGED = StartOptions(
     config=Path("server.properties"),
     overrides=("a=1", "b=x=2"),
     log_dirs="one,two",
+    racks="a,b",
     secure=True,
     host="0.0.0.0",
     advertised_host="example.org",

@@ -300,6 +300,19 @@ def test_log_dirs_are_remembered_and_none_with_replicas_is_left_out(tmp_path):
         make_plan(options(tmp_path, brokers=1, log_dirs="a"), NO_NOTE)
 
 
+def test_brokers_get_their_racks_and_keep_them(tmp_path, settings_of_brokers):
+    files = DataDir(tmp_path)
+    plan = make_plan(options(tmp_path, brokers=3, racks="a,b"), NO_NOTE)
+    assert [spec.rack for spec in plan.brokers] == ["a", "b", "a"]
+    assert [each[keys.BROKER_RACK] for each in settings_of_brokers(plan)] == ["a", "b", "a"]
+    write_state(files.state_file, {"brokers": [{"rack": spec.rack} for spec in plan.brokers]})
+    assert [spec.rack for spec in make_plan(options(tmp_path), NO_NOTE).brokers] == ["a", "b", "a"]
+    config = tmp_path / "server.properties"
+    config.write_text("broker.rack=x\n")
+    plan = make_plan(options(tmp_path, config=config), NO_NOTE)
+    assert [spec.rack for spec in plan.brokers] == ["x", "x", "x"]
+
+
 def test_a_data_directory_that_was_moved_or_copied_keeps_its_partitions_in_itself(tmp_path):
     old, new, disk = tmp_path / "old", tmp_path / "new", tmp_path / "disk"
     first = make_plan(options(old, brokers=1, log_dirs=f".,a,{disk}"), NO_NOTE)

@@ -47,6 +47,15 @@ def test_each_of_several_listeners_has_a_line_with_its_name():
     assert second.split() == ["B://127.0.0.1:2"]
 
 
+def test_racks_have_a_column_if_a_broker_has_one():
+    state = a_state(a_listener("A", "PLAINTEXT", 1))
+    assert "RACK" not in table(state)
+    state["brokers"][0]["rack"] = "east"
+    heading, *_, last = table(state).splitlines()
+    assert heading.split() == ["NODE", "STATUS", "ADDRESS", "RACK", "PID", "LOG"]
+    assert last.split()[3:6] == ["127.0.0.1:1", "east", "7"]
+
+
 @pytest.mark.parametrize(
     ("listeners", "said"),
     [

@@ -62,11 +62,9 @@ def test_six_brokers_in_three_racks():
     ]
 
 
-def test_racks_are_ignored_unless_every_broker_has_one():
-    assigned = assign_replicas(brokers("a", None, "b"), 3, 2, Random(1), fixed_start=0)
-    assert Counter(
-        broker for replicas in assigned.values() for broker in replicas
-    ) == dict.fromkeys(range(3), 2)
+def test_brokers_without_a_rack_are_a_rack_of_their_own():
+    assigned = assign_replicas(brokers("a", None, "a", None), 4, 2, Random(1), fixed_start=0)
+    assert list(assigned.values()) == [(1, 0), (0, 3), (3, 2), (2, 1)]
 
 
 @pytest.mark.parametrize(
@@ -111,10 +109,9 @@ def test_every_assignment_is_balanced_and_spread(racks, count, first_partition, 
     leaders = Counter(dict.fromkeys(live, 0))
     leaders.update(replicas[0] for replicas in assigned.values())
     assert max(leaders.values()) - min(leaders.values()) <= 1
-    if None not in racks:
-        for replicas in assigned.values():
-            used = {live[broker] for broker in replicas}
-            assert len(used) == min(factor, len(set(racks)))
+    for replicas in assigned.values():
+        used = {live[broker] for broker in replicas}
+        assert len(used) == min(factor, len(set(racks)))
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 30), st.data(), st.integers(0, 2**32))
