@@ -474,6 +474,13 @@ FETCH_MAX_BYTES: Final = broker_setting(
     default=55 * MIB,
     doc="Maximum size of a fetch response, whatever the client requested.",
 )
+MAX_REQUEST_PARTITION_SIZE_LIMIT: Final = broker_setting(
+    "max.request.partition.size.limit",
+    integer(at_least=1),
+    default=2_000,
+    doc="Maximum number of partitions in one answer to DescribeTopicPartitions, whatever the client"
+    " requested.",
+)
 
 # ------------------------------------------------------------------- replication
 

@@ -17,7 +17,6 @@ MAX_VERSION: Final = 4
 _PREFIX: Final = struct.Struct(">ii")
 _CORRELATION: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">hhh")
-_FIRST_WITH_LEVEL_0: Final = 4
 _TAGGED_ENTRY: Final = struct.Struct(">hhhx")
 _LEVELS: Final = struct.Struct(">hhx")
 _FEATURES_EPOCH: Final = 0
@@ -47,10 +46,10 @@ class ApiVersionsAnswers:
         compact = struct.pack(">h", ErrorCode.none) + varint(len(entries) + 1)
         compact += b"".join(tagged(*entry) for entry in entries)
         no_throttle = bytes(4)
-        tags = [_feature_tags(features or {}, version) for version in (3, 4)]
-        bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + t for t in tags])
+        tags = _feature_tags(features or {})
+        bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + tags] * 2)
         self._frames = [_frame(body) for body in bodies]
-        self._tag_sizes = (0, 0, 0, *map(len, tags))
+        self._tag_sizes = (0, 0, 0, *[len(tags)] * 2)
         self._invalid = _frame(
             struct.pack(">h", ErrorCode.invalid_request) + b"\1" + no_throttle + b"\0"
         )
@@ -83,21 +82,18 @@ def with_throttle_time(frame: bytes, position: int, throttle_ms: int) -> bytes:
     return frame[:position] + _CORRELATION.pack(throttle_ms) + frame[end:]
 
 
-def _feature_tags(features: Mapping[str, int], version: int) -> bytes:
+def _feature_tags(features: Mapping[str, int]) -> bytes:
     """The tags at the end of a response: the supported levels, and those in force.
 
-    Every level from 0 is supported. Before version 4 clients fail on a lowest level of 0
-    (KAFKA-17492), so that the supported ones are left out, as in Kafka.
+    A feature has one level, which is in force. Features without a level in force are not listed:
+    before version 4, clients fail on a lowest level of 0 (KAFKA-17492).
     """
     if not features:
         return b"\0"
     names = [(varint(len(name.encode()) + 1) + name.encode(), features[name]) for name in features]
-    supported = b"".join(name + _LEVELS.pack(0, level) for name, level in names)
-    in_force = b"".join(name + _LEVELS.pack(level, level) for name, level in names)
     count = varint(len(names) + 1)
-    fields = {1: struct.pack(">q", _FEATURES_EPOCH), 2: count + in_force}
-    if version >= _FIRST_WITH_LEVEL_0:
-        fields = {0: count + supported, **fields}
+    levels = count + b"".join(name + _LEVELS.pack(level, level) for name, level in names)
+    fields = {0: levels, 1: struct.pack(">q", _FEATURES_EPOCH), 2: levels}
     return varint(len(fields)) + b"".join(
         varint(tag) + varint(len(value)) + value for tag, value in fields.items()
     )

@@ -289,6 +289,18 @@ def _topic_cases() -> Iterator[Case]:
         ),
         (on_topic(access.ALTER_TOPIC),),
     )
+    yield Case(
+        "DESCRIBE_TOPIC_PARTITIONS",
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ask(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            topics=[{"name": TOPIC}],
+            response_partition_limit=10,
+            cursor=None,
+        ),
+        (on_topic(access.DESCRIBE_TOPIC),),
+    )
     for some in ([{"topic": TOPIC, "partitions": [0]}], None):
         yield Case(
             f"ELECT_LEADERS {some}",
@@ -396,6 +408,12 @@ def _cluster_cases() -> Iterator[Case]:
             deletions=[{"name": "carol", "mechanism": 1}],
             upsertions=[],
         ),
+        (on_cluster(access.ALTER_CLUSTER),),
+    )
+    yield Case(
+        "UPDATE_FEATURES",
+        ApiKey.UPDATE_FEATURES,
+        ask(ApiKey.UPDATE_FEATURES, 2, timeout=1_000, feature_updates=[], validate_only=True),
         (on_cluster(access.ALTER_CLUSTER),),
     )
     yield Case(

@@ -335,9 +335,16 @@ def _build(schema: Any, fields: dict[str, Any]) -> Any:
         elif isinstance(value, list):
             item = _item_type(hints[name])
             values[name] = tuple(_build(item, v) if isinstance(v, dict) else v for v in value)
+        elif isinstance(value, dict):
+            values[name] = _build(_struct_type(hints[name]), value)
         else:
             values[name] = value
     return schema(**values)
+
+
+def _struct_type(hint: Any) -> Any:
+    """X of `X | None`."""
+    return next(each for each in (*typing.get_args(hint), hint) if dataclasses.is_dataclass(each))
 
 
 def _item_type(hint: Any) -> Any:

@@ -49,6 +49,7 @@ def assemble_services(
         controller_client=membership.controller_client,
         authorizer=security.authorizer,
     )
+    features = options.features(foundation.live.now)
     data = DataServices(
         **shared,
         partitions=storage.table,
@@ -60,9 +61,7 @@ def assemble_services(
         counters=foundation.ports.counters,
         long_work=long_work,
         fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],
-        api_versions=ApiVersionsAnswers(
-            (handler.api for handler in HANDLERS), options.features(foundation.live.now)
-        ),
+        api_versions=ApiVersionsAnswers((handler.api for handler in HANDLERS), features),
     )
     admin = AdminServices(
         **shared,
@@ -72,6 +71,7 @@ def assemble_services(
         group_configs=groups.configs,
         setting_changes=foundation.setting_changes,
         quota_changes=quota_changes,
+        features=features,
         topic_settings=foundation.topic_settings,
     )
     authentication = security.authentication

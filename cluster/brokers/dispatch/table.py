@@ -28,6 +28,7 @@ from cluster.brokers.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
@@ -59,6 +60,7 @@ from cluster.brokers.handlers import (
     sasl_handshake,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from cluster.brokers.handlers.request import Handler
@@ -80,6 +82,8 @@ HANDLERS: Final[tuple[Handler[Any], ...]] = (
     create_partitions.HANDLER,
     elect_leaders.HANDLER,
     describe_cluster.HANDLER,
+    describe_topic_partitions.HANDLER,
+    update_features.HANDLER,
     describe_client_quotas.HANDLER,
     alter_client_quotas.HANDLER,
     alter_configs.HANDLER,

@@ -40,8 +40,12 @@ def handle(
                 if request.endpoint_type == _CONTROLLERS
                 else ErrorCode.unsupported_endpoint_type
             ),
-            error_message="The request was sent to a broker, which only describes brokers.",
-            endpoint_type=request.endpoint_type,
+            error_message=(
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of"
+                " type CONTROLLER"
+                if request.endpoint_type == _CONTROLLERS
+                else f"Unsupported endpoint type {request.endpoint_type}"
+            ),
             cluster_id="",
             brokers=(),
         )

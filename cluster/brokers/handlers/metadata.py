@@ -29,7 +29,7 @@ from cluster.brokers.handlers.authorized_operations import (
     cluster_operations,
 )
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
-from cluster.brokers.handlers.services import DataServices
+from cluster.brokers.handlers.services import DataServices, Services
 from cluster.brokers.membership.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
 from cluster.brokers.membership.peer_pings import LIVENESS
 from cluster.brokers.network.connection import Outgoing
@@ -224,7 +224,7 @@ def _answer_later(
     written = 0
     for topic in topics:
         content = bytearray()
-        live = _live(services)
+        live = live_brokers(services)
         numbered = sorted(topic.partitions.items())
         for number, state in numbered:
             partition = _partition(topic, number, state, live, context, services)
@@ -289,7 +289,7 @@ def _leaders(
     )
 
 
-def _live(services: DataServices) -> set[BrokerId]:
+def live_brokers(services: Services) -> set[BrokerId]:
     """The registered brokers, without those whose process has ended."""
     now_ms = services.loop.now_ms
     return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
@@ -424,7 +424,7 @@ def _known_topic(
     partitions: tuple[MetadataResponsePartition, ...] | EncodedItems | None
     partitions = prepared.get(topic.name)
     if partitions is None:
-        live = _live(services)
+        live = live_brokers(services)
         partitions = tuple(
             _partition(topic, number, state, live, context, services)
             for number, state in sorted(topic.partitions.items())
@@ -459,7 +459,6 @@ def _partition(
             if context.version >= _FIRST_LISTENER_NOT_FOUND
             else ErrorCode.leader_not_available
         )
-    offline = services.metadata.offline_replicas(topic.topic_id, number)
     return MetadataResponsePartition(
         error_code=error,
         partition_index=number,
@@ -467,10 +466,20 @@ def _partition(
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
         isr_nodes=state.isr,
-        offline_replicas=tuple(
-            broker for broker in state.replicas if broker not in live or broker in offline
-        ),
+        offline_replicas=offline_replicas(topic, number, state, live, services),
     )
+
+
+def offline_replicas(
+    topic: TopicState,
+    number: int,
+    state: PartitionState,
+    live: Collection[BrokerId],
+    services: Services,
+) -> tuple[BrokerId, ...]:
+    """The replicas of a partition that are on dead brokers or in failed log directories."""
+    offline = services.metadata.offline_replicas(topic.topic_id, number)
+    return tuple(broker for broker in state.replicas if broker not in live or broker in offline)
 
 
 def _missing(

@@ -118,6 +118,8 @@ class AdminServices(Services):
     group_configs: GroupConfigs
     setting_changes: SettingChanges
     quota_changes: QuotaChanges
+    features: Mapping[str, int]
+    """The level of each feature that this broker has, as ApiVersions reports it."""
     topic_settings: Callable[[Mapping[str, str]], Settings]
     """Returns all settings of an existing topic, given the topic's own settings."""
 

@@ -49,6 +49,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.UPDATE_FEATURES: (0, 2),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
@@ -56,6 +57,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """The first and last version of the classes. Produce and Fetch have their own codecs."""
 
@@ -136,6 +138,8 @@ RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.DESCRIBE_TRANSACTIONS, "TransactionState"): "DescribedTransaction",
     (ApiKey.DESCRIBE_TRANSACTIONS, "TopicData"): "DescribedTransactionTopic",
     (ApiKey.LIST_TRANSACTIONS, "TransactionState"): "ListedTransaction",
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "TopicRequest"): "DescribeTopicPartitionsTopic",
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "Cursor"): "TopicPartitionsCursor",
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "TopicPartitions"): "ConsumerGroupDescribeTopic",
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "Assignment"): "ConsumerGroupDescribeAssignment",
     (ApiKey.CONSUMER_GROUP_DESCRIBE, "Member"): "ConsumerGroupDescribeMember",
@@ -153,6 +157,7 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_CONFIGS, "DescribeConfigsResourceResult"),
         (ApiKey.DESCRIBE_PRODUCERS, "DescribedProducer"),
         (ApiKey.LIST_TRANSACTIONS, "ListedTransaction"),
+        (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitionsResponsePartition"),
     }
 )
 """Arrays that may be so long that they are encoded in steps: the field also takes `EncodedItems`,

@@ -34,6 +34,7 @@ from cluster.protocol.messages import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
@@ -59,6 +60,7 @@ from cluster.protocol.messages import (
     sasl_handshake,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from cluster.protocol.messages.add_offsets_to_txn import (
@@ -235,6 +237,14 @@ from cluster.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersTopicRequest,
 )
+from cluster.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    DescribeTopicPartitionsTopic,
+    TopicPartitionsCursor,
+)
 from cluster.protocol.messages.describe_transactions import (
     DescribedTransaction,
     DescribedTransactionTopic,
@@ -371,6 +381,12 @@ from cluster.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from cluster.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from cluster.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -495,6 +511,11 @@ __all__ = [
     "DescribeProducersRequest",
     "DescribeProducersResponse",
     "DescribeProducersTopicRequest",
+    "DescribeTopicPartitionsRequest",
+    "DescribeTopicPartitionsResponse",
+    "DescribeTopicPartitionsResponsePartition",
+    "DescribeTopicPartitionsResponseTopic",
+    "DescribeTopicPartitionsTopic",
     "DescribeTransactionsRequest",
     "DescribeTransactionsResponse",
     "DescribeUserScramCredentialsRequest",
@@ -520,6 +541,7 @@ __all__ = [
     "EpochEndOffset",
     "ExpireDelegationTokenRequest",
     "ExpireDelegationTokenResponse",
+    "FeatureUpdateKey",
     "FinalizedFeatureKey",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
@@ -608,12 +630,16 @@ __all__ = [
     "SyncGroupRequestAssignment",
     "SyncGroupResponse",
     "TopicPartitions",
+    "TopicPartitionsCursor",
     "TxnOffsetCommitRequest",
     "TxnOffsetCommitRequestPartition",
     "TxnOffsetCommitRequestTopic",
     "TxnOffsetCommitResponse",
     "TxnOffsetCommitResponsePartition",
     "TxnOffsetCommitResponseTopic",
+    "UpdatableFeatureResult",
+    "UpdateFeaturesRequest",
+    "UpdateFeaturesResponse",
     "UserName",
     "WritableTxnMarker",
     "WritableTxnMarkerPartitionResult",
@@ -673,6 +699,7 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
+    ApiKey.UPDATE_FEATURES: UpdateFeaturesRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
     ApiKey.DESCRIBE_PRODUCERS: DescribeProducersRequest,
     ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsRequest,
@@ -680,6 +707,7 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
     ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest,
 }
 RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_OFFSETS: ListOffsetsResponse,
@@ -726,6 +754,7 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
+    ApiKey.UPDATE_FEATURES: UpdateFeaturesResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
     ApiKey.DESCRIBE_PRODUCERS: DescribeProducersResponse,
     ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsResponse,
@@ -733,6 +762,7 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
     ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesResponse,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsResponse,
 }
 READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.LIST_OFFSETS: list_offsets.read_request,
@@ -779,6 +809,7 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.read_request,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials.read_request,
     ApiKey.CREATE_PARTITIONS: create_partitions.read_request,
+    ApiKey.UPDATE_FEATURES: update_features.read_request,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_request,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers.read_request,
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.read_request,
@@ -786,6 +817,7 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.read_request,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.read_request,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.read_request,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.read_request,
 }
 WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_response,
@@ -832,6 +864,7 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.write_response,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials.write_response,
     ApiKey.CREATE_PARTITIONS: create_partitions.write_response,
+    ApiKey.UPDATE_FEATURES: update_features.write_response,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_response,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers.write_response,
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.write_response,
@@ -839,6 +872,7 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.write_response,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.write_response,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.write_response,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.write_response,
 }
 WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_request,

@@ -61,6 +61,7 @@ SERVED: dict[int, tuple[int, int]] = {
     49: (0, 1),
     50: (0, 0),
     51: (0, 0),
+    57: (0, 2),
     60: (0, 2),
     61: (0, 0),
     65: (0, 0),
@@ -68,6 +69,7 @@ SERVED: dict[int, tuple[int, int]] = {
     68: (0, 1),
     69: (0, 1),
     74: (0, 1),
+    75: (0, 0),
 }
 """Versions of each API that has version-free messages."""
 
