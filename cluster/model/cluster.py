@@ -99,6 +99,24 @@ class PartitionState:
         """False while no in-sync replica is alive."""
         return self.leader != NO_BROKER
 
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether a reassignment has begun and is not completed."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def original_replicas(self) -> tuple[BrokerId, ...]:
+        """The replicas without those that a reassignment adds."""
+        if not self.adding:
+            return self.replicas
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+    @property
+    def replication_factor(self) -> int:
+        """Replicas without those that a reassignment adds; `min.insync.replicas` counts for that
+        many, so that a partition with few replicas stays usable while it moves."""
+        return len(self.replicas) - len(self.adding)
+
 
 class OfflinePartitions(NamedTuple):
     """Replicas of one topic on a live broker whose log directory has failed or is full."""

@@ -64,7 +64,7 @@ def figures_of(partition: Partition) -> Sequence[int]:
         len(own.segments),
         1,
         1,
-        in_sync < len(leader.followers) + 1,
+        leader.is_under_replicated,
         in_sync < min_in_sync,
         in_sync == min_in_sync,
     )

@@ -66,8 +66,10 @@ class LeaderReplica:
         now_ms: MonotonicMs,
         min_insync_replicas: int = 1,
         eligible: tuple[BrokerId, ...] = (),
+        added_count: int = 0,
     ) -> None:
-        """`eligible`: see `PartitionState`."""
+        """`eligible`: see `PartitionState`. `added_count` is the number of replicas that a
+        reassignment adds; `min.insync.replicas` does not count on them."""
         self.leader_epoch = leader_epoch
         self.epoch_start_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
@@ -87,8 +89,8 @@ class LeaderReplica:
             if broker != local_id
         }
         """Progress by follower; only changed here."""
-        self._min_insync_replicas = min_insync_replicas
-        self._min_isr = min(min_insync_replicas, 1 + len(self.followers))
+        self._added_count = added_count
+        self.require(min_insync_replicas)
         self._eligible = eligible
         self._raise_high_watermark()
 
@@ -157,6 +159,12 @@ class LeaderReplica:
         return min([log_start_offset, *others])
 
     @property
+    def is_under_replicated(self) -> bool:
+        """Whether the ISR has fewer members than the partition has replicas, without those that a
+        reassignment adds (Kafka: `Partition.isUnderReplicated`)."""
+        return len(self.isr) < 1 + len(self.followers) - self._added_count
+
+    @property
     def outsiders(self) -> set[BrokerId]:
         """The followers that are not in the ISR."""
         return self.followers.keys() - self.isr
@@ -186,7 +194,7 @@ class LeaderReplica:
     def require(self, min_insync_replicas: int) -> None:
         """Take a new `min.insync.replicas`; call `recheck` afterwards."""
         self._min_insync_replicas = min_insync_replicas
-        self._min_isr = min(min_insync_replicas, 1 + len(self.followers))
+        self._min_isr = min(min_insync_replicas, 1 + len(self.followers) - self._added_count)
 
     def recheck(self) -> bool:
         """Raise the high watermark after a lower requirement; returns whether it moved."""
@@ -212,6 +220,7 @@ class LeaderReplica:
             for broker in state.replicas
             if broker != self._local_id
         }
+        self._added_count = len(state.adding)
         self.require(self._min_insync_replicas)
         return self.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
 

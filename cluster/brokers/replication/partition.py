@@ -127,6 +127,7 @@ class Partition:
                 now_ms,
                 self.min_insync_replicas,
                 state.eligible,
+                len(state.adding),
             )
         else:
             self.leader = None

@@ -156,7 +156,7 @@ class ReplicaRoles:
         """Whether the replica is in a log directory that has failed, or may be.
 
         As in Kafka, a missing replica is not created again while a directory cannot be read,
-        unless the partition is new: the directory may hold its acknowledged records.
+        unless it is new: the directory may hold its acknowledged records.
         """
         offline = self._table.offline
         known = offline.find(partition_id)
@@ -171,6 +171,7 @@ class ReplicaRoles:
             state.partition_epoch <= _FIRST_PARTITION_EPOCH
             or not self._table.places.has_failed_one
             or self._table.find(partition_id) is not None
+            or (self._local_id in state.adding and self._local_id not in state.isr)
         ):
             return False
         offline.add(partition_id, topic.topic_id, "it may be in a log directory that has failed")

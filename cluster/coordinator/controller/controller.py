@@ -6,7 +6,7 @@ so a plan is always based on the state that the registry holds.
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
 
@@ -25,6 +25,13 @@ from cluster.coordinator.controller.leader_elections import (
     ElectionType,
     elect_asked,
     return_leaders,
+)
+from cluster.coordinator.controller.reassignments import (
+    Answered,
+    Asked,
+    Reassigning,
+    plan_completions,
+    plan_moves,
 )
 from cluster.coordinator.controller.topic_plans import (
     Admit,
@@ -76,6 +83,7 @@ class Controller:
         self._random = random
         self._is_unclean = is_unclean
         self._shutting_down: set[BrokerId] = set()
+        self.reassigning = Reassigning(state)
 
     # -- brokers -----------------------------------------------------------------------------
 
@@ -128,6 +136,7 @@ class Controller:
                 self.state.full_brokers.pop(broker_id, None)
         self.state.brokers.clear()
         self.state.brokers.update(new)
+        self.reassigning.look_again()
         # A broker that restarted between two reads was away: it loses its leaderships first.
         return self._elections(lambda _: stayed, joined), joined
 
@@ -159,6 +168,7 @@ class Controller:
     def on_offline(self, broker: BrokerId, replicas: Sequence[OfflinePartitions]) -> Plan:
         """Exactly these replicas of a live broker are offline: move their leaderships to others."""
         self.state.set_offline(broker, replicas)
+        self.reassigning.look_again()
         plan = Plan()
         live, rules = set(self.state.brokers), self._election_rules()
         steps = elect_where_offline(self.state, broker, live, rules, plan.changed)
@@ -171,6 +181,7 @@ class Controller:
         `reason` explains that all of its directories are full; it is empty while one has room.
         """
         self.state.full.put(broker, replicas)
+        self.reassigning.look_again()
         if reason:
             self.state.full_brokers[broker] = reason
         else:
@@ -223,8 +234,7 @@ class Controller:
             return Plan(), Outcome(ErrorCode.not_controller)
         if partition_epoch != state.partition_epoch:
             return Plan(), Outcome(ErrorCode.invalid_update_version)
-        candidates = self.state.usable(partition, self._staying)
-        candidates = self.state.with_room(partition, candidates)
+        candidates = self._usable(partition)
         added = set(isr) - set(state.isr)
         if (
             not added.issubset(candidates)
@@ -237,6 +247,38 @@ class Controller:
         configs = self.state.topics[partition.topic].configs
         new_state = with_isr(state, tuple(isr), self._rules.min_insync_replicas(configs))
         return Plan(changed={partition: new_state}), Outcome(ErrorCode.none)
+
+    # -- reassignments -----------------------------------------------------------------------
+
+    def alter_reassignments(
+        self, asked: Asked, *, may_change_factor: bool
+    ) -> tuple[Plan, Answered]:
+        """Plan moves of partitions to other replicas, and cancellations; the outcomes are complete
+        when the plan is."""
+        plan, outcomes = Plan(), Answered()
+        plan.steps = plan_moves(
+            self.state,
+            asked,
+            self._usable,
+            self._election_rules(),
+            plan.changed,
+            outcomes,
+            may_change_factor=may_change_factor,
+        )
+        return plan, outcomes
+
+    def complete_reassignments(self) -> Plan:
+        """Plan the completion of some of the reassignments whose replicas are in sync."""
+        plan = Plan()
+        due = self.reassigning.take_due()
+        rules = self._election_rules()
+        plan.steps = plan_completions(self.state, due, self._usable, rules, plan.changed)
+        return plan
+
+    def on_applied(self, plan: Plan) -> None:
+        """The plan is in the registry and in `state`."""
+        self.reassigning.on_deleted(plan.deleted)
+        self.reassigning.on_changed(plan.changed)
 
     # -- topics ------------------------------------------------------------------------------
 
@@ -314,6 +356,10 @@ class Controller:
     def _staying(self) -> set[BrokerId]:
         """The live brokers that are not about to stop."""
         return set(self.state.brokers) - self._shutting_down
+
+    def _usable(self, partition: TopicPartition) -> Collection[BrokerId]:
+        """The brokers that stay and could lead the partition with a replica of it."""
+        return self.state.with_room(partition, self.state.usable(partition, self._staying))
 
     def _elections(
         self,

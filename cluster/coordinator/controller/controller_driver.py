@@ -36,6 +36,7 @@ from cluster.coordinator.controller.leader_returns import LeaderReturns, ReturnO
 from cluster.coordinator.controller.leaderless import report_leaderless
 from cluster.coordinator.controller.operation import HasClient, Operation
 from cluster.coordinator.controller.plan_events import note_changed_partitions
+from cluster.coordinator.controller.reassignment_operations import CompleteReassignments
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
 from cluster.coordinator.controller.topic_plans import TopicRules
@@ -306,6 +307,7 @@ class ControllerDriver:
         if plan.is_empty:
             self._is_busy = False
             operation.finish(plan)
+            self._complete_reassignments(controller)
             if has_waited:
                 self._loop.next_turn(self._next)
         else:
@@ -323,12 +325,14 @@ class ControllerDriver:
             self.elections.add(plan.changed, controller.state)
             note_changed_partitions(self._events, plan.changed, controller.state)
             plan.apply(controller.state)
+            controller.on_applied(plan)
             report_leaderless(plan.changed)
             self._growth.add(plan.partition_count)
             self.returns.on_written(plan)
             operation.finish(plan)
             if controller.awaits_unclean(plan.configured.keys() | plan.learned.keys()):
                 self.elect_unclean()
+            self._complete_reassignments(controller)
             self._next()
 
         def on_failed(error: Exception) -> None:
@@ -346,6 +350,12 @@ class ControllerDriver:
             on_written,
             on_failed,
         )
+
+    def _complete_reassignments(self, controller: Controller) -> None:
+        if controller.reassigning.is_due and not any(
+            isinstance(operation, CompleteReassignments) for operation in self._queue
+        ):
+            self._queue.append(CompleteReassignments(self.updates))
 
     def _on_store_full(
         self, controller: Controller, operation: HasClient, error: StoreFull

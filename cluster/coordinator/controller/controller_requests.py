@@ -11,11 +11,13 @@ from uuid import UUID
 from cluster.coordinator.controller import (
     broker_operations,
     leader_operations,
+    reassignment_operations,
     topic_operations,
 )
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.leader_elections import Elected, ElectionType
+from cluster.coordinator.controller.reassignments import Answered, Asked
 from cluster.coordinator.controller.topic_operations import NamedTopic
 from cluster.coordinator.controller.topic_outcomes import topic_outcomes
 from cluster.coordinator.controller.topic_plans import Admit, everything
@@ -220,5 +222,28 @@ class ControllerRequests:
         self._driver.enqueue(
             leader_operations.ElectLeaders(
                 self._driver.updates, election, partitions, timeout_ms, on_done
+            )
+        )
+
+    def alter_reassignments(
+        self,
+        asked: Asked,
+        *,
+        may_change_factor: bool,
+        timeout_ms: int,
+        on_done: Callable[[Outcome, Answered], None],
+    ) -> None:
+        """Move partitions to other replicas, or cancel that; calls back when every live broker
+        knows that it has begun, or at the timeout.
+
+        `reassignment_operations.AlterReassignments` defines the results.
+        """
+        self._driver.enqueue(
+            reassignment_operations.AlterReassignments(
+                self._driver.updates,
+                asked,
+                timeout_ms,
+                on_done,
+                may_change_factor=may_change_factor,
             )
         )

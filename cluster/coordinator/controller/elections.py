@@ -87,6 +87,31 @@ def with_isr(
     )
 
 
+def with_replicas(
+    state: PartitionState,
+    replicas: tuple[BrokerId, ...],
+    usable: Collection[BrokerId],
+    min_insync: int = 1,
+) -> PartitionState:
+    """The state with these replicas only; it may have no leader, and no ISR, then.
+
+    The leader stays if it is one of them, else it is the first in-sync one that is `usable`.
+    """
+    isr = tuple(broker for broker in state.isr if broker in replicas)
+    leader = state.leader
+    if leader not in isr:
+        leader = _first_of(replicas, [b for b in isr if b in usable]) if leader >= 0 else NO_BROKER
+    new = replace(state, replicas=replicas)
+    return replace(
+        new,
+        isr=isr,
+        leader=leader,
+        leader_epoch=LeaderEpoch(state.leader_epoch + (leader != state.leader)),
+        eligible=eligible_after(new, isr, min_insync) if leader != NO_BROKER else new.eligible,
+        doubtful=tuple(log for log in state.doubtful if log.broker in replicas),
+    )
+
+
 def elect_after_absence(
     state: PartitionState,
     stayed: Collection[BrokerId],

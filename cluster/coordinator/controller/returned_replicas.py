@@ -54,12 +54,14 @@ def best_doubtful(state: PartitionState, live: Collection[BrokerId]) -> BrokerId
 
 
 def best_unclean(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
-    """The replica that leads if any may; a replica that lost everything comes last."""
+    """The replica that leads if any may; one that lost everything comes last, and before it those
+    that a reassignment is adding, which may have nothing yet."""
     best = best_doubtful(state, live)
     empty = {one.broker for one in state.doubtful if one.log_end_offset <= 0}
     if best is not None and best not in empty:
         return best
     replicas = [broker for broker in state.replicas if broker in live]
+    replicas.sort(key=lambda broker: broker in state.adding)
     others = (broker for broker in replicas if broker not in empty)
     return next(others, next(iter(replicas), None) if best is None else best)
 
@@ -78,7 +80,7 @@ def eligible_after(
     While the ISR has fewer members than `min.insync.replicas` nothing is committed (see
     `LeaderReplica`), so a replica that leaves it then has every committed record.
     """
-    if len(isr) >= min(min_insync_replicas, len(state.replicas)):
+    if len(isr) >= min(min_insync_replicas, state.replication_factor):
         return ()
     may_lead = {*state.isr, *state.eligible}
     return tuple(b for b in state.replicas if b in may_lead and b not in isr)

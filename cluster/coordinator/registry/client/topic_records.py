@@ -289,6 +289,9 @@ def _writes(
         yield from _create_partition(partition, new_state, epoch)
     for partition, new_state in plan.changed.items():
         yield from _change_partition(client, partition, new_state, epoch)
+    # After the states: if only a part is written, a new controller finds the old assignment.
+    for name in _reassigned(plan, state):
+        yield _set_assignment(state.topics[name], plan)
     for name, configs in plan.configured.items():
         yield _put_configs(client, name, configs)
         change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
@@ -327,9 +330,21 @@ def _change_partition(
         yield lambda t: t.set_data(path, document, version=state.partition_epoch - 1)
 
 
+def _reassigned(plan: Plan, state: ClusterState) -> set[str]:
+    """The topics of partitions whose replicas change."""
+    return {
+        partition.topic
+        for partition, new in plan.changed.items()
+        if (old := state.partition(partition)) is not None
+        and (new.replicas, new.adding, new.removing) != (old.replicas, old.adding, old.removing)
+    }
+
+
 def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
-    added = {p.partition: state for p, state in plan.added.items() if p.topic == topic.name}
-    return _assignment_write(topic.name, _assignment(topic.topic_id, {**topic.partitions, **added}))
+    partitions = dict(topic.partitions)
+    for changes in (plan.added, plan.changed):
+        partitions |= {p.partition: new for p, new in changes.items() if p.topic == topic.name}
+    return _assignment_write(topic.name, _assignment(topic.topic_id, partitions))
 
 
 def _assignment(topic_id: UUID, partitions: Mapping[int, PartitionState]) -> TopicAssignment:
