@@ -1,0 +1,1 @@
+"""An even spread of partitions over brokers: plans, and what carries them out."""
