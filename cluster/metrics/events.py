@@ -32,6 +32,7 @@ class EventKind(StrEnum):
     ELECTION = "election"
     ISR_SHRINK = "isr-shrink"
     ISR_EXPAND = "isr-expand"
+    REASSIGNMENT = "reassignment"
     QUOTA = "quota"
     REBALANCE = "rebalance"
 

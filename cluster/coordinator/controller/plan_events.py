@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from cluster.metrics.events import EventKind, EventLog, listed
 from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState
@@ -29,11 +30,12 @@ def note_changed_partitions(
                 found[EventKind.ISR_SHRINK, topic].append(change)
             if not set(state.isr) <= set(old.isr):
                 found[EventKind.ISR_EXPAND, topic].append(change)
+        if (state.replicas, state.adding) != (old.replicas, old.adding):
+            found[EventKind.REASSIGNMENT, topic].append(change)
     for (kind, topic), changes in found.items():
         detail = ""
         if events.has_room(kind):  # thousands of topics change at once when a broker fails
-            words = map(_election if kind is EventKind.ELECTION else _isr_change, changes)
-            detail = listed(words, len(changes))
+            detail = listed(map(_WORDS.get(kind, _isr_change), changes), len(changes))
         events.note(kind, topic, detail, len(changes))
 
 
@@ -69,4 +71,22 @@ def _isr_change(change: _Change) -> str:
 
 
 def _members(state: PartitionState) -> str:
-    return "/".join(map(str, state.isr)) or "none"
+    return _joined(state.isr) or "none"
+
+
+def _reassignment(change: _Change) -> str:
+    number, old, new = change
+    before = _joined(old.original_replicas)
+    if new.is_reassigning:
+        target = [broker for broker in new.replicas if broker not in new.removing]
+        return f"{number}: {before}->{_joined(target)} begun"
+    if new.replicas == old.original_replicas:
+        return f"{number}: {before} kept, cancelled"
+    return f"{number}: {before}->{_joined(new.replicas)} done"
+
+
+def _joined(brokers: Iterable[BrokerId]) -> str:
+    return "/".join(map(str, brokers))
+
+
+_WORDS: Final = {EventKind.ELECTION: _election, EventKind.REASSIGNMENT: _reassignment}

@@ -48,7 +48,12 @@ def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
 
 
 def reassigned(
-    leader: LeaderReplica, *replicas: int, isr: tuple[int, ...], epoch: int, now_ms: int = 0
+    leader: LeaderReplica,
+    *replicas: int,
+    isr: tuple[int, ...],
+    epoch: int,
+    now_ms: int = 0,
+    adding: tuple[int, ...] = (),
 ) -> bool:
     """The controller has written other replicas in the same leader epoch."""
     state = PartitionState(
@@ -57,6 +62,7 @@ def reassigned(
         ONE,
         leader.leader_epoch,
         PartitionEpoch(epoch),
+        adding=tuple(map(BrokerId, adding)),
     )
     return leader.on_state_committed(state, MonotonicMs(now_ms))
 
@@ -363,6 +369,17 @@ def test_fetch_of_a_removed_replica_changes_nothing():
     reassigned(leader, 1, 2, isr=(1, 2), epoch=8)
     assert leader.on_follower_fetch(THREE, Offset(10), BEGIN) == (False, None)
     assert THREE not in leader.followers
+
+
+def test_replicas_that_are_being_added_raise_neither_the_min_isr_nor_under_replication():
+    leader = LeaderReplica(
+        ONE, LeaderEpoch(4), (ONE,), (ONE,), PartitionEpoch(7), Offset(0), Offset(0), BEGIN, 2
+    )
+    reassigned(leader, 1, 2, isr=(1,), epoch=8, adding=(2,))
+    assert append(leader, 6) is True, "the partition had one replica, and moves"
+    assert not leader.is_under_replicated
+    reassigned(leader, 1, 2, isr=(1,), epoch=9)
+    assert leader.is_under_replicated
 
 
 def test_min_isr_follows_the_number_of_replicas():

@@ -1,5 +1,7 @@
 """The controller's decisions as events for the metrics topic."""
 
+from dataclasses import replace
+
 from cluster.coordinator.controller.plan_events import (
     note_changed_brokers,
     note_changed_partitions,
@@ -44,6 +46,23 @@ def test_elections_and_isr_changes_are_reported_by_topic():
         Event(EventKind.ISR_SHRINK, "orders", "0: 0/1/2->1/2, 1: 1/2/0->1/2", 2),
         Event(EventKind.ISR_EXPAND, "audit", "0: 0->0/1", 1),
     ]
+
+
+def test_reassignments_are_reported_when_they_begin_and_end():
+    begun = replace(
+        a_partition([2, 3, 1], [1, 2], 1), adding=(BrokerId(3),), removing=(BrokerId(1),)
+    )
+    done = a_partition([2, 3])
+    before = a_state(a_topic("orders", a_partition([1, 2]), begun, begun, a_partition([1, 2])))
+    found = changes(
+        before,
+        orders_0=begun,
+        orders_1=done,
+        orders_2=a_partition([2, 1], [2, 1], 1),
+        orders_3=a_partition([2, 1], [1, 2], 1),
+    )
+    moves = "0: 1/2->2/3 begun, 1: 2/1->2/3 done, 2: 2/1 kept, cancelled, 3: 1/2->2/1 done"
+    assert Event(EventKind.REASSIGNMENT, "orders", moves, 4) in found
 
 
 def test_some_of_thousands_of_topics_are_named_and_all_are_counted():

@@ -376,6 +376,60 @@ def test_adding_and_removing_replicas_are_kept_when_partitions_are_added(client)
     assert again == state
 
 
+def moved_partitions() -> tuple[ClusterState, Plan]:
+    """Three partitions of one topic; the plan begins a move, completes one, and leaves one."""
+    midway = replace(a_partition([3, 1], [1, 3], 1), adding=(BrokerId(3),), removing=(ONE,))
+    state = ClusterState()
+    state.put_topic(a_topic("orders", a_partition([1]), midway, a_partition([2])))
+    changed = {
+        TopicPartition("orders", 0): replace(
+            a_partition([2, 1], [1], 1, partition_epoch=1), adding=(BrokerId(2),), removing=(ONE,)
+        ),
+        TopicPartition("orders", 1): a_partition([3], [3], 3, 1, partition_epoch=1),
+    }
+    return state, Plan(changed=changed)
+
+
+def test_the_replicas_of_a_partition_that_moves_are_written_with_its_state(client):
+    version = elected(client)
+    before, plan = moved_partitions()
+    commit(client, Plan(created=list(before.topics.values())), ClusterState(), version)
+    commit(client, plan, before, version)
+    loaded = store_of(client).topics.load(version).state.topics["orders"].partitions
+    assert loaded[0] == plan.changed[TopicPartition("orders", 0)]
+    assert loaded[1] == plan.changed[TopicPartition("orders", 1)]
+    assert loaded[2] == a_partition([2])
+
+
+@pytest.mark.parametrize("survived_count", [1, 2, 3])
+def test_a_partly_written_move_leaves_in_sync_replicas_that_are_assigned(
+    client, monkeypatch, survived_count
+):
+    monkeypatch.setattr(topic_records, "WRITES_PER_TRANSACTION", 1)
+    version = elected(client)
+    before, plan = moved_partitions()
+    commit(client, Plan(created=list(before.topics.values())), ClusterState(), version)
+    transaction = client.transaction
+    counted = iter(range(survived_count))
+
+    def dying() -> Any:
+        if next(counted, None) is None:
+            raise Died
+        return transaction()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "transaction", dying)
+        with suppress(Died):
+            store_of(client).topics.commit(plan, before, EPOCH_1, version)
+
+    loaded = store_of(client).topics.load(elected(client)).state
+    for _, state in loaded.partitions():
+        assert set(state.isr) <= set(state.replicas)
+        assert state.leader in state.isr
+    is_whole = survived_count == 3
+    assert loaded.topics["orders"].partitions[1].is_reassigning != is_whole
+
+
 def test_only_the_controller_gives_topics_ids(client):
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
