@@ -62,6 +62,10 @@ class DataDir:
         """The file that names a broker's registry session, to close it if the broker dies."""
         return self.run / f"broker-{broker_id}.session"
 
+    def stats(self, broker_id: int) -> Path:
+        """The shared-memory file with a broker's counters."""
+        return self.run / f"broker-{broker_id}.stats"
+
     @property
     def security(self) -> Path:
         """Keys and certificates of a secure cluster, of mode 0700."""

@@ -2,7 +2,7 @@
 
 The broker in slot N listens at the ports of the settings plus N times a step: 1, or as much more as
 keeps the ports of all listeners apart. Brokers 0, 1 and 2 of a new cluster have slots 0, 1 and 2;
-each keeps its slot, and so its ports, when others are added or removed. `--port` moves the first
+each keeps its slot when others are added or removed. `--port` moves the first
 listener's port there, and the others' by as much; with `--port 0`, or 0 in the settings, a port is
 any free one. `--host` stands over the hosts of the settings, and in place of a host that they leave
 out.
@@ -11,7 +11,7 @@ Clients are told `--advertised-host`, else what the settings advertise, else whe
 listens. An advertised port that is the one listened on moves with it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -43,6 +43,7 @@ class ListenerPlan(NamedTuple):
     told: Mapping[str, Listener]
     """The advertised listeners by name; a port of 0 is the one listened on."""
     step: int
+    """Between the ports of one slot and those of the next."""
 
     @property
     def hosts(self) -> list[str]:
@@ -65,6 +66,11 @@ class ListenerPlan(NamedTuple):
             each._replace(port=each.port + slot * self.step if each.port else 0)
             for each in self.listened
         ]
+
+    def has_room(self, slot: int, taken: Iterable[int]) -> bool:
+        """Whether the ports of a slot differ from those of the slots that are taken."""
+        others = {each.port for other in taken for each in self.wanted(other)} - {0}
+        return others.isdisjoint(each.port for each in self.wanted(slot))
 
     @property
     def ports_before_they_are_chosen(self) -> list[int]:

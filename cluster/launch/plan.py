@@ -4,7 +4,7 @@ Everything is validated before the first fork.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,19 @@ from cluster.config.broker import LOG_DIR_RESERVE_BYTES, METRICS_ENABLE, REGISTR
 from cluster.config.remarks import remarks_on
 from cluster.config.setting import SettingError
 from cluster.config.settings import Settings, broker_settings, placed
+from cluster.config.value_type import Listener
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.registry_settings import access_of
+from cluster.datadir.log_dirs import own_directories
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import KnownBroker, read_state, remembered_brokers
-from cluster.launch.broker_ids import choose_brokers, parse_broker_ids
+from cluster.launch.broker_ids import choose_brokers, free_slots, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
 from cluster.launch.directories import log_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.launch.protection import prepare_files, registry_has_tls, tools_protocol
-from cluster.launch.racks import racks_of_brokers, remembered_racks
+from cluster.launch.racks import rack_of_added, racks_of_brokers, remembered_racks
 from cluster.launch.registry_login import (
     close_to_others,
     guards_clients,
@@ -37,7 +39,8 @@ from cluster.model.addresses import DASHBOARD_PORT
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.ports import WantedPort, choose_ports, is_taken
 from cluster.runtime.tls_options import StoreSource, TlsOptions
-from cluster.supervisor.plan import ClusterPlan
+from cluster.runtime.whole_numbers import PORT_MAX
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, NewBroker
 
 if TYPE_CHECKING:
     from cluster.datadir.security_files import SecurityFiles
@@ -98,7 +101,56 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         for broker, each in zip(brokers, settings, strict=True)
     )
     access = access_of(settings[0])
-    return ClusterPlan(files.path, registry, address, specs, dashboard, access, basis.security)
+
+    def grow(new: NewBroker, present: Sequence[ChildSpec]) -> ChildSpec:
+        return _one_more(new, present, options, files, basis, address)
+
+    return ClusterPlan(
+        files.path, registry, address, specs, dashboard, access, basis.security, grow
+    )
+
+
+def _one_more(
+    new: NewBroker,
+    present: Sequence[ChildSpec],
+    options: StartOptions,
+    files: DataDir,
+    basis: "_Basis",
+    registry: str,
+) -> ChildSpec:
+    """One more broker of a running cluster, as a start plans it. Raises UserError."""
+    known = [KnownBroker(each.broker_id or 0, each.slot) for each in present]
+    slots = [each.slot for each in known]
+    listeners = _listeners(options, basis.shared, [*slots, max(slots) + 1], basis.protocol)
+    listeners = listeners._replace(step=basis.listeners.step)
+    slot = next(
+        each
+        for each in free_slots(known)
+        if listeners.has_room(each, slots) and not _are_taken(listeners.wanted(each))
+    )
+    broker = KnownBroker(new.id, slot)
+    security = basis.security
+    if security is not None:
+        has_tls = basis.has_registry_tls
+        security = prepare_files(files, [new.id], listeners, options, has_tls=has_tls)
+    wanted = [
+        WantedPort(listeners.owner(new.id, each), each.host, each.port, "--port")
+        for each in listeners.wanted(slot)
+    ]
+    places = [str(path.parent) for path in present[0].log_dirs]
+    log_dirs = own_directories(places, files.path, new.id)
+    in_settings = None if options.racks is not None else basis.shared.texts.get("broker.rack")
+    racks = {new.id: rack_of_added(new.rack, in_settings, [each.rack for each in present])}
+    own = replace(basis, listeners=listeners, security=security)
+    (settings,) = own.settings_of_brokers(
+        [broker], choose_ports(wanted), {new.id: log_dirs}, racks, registry
+    )
+    return broker_child(broker, files.run, settings, log_dirs, basis.protocol, None)
+
+
+def _are_taken(listeners: Sequence[Listener]) -> bool:
+    """Whether another program listens on one of these; a port that is too high is none's."""
+    return any(is_taken(each.host, each.port) for each in listeners if 0 < each.port <= PORT_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +247,7 @@ def _basis(
 ) -> _Basis:
     protocol = tools_protocol(options, files, note)
     is_secure = protocol is SecurityProtocol.SASL_SSL
-    wishes = Wishes(options.host, options.port, options.advertised_host)
-    try:
-        slots = [each.slot for each in brokers]
-        listeners = plan_listeners(shared.texts, wishes, slots, protocol)
-    except SettingError as problem:
-        raise placed(problem, shared.places) from None
+    listeners = _listeners(options, shared, [each.slot for each in brokers], protocol)
     has_tls = registry_has_tls(options, shared.registry, is_secure=is_secure)
     security = None
     if is_secure:
@@ -218,6 +265,19 @@ def _basis(
 
 def _rack_texts(rack: str | None) -> dict[str, str]:
     return {} if rack is None else {"broker.rack": rack}
+
+
+def _listeners(
+    options: StartOptions,
+    shared: SharedSettings,
+    slots: Sequence[int],
+    protocol: SecurityProtocol,
+) -> ListenerPlan:
+    wishes = Wishes(options.host, options.port, options.advertised_host)
+    try:
+        return plan_listeners(shared.texts, wishes, slots, protocol)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
 
 
 def _remark_on(settings: Settings, basis: _Basis, note: Callable[[str], None]) -> None:

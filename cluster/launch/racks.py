@@ -58,6 +58,23 @@ def next_rack(racks: Iterable[str | None]) -> str | None:
     return min(counts, key=lambda rack: counts[rack], default=None)
 
 
+def rack_of_added(
+    wanted: str | None, in_settings: str | None, racks: Iterable[str | None]
+) -> str | None:
+    """The rack of a broker that joins those with these `racks`; it `wanted` one, "" for none.
+
+    Raises UserError if the settings name the rack of all brokers, and not this one.
+    """
+    if in_settings is not None:
+        if wanted not in (None, in_settings):
+            raise UserError(
+                f"broker.rack={in_settings} of the settings is the rack of every broker: leave"
+                " --rack out, or start with --racks"
+            )
+        return in_settings or None
+    return next_rack(racks) if wanted is None else wanted or None
+
+
 def remembered_racks(state: Mapping[str, Any] | None) -> dict[int, str | None]:
     """The racks that the brokers had when the cluster was last started, by broker id."""
     brokers = [] if state is None else state.get("brokers")

@@ -43,7 +43,7 @@ def check_room(
     if has_registry and not (files.path / "registry").exists():
         needs.append(_Needs(files.path, _REGISTRY_BYTES))
     for broker, paths in directories.items():
-        if not (files.run / f"broker-{broker}.stats").exists():
+        if not files.stats(broker).exists():
             needs.append(_Needs(files.path, stats_bytes))
         needs += [_Needs(path, 0 if path.exists() else _BROKER_BYTES) for path in paths]
     for path, needed in _by_disk(needs):

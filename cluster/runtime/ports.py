@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from cluster.model.addresses import LOOPBACK
 from cluster.model.errors import UserError
+from cluster.runtime.whole_numbers import PORT_MAX
 
 _OWN_PORTS: Final = range(15_000, 32_000)
 _ATTEMPTS: Final = 100
@@ -58,7 +59,7 @@ def _bind_some(want: WantedPort) -> socket.socket:
 
 
 def _bind(want: WantedPort) -> socket.socket:
-    if want.port > 65_535:
+    if want.port > PORT_MAX:
         raise UserError(
             f"port {want.port} ({want.owner}) is too high: choose a lower range with {want.flag}"
         )

@@ -3,7 +3,7 @@
 from argparse import ArgumentTypeError
 from typing import Final
 
-_PORT_MAX: Final = 65_535
+PORT_MAX: Final = 65_535
 
 
 def integer(text: str) -> int:
@@ -33,6 +33,6 @@ def not_negative(text: str) -> int:
 def port_number(text: str) -> int:
     """A port to listen on; 0 means any free one."""
     number = integer(text)
-    if not 0 <= number <= _PORT_MAX:
-        raise ArgumentTypeError(f"must be from 0 to {_PORT_MAX}")
+    if not 0 <= number <= PORT_MAX:
+        raise ArgumentTypeError(f"must be from 0 to {PORT_MAX}")
     return number

@@ -116,7 +116,7 @@ class Child:
         self.state = ChildState.STOPPED
         self.restart_count = 0
         self._early_deaths = 0
-        self._was_ever_ready = False
+        self.was_ever_ready = False
         self._ready_at_ms: int | None = None
         self._deadline_ms: int | None = None
         self._then = _Then.STOPPED
@@ -138,9 +138,9 @@ class Child:
         """The process has reported that it serves requests."""
         if self.state not in _BEFORE_READY:
             return []
-        again = self._was_ever_ready
+        again = self.was_ever_ready
         self.state = ChildState.RUNNING
-        self._was_ever_ready = True
+        self.was_ever_ready = True
         self._ready_at_ms = now_ms
         self._deadline_ms = None
         return [Report("is running again")] if again else []
@@ -157,7 +157,7 @@ class Child:
         """The process has ended; `how` is a verb phrase such as `was killed by SIGKILL`."""
         if self.state is ChildState.STOPPING:
             return self._stopped(now_ms)
-        if not self._was_ever_ready:
+        if not self.was_ever_ready:
             self.state = ChildState.FAILED
             self._deadline_ms = None
             return [CloseSession(), Report(f"could not start: it {how}")]

@@ -1,4 +1,6 @@
-"""Carries out the requests of the control socket: status, stop, kill, restart."""
+"""Carries out the requests of the control socket: status, stop, kill, restart, brokers that join
+and leave.
+"""
 
 import signal
 from collections.abc import Callable, Mapping
@@ -8,6 +10,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.member import Member
+from cluster.supervisor.membership import Membership
 from cluster.supervisor.supervisor import Supervisor
 
 Request = dict[str, Any]
@@ -20,11 +23,15 @@ class Commands:
         self._supervisor = supervisor
         self._loop = loop
         self._clock = clock
+        membership = Membership(supervisor, clock)
         self._by_name: Final[Mapping[str, Callable[[Request], Request]]] = {
             "status": self._status,
             "stop": self._stop,
             "kill": self._kill,
             "restart": self._restart,
+            "add-broker": membership.add,
+            "remove-broker": membership.remove,
+            "broker-state": membership.state_of,
         }
 
     def answer(self, request: Request) -> Request:

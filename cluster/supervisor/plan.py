@@ -1,6 +1,6 @@
 """The plan that the supervisor runs: data without behavior, made by `launch.py` and by tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,6 +78,17 @@ class ChildSpec:
         return f"{host}:{self.port}"
 
 
+class NewBroker(NamedTuple):
+    """A broker that is to join a running cluster."""
+
+    id: int
+    rack: str | None = None
+
+
+Grow = Callable[[NewBroker, Sequence[ChildSpec]], ChildSpec]
+"""Plans one more broker beside those that are there. Raises UserError."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """A whole cluster: its processes, its files, and the address of its registry."""
@@ -96,6 +107,8 @@ class ClusterPlan:
     """
     security: "SecurityFiles | None" = None
     """Keys, certificates and passwords of a secure cluster (`start --secure`)."""
+    grow: Grow | None = None
+    """None if the plan is for these brokers only."""
 
     @property
     def children(self) -> tuple[ChildSpec, ...]:

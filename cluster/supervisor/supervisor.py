@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cluster.datadir.paths import DataDir
@@ -80,7 +80,8 @@ class Supervisor:
             self._on_view,
             self._on_exited,
         )
-        self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
+        self._policy = policy or life.RestartPolicy()
+        self.members = [Member(spec, self._policy) for spec in plan.children]
         self._phase = "starting"
         self._stop_began_ms = self._phase_began_ms = self._began_ms = clock.monotonic_ms()
         self._exit_status = 0
@@ -88,6 +89,7 @@ class Supervisor:
         self._newest_view: ClusterView | None = None
         self._noted_controller: int | None = None
         self._foreground = True
+        self._on_end: Callable[[Member, str], None] = lambda _member, _how: None
         self.timeline = Timeline()
 
     # ------------------------------------------------------------------ life
@@ -105,7 +107,7 @@ class Supervisor:
         if self._registry is None:
             self._start_brokers()
         else:
-            self._order_start(self._registry)
+            self.start(self._registry)
         self._loop.run()
         self.write_state()
         return self._exit_status
@@ -199,11 +201,12 @@ class Supervisor:
 
     def _start_brokers(self) -> None:
         for member in self._brokers:
-            self._order_start(member)
+            self.start(member)
         if self._dashboard is not None:
-            self._order_start(self._dashboard)
+            self.start(self._dashboard)
 
-    def _order_start(self, member: Member) -> None:
+    def start(self, member: Member) -> None:
+        """Start a member unless it has a process."""
         self.perform(member, member.child.on_start_ordered(self._clock.monotonic_ms()))
 
     def _on_started(self, member: Member) -> None:
@@ -379,7 +382,38 @@ class Supervisor:
                 self.perform(member, member.child.on_stop_ordered(now_ms))
             self._stop_next()
 
+        self._on_end(member, how)
+
     # ------------------------------------------------------------------ members
+
+    @property
+    def plan(self) -> ClusterPlan:
+        """The plan with the present brokers."""
+        return self._plan
+
+    def watch_ends(self, on_end: Callable[[Member, str], None]) -> None:
+        """Have `on_end` called after a process has ended, with how it did."""
+        self._on_end = on_end
+
+    def broker(self, broker_id: int) -> Member | None:
+        """The member with this id."""
+        return next((each for each in self._brokers if each.spec.broker_id == broker_id), None)
+
+    def admit(self, spec: ChildSpec) -> Member:
+        """Make a broker a member, which is not started yet."""
+        member = Member(spec, self._policy)
+        others = [each for each in self.members if each.spec.broker_id is None]
+        brokers = sorted([*self._brokers, member], key=lambda each: each.spec.broker_id or 0)
+        self.members = [*others, *brokers]
+        self._plan = replace(self._plan, brokers=tuple(each.spec for each in brokers))
+        self.write_state()
+        return member
+
+    def forget(self, member: Member) -> None:
+        """Let a broker without a process be no member any more."""
+        self.members = [each for each in self.members if each is not member]
+        self._plan = replace(self._plan, brokers=tuple(each.spec for each in self._brokers))
+        self.write_state()
 
     @property
     def _registry(self) -> Member | None:

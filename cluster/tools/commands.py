@@ -22,6 +22,7 @@ COMMANDS: Final = {
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
+        Command("add-broker", "add_broker", "add one more broker to the running cluster"),
         Command("topics", "topics.command", "create, list, describe, alter and delete topics"),
         Command(
             "configs",

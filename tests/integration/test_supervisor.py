@@ -342,3 +342,52 @@ def test_supervisor_writes_its_state_anew_when_the_file_is_removed(cluster: Dumm
     assert cluster.state()["state"] == "up"
     cluster.ask("stop")
     assert "error" not in cluster.output()
+
+
+def remembered(cluster: DummyCluster) -> list[int]:
+    return [each["id"] for each in json.loads(cluster.files.state_file.read_text())["brokers"]]
+
+
+def broker_state(cluster: DummyCluster, broker: int) -> str | None:
+    state = cluster.ask("broker-state", id=broker)["broker"]
+    return None if state is None else str(state["state"])
+
+
+def test_a_broker_is_added_and_removed_while_the_others_run(cluster):
+    cluster.start_and_wait()
+    pids = cluster.pids()
+    assert cluster.ask("add-broker")["id"] == 2
+    assert cluster.ask("add-broker", above=6)["id"] == 7
+    until(lambda: broker_state(cluster, 2) == broker_state(cluster, 7) == "running")
+    assert remembered(cluster) == [0, 1, 2, 7]
+    with pytest.raises(UserError, match="there is a broker 1 already"):
+        cluster.ask("add-broker", id=1)
+
+    cluster.ask("remove-broker", id=2)
+    until(lambda: broker_state(cluster, 2) is None)
+    os.kill(cluster.broker(2)["pid"], signal.SIGKILL)
+    until(lambda: broker_state(cluster, 7) == "backing off")
+    cluster.ask("remove-broker", id=7)
+    assert broker_state(cluster, 7) is None
+    assert remembered(cluster) == [0, 1]
+    assert cluster.pids() == pids
+    with pytest.raises(UserError, match="there is no broker 7"):
+        cluster.ask("remove-broker", id=7)
+    cluster.ask("remove-broker", id=0)
+    until(lambda: broker_state(cluster, 0) is None)
+    with pytest.raises(UserError, match="broker 1 is the only one"):
+        cluster.ask("remove-broker", id=1)
+
+
+def test_an_added_broker_that_cannot_start_is_forgotten_and_the_others_stay(cluster):
+    (cluster.files.path / "broken").write_text("2")
+    cluster.start_and_wait()
+    assert cluster.ask("add-broker")["id"] == 2
+    until(lambda: len(cluster.state()["brokers"]) == 2)
+    with pytest.raises(UserError, match="broker 2 could not start: the disk is somebody else's"):
+        cluster.ask("broker-state", id=2)
+    assert remembered(cluster) == [0, 1]
+    assert cluster.state()["state"] == "up"
+    (cluster.files.path / "broken").unlink()
+    cluster.ask("add-broker", id=2)
+    until(lambda: broker_state(cluster, 2) == "running")

@@ -61,7 +61,13 @@ def main(data_dir: Path, broker_count: int) -> int:
     brokers = tuple(
         child(files, f"broker-{number}", number, view) for number in range(broker_count)
     )
-    plan = ClusterPlan(data_dir, child(files, "registry", None, view), "127.0.0.1:1", brokers)
+    plan = ClusterPlan(
+        data_dir,
+        child(files, "registry", None, view),
+        "127.0.0.1:1",
+        brokers,
+        grow=lambda new, _present: child(files, f"broker-{new.id}", new.id, view),
+    )
     return supervise(
         plan,
         lock,

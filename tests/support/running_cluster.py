@@ -26,7 +26,8 @@ class Cluster(LocalCluster):
         self,
         data_dir: Path,
         *,
-        brokers: int = 3,
+        brokers: int | None = 3,
+        broker_ids: str | None = None,
         overrides: Mapping[str, str] | None = None,
         installed: Path | None = None,
         secure: bool = False,
@@ -34,12 +35,14 @@ class Cluster(LocalCluster):
         dashboard: bool = False,
     ) -> None:
         """`installed` is a `milena` command to use instead of this checkout. `dashboard`: whether
-        it has one, which most tests do not use.
+        it has one, which most tests do not use. `broker_ids`: instead of 0, 1, ..., with `brokers`
+        None.
         """
         settings = {**_DEFAULT_OVERRIDES, **(overrides or {})}
         options = StartOptions(
             data_dir,
             brokers,
+            broker_ids=broker_ids,
             port=0,
             registry_port=0,
             registry_host=registry_host,

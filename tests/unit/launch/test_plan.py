@@ -1,4 +1,5 @@
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.tls_context import server_context
 from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.supervisor.dead_sessions import registry_hosts
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, Reports
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, NewBroker, Reports
 from tests.support import kafka_files
 
 NO_NOTE = pytest.fail
@@ -633,3 +634,57 @@ def test_a_broker_keeps_its_port_when_another_one_is_gone(tmp_path):
         (0, 17_000, 0),
         (2, 17_002, 2),
     ]
+
+
+def grown(plan, broker, rack=None):
+    return plan.grow(NewBroker(broker, rack), plan.brokers)
+
+
+def test_a_broker_is_added_with_the_ports_directories_and_rack_that_a_start_would_choose(
+    tmp_path, settings_of_brokers
+):
+    given = {"brokers": 2, "port": 17_000, "log_dirs": "a,b", "racks": "x,y"}
+    plan = make_plan(options(tmp_path, **given), NO_NOTE)
+    added = grown(plan, 7)
+    assert (added.name, added.broker_id, added.slot, added.port) == ("broker-7", 7, 2, 17_002)
+    assert added.rack == "x"
+    plan = replace(plan, brokers=(plan.brokers[1], added))
+    assert [grown(plan, 8, "z").port, grown(plan, 8, "z").rack] == [17_000, "z"]
+    assert grown(plan, 8, "").rack is None
+    seen = settings_of_brokers(plan)
+    assert seen[1][keys.LOG_DIRS] == (str(tmp_path / "a/broker-7"), str(tmp_path / "b/broker-7"))
+    assert seen[1][keys.ZOOKEEPER_CONNECT] == seen[0][keys.ZOOKEEPER_CONNECT]
+    assert (seen[1][keys.BROKER_ID], seen[1][keys.BROKER_RACK]) == (7, "x")
+
+
+def test_ports_of_an_added_broker_differ_from_those_of_all_listeners(tmp_path):
+    listeners = (
+        "listeners=A://:17000,B://:17002",
+        "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
+    )
+    plan = make_plan(options(tmp_path, brokers=2, port=None, overrides=listeners), NO_NOTE)
+    added = grown(plan, 2)
+    assert [each.port for each in added.listeners] == [17_004, 17_006]
+    known = [{"id": each.broker_id, "slot": each.slot} for each in (*plan.brokers, added)]
+    write_state(DataDir(tmp_path).state_file, {"brokers": known})
+    again = make_plan(options(tmp_path, port=None, overrides=listeners), NO_NOTE)
+    assert again.brokers[2].listeners == added.listeners
+
+
+def test_an_added_broker_of_a_secure_cluster_has_a_certificate(tmp_path):
+    plan = make_plan(options(tmp_path, brokers=1, secure=True), NO_NOTE)
+    grown(plan, 5)
+    assert plan.security.key_store(5).exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "rack", "message"),
+    [
+        (("broker.rack=x",), "y", "is the rack of every broker"),
+        (("advertised.listeners=PLAINTEXT://h:80",), None, "cannot be the same for several"),
+    ],
+)
+def test_a_broker_that_settings_have_no_place_for_is_not_added(tmp_path, overrides, rack, message):
+    plan = make_plan(options(tmp_path, brokers=1, overrides=overrides), NO_NOTE)
+    with pytest.raises(UserError, match=message):
+        grown(plan, 1, rack)
