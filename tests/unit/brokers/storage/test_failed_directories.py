@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,18 @@ def test_new_partitions_are_made_in_what_is_left_and_known_ones_are_not(
     assert stage.table.offline.find(TopicPartition("known", 0)) is not None
     for number in range(2):
         assert directory_of(stage, TopicPartition("new", number)) is not lost
+
+
+def test_a_replica_that_a_reassignment_adds_is_made_in_what_is_left(stage: HandlerStage) -> None:
+    stage.update(TOPIC)
+    lost = fail(stage)
+    state = replace(a_partition([BROKER, OTHER], [OTHER], OTHER, 1, 1), adding=(BROKER,))
+    stage.update(
+        a_topic("moved", state, replace(state, isr=(OTHER, BROKER))),
+    )
+    assert directory_of(stage, TopicPartition("moved", 0)) is not lost
+    in_sync = stage.table.offline.find(TopicPartition("moved", 1))
+    assert in_sync is not None, "it has records that may be in what cannot be read"
 
 
 def test_failed_directory_is_not_written_to_or_marked_as_cleanly_stopped(
