@@ -45,7 +45,7 @@ COMMANDS: Final = {
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command("verify", "verify.command", "check the files of all logs for damage"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
-        Command("partitions", "partitions", "elect leaders of partitions"),
+        Command("partitions", "partitions.command", "elect leaders of partitions"),
         Command(
             "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
         ),

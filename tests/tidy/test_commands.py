@@ -6,10 +6,12 @@ import pytest
 
 from cluster.tools.commands import COMMANDS
 from cluster.tools.main import main
+from cluster.tools.partitions.subcommands import PARTITION_COMMANDS
 from cluster.tools.quotas.subcommands import QUOTA_COMMANDS
 from cluster.tools.transactions.subcommands import TRANSACTION_COMMANDS
 
 SUB_COMMANDS = [
+    *(("partitions", name) for name in PARTITION_COMMANDS),
     *(("quotas", name) for name in QUOTA_COMMANDS),
     *(("transactions", name) for name in TRANSACTION_COMMANDS),
 ]

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.model.errors import UserError
 from cluster.tools.main import main
-from cluster.tools.partitions import read_partitions
+from cluster.tools.partitions.elect_leaders import read_partitions
 
 
 def a_file(directory: Path, content: object) -> Path:

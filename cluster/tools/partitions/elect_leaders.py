@@ -12,10 +12,10 @@ from cluster.client.topic_requests import Place
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import not_negative
-from cluster.tools.arguments import UsageError, add_command, add_parser_of
-from cluster.tools.commands import Command
-from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.arguments import UsageError
+from cluster.tools.kafka_connection import admin_of
 from cluster.tools.options import WeakerProperties
+from cluster.tools.partitions.subcommands import CLIENT_ID, add_subcommand
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -23,29 +23,14 @@ if TYPE_CHECKING:
 Elected = dict[Place, Refused | None]
 """Why a partition got no leader, None where it got one."""
 
-ELECT_LEADERS: Final = Command(
-    "elect-leaders", "partitions", "have preferred replicas lead, or any where none in sync is left"
-)
 _INT32_MAX: Final = 2**31 - 1
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Add the command `partitions` and its sub-command to `subparsers`."""
-    parser = add_command(
+    """Add `elect-leaders` and its options to `subparsers`."""
+    parser = add_subcommand(
         subparsers,
-        "partitions",
-        "partitions elect-leaders --election-type preferred --all-topic-partitions",
-    )
-    actions = parser.add_subparsers(
-        title="sub-commands", metavar="SUB-COMMAND", dest="partitions_command", required=True
-    )
-    _add_elect_leaders(actions)
-
-
-def _add_elect_leaders(subparsers: "Subparsers") -> None:
-    parser = add_parser_of(
-        subparsers,
-        ELECT_LEADERS,
+        "elect-leaders",
         "partitions elect-leaders --election-type preferred --all-topic-partitions",
         "partitions elect-leaders --election-type unclean --topic orders --partition 0",
         "partitions elect-leaders --election-type preferred --path-to-json-file partitions.json",
@@ -71,7 +56,6 @@ def _add_elect_leaders(subparsers: "Subparsers") -> None:
         metavar="FILE",
         help='{"partitions": [{"topic": "orders", "partition": 0}]}',
     )
-    add_servers(parser)
     parser.add_argument(
         "--admin.config",
         dest="command_properties",
@@ -84,7 +68,7 @@ def _add_elect_leaders(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Elect, and print what was done, as Kafka's tool does; 1 where an election failed."""
     partitions = _asked(args)
-    with admin_of(args, "milena-partitions") as admin:
+    with admin_of(args, CLIENT_ID) as admin:
         try:
             elected = admin.controller(
                 lambda client: elect_leaders(client, args.election_type, partitions)

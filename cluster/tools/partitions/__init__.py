@@ -1,0 +1,1 @@
+"""`partitions`: what changes the leaders and replicas of partitions."""
