@@ -252,6 +252,39 @@ def test_leaders_of_all_partitions_are_elected(stage: HandlerStage) -> None:
     assert (answer.error_code, answer.replica_election_results) == (ErrorCode.not_controller, ())
 
 
+def test_an_election_names_the_partitions_of_the_request_as_often_as_it(
+    stage: HandlerStage,
+) -> None:
+    client = stage.connect()
+    asked_for = [("t", [0, 0]), ("none", []), ("u", [1]), ("t", [0])]
+    topics = [{"topic": name, "partitions": numbers} for name, numbers in asked_for]
+    client.send(
+        request(ApiKey.ELECT_LEADERS, 2, topic_partitions=topics, timeout=1, election_type=0)
+    )
+    asked = stage.controller.take()
+    asked.on_done(DONE, [(each, DONE) for each in asked.subjects[1]])
+    assert [
+        (each.topic, [result.partition_id for result in each.partition_result])
+        for each in client.receive().replica_election_results
+    ] == asked_for
+
+
+def test_a_refused_election_of_all_partitions_names_them_where_nothing_else_tells(
+    stage: HandlerStage,
+) -> None:
+    stage.update(a_topic("t", a_partition(ALL)), a_topic("u", a_partition(ALL), a_partition(ALL)))
+    client = stage.connect()
+    client.send(request(ApiKey.ELECT_LEADERS, 0, topic_partitions=None, timeout=1_000))
+    stage.controller.take().on_done(Outcome(ErrorCode.not_controller), [])
+    assert [
+        (each.topic, [(result.partition_id, result.error_code) for result in each.partition_result])
+        for each in client.receive().replica_election_results
+    ] == [
+        ("t", [(0, ErrorCode.not_controller)]),
+        ("u", [(0, ErrorCode.not_controller), (1, ErrorCode.not_controller)]),
+    ]
+
+
 def test_election_of_unknown_type_is_refused(stage: HandlerStage) -> None:
     some = [{"topic": "t", "partitions": [0]}]
     answer = stage.connect().call(

@@ -492,6 +492,14 @@ def test_a_topic_gets_a_leader_when_it_allows_unclean_elections(stage, controlle
     assert controller.driver.controller.state.partition(ORDERS_0).leader == 1
 
 
+def test_a_client_gives_a_topic_a_leader_by_allowing_unclean_elections(stage, controller):
+    leaderless(stage, controller)
+    alteration = TopicAlteration("orders", False, {"unclean": "true"})
+    controller.requests.on_configs_altered(AlterTopicConfigs((alteration,), False), lambda _: None)
+    stage.settle()
+    assert controller.driver.controller.state.partition(ORDERS_0).leader == 1
+
+
 def test_all_topics_get_leaders_when_brokers_allow_unclean_elections(stage, controller):
     leaderless(stage, controller)
     controller.driver.elect_unclean()
