@@ -308,6 +308,24 @@ def _topic_cases() -> Iterator[Case]:
             ask(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=some, timeout=1_000),
             (on_cluster(access.ALTER_CLUSTER),),
         )
+    some_moved = {"partition_index": 0, "replicas": [1]}
+    yield Case(
+        "ALTER_PARTITION_REASSIGNMENTS",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ask(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            1,
+            topics=[{"name": TOPIC, "partitions": [some_moved]}],
+            timeout=1_000,
+        ),
+        (on_cluster(access.ALTER_CLUSTER),),
+    )
+    yield Case(
+        "LIST_PARTITION_REASSIGNMENTS",
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=None, timeout=1_000),
+        (on_cluster(access.DESCRIBE_CLUSTER),),
+    )
     for right, name in ((access.DESCRIBE_TOPIC, TOPIC), (access.CLUSTER_ACTION, CLUSTER_NAME)):
         yield Case(
             f"OFFSET_FOR_LEADER_EPOCH with {right}",

@@ -15,6 +15,7 @@ class AskedOfController:
     validate_only: bool = False
     admit: Any = None
     """What asks the quota of the client."""
+    may_change_factor: bool = True
 
 
 class ScriptedController:
@@ -23,6 +24,8 @@ class ScriptedController:
     def __init__(self) -> None:
         self.asked: list[AskedOfController] = []
         self.is_active = True
+        self.ongoing: dict[Any, Any] = {}
+        """Partitions that are being reassigned, with their states."""
 
     def create_topics(
         self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any, admit: Any = None
@@ -51,6 +54,25 @@ class ScriptedController:
         self.asked.append(
             AskedOfController("elect_leaders", (election, partitions), on_done, timeout_ms)
         )
+
+    def alter_reassignments(
+        self, asked: Any, *, may_change_factor: bool, timeout_ms: int, on_done: Any
+    ) -> None:
+        self.asked.append(
+            AskedOfController(
+                "alter_reassignments",
+                asked,
+                on_done,
+                timeout_ms,
+                may_change_factor=may_change_factor,
+            )
+        )
+
+    def reassigning(self) -> Any:
+        return sorted(self.ongoing)
+
+    def reassignment(self, partition: Any) -> Any:
+        return self.ongoing.get(partition)
 
     def on_topics_missed(self, request: Any, reply: Any) -> None:
         self.asked.append(AskedOfController("on_topics_missed", request, reply, 0))

@@ -21,7 +21,7 @@ from cluster.coordinator.controller.reassignments import Answered, Asked
 from cluster.coordinator.controller.topic_operations import NamedTopic
 from cluster.coordinator.controller.topic_outcomes import topic_outcomes
 from cluster.coordinator.controller.topic_plans import Admit, everything
-from cluster.model.cluster import TopicState
+from cluster.model.cluster import PartitionState, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.quotas import QuotaClient
@@ -247,3 +247,14 @@ class ControllerRequests:
                 may_change_factor=may_change_factor,
             )
         )
+
+    def reassigning(self) -> list[TopicPartition]:
+        """The partitions that are being moved, ordered; none unless this is the controller."""
+        controller = self._driver.controller
+        return [] if controller is None else sorted(controller.reassigning.partitions)
+
+    def reassignment(self, partition: TopicPartition) -> PartitionState | None:
+        """The state of a partition that is being moved; None if it is not, or there is none."""
+        controller = self._driver.controller
+        found = () if controller is None else controller.reassigning.states((partition,))
+        return next((state for _, state in found), None)

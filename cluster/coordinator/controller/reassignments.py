@@ -57,9 +57,7 @@ def cancel(
 ) -> PartitionState:
     """The state without the replicas that were being added. Raises Refused."""
     if not state.is_reassigning:
-        raise Refused(
-            ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress."
-        )
+        raise Refused(ErrorCode.no_reassignment_in_progress)
     settled = replace(state, adding=(), removing=())
     return _one_write(state, _cut(settled, state.original_replicas, usable, rules))
 
@@ -101,7 +99,9 @@ def plan_moves(
             if old is None:
                 raise Refused(
                     ErrorCode.unknown_topic_or_partition,
-                    "This server does not host this topic-partition.",
+                    f"Unable to find a topic named {partition.topic}."
+                    if partition.topic not in cluster.topics
+                    else f"Unable to find partition {partition.topic}:{partition.partition}.",
                 )
             state = changed.get(partition, old)
             usable, rules = usable_of(partition), rules_of(partition.topic)
@@ -113,7 +113,7 @@ def plan_moves(
                     _check_factor(state, target)
                 new = move(state, target, cluster.brokers, usable, rules)
         except Refused as refused:
-            outcomes.append((partition, Outcome(refused.code, refused.detail)))
+            outcomes.append((partition, Outcome(refused.code, refused.detail or None)))
         else:
             if new is not None:
                 changed[partition] = _one_write(old, new)
@@ -208,21 +208,22 @@ def check_target(
     Raises Refused(invalid_replica_assignment), in the words of Kafka's KRaft controller.
     """
     if not target:
-        problem = "The manual partition assignment includes an empty replica list."
-    elif min(target) < 0:
-        problem = "The manual partition assignment includes an invalid broker id."
-    elif len(set(target)) != len(target):
-        double = next(one for at, one in enumerate(sorted(target)) if one in sorted(target)[:at])
-        problem = f"The manual partition assignment includes the broker {double} more than once."
+        problem = "an empty replica list"
     else:
-        strangers = sorted(one for one in target if one not in live and one not in original)
-        if not strangers:
+        ordered = sorted(target)
+        for at, broker in enumerate(ordered):
+            if broker not in live and broker not in original:
+                problem = f"broker {broker}, but no such broker is registered"
+                break
+            if at and broker == ordered[at - 1]:
+                problem = f"the broker {broker} more than once"
+                break
+        else:
             return
-        problem = (
-            f"The manual partition assignment includes broker {strangers[0]}, but no such broker"
-            " is registered."
-        )
-    raise Refused(ErrorCode.invalid_replica_assignment, problem)
+    raise Refused(
+        ErrorCode.invalid_replica_assignment,
+        f"The manual partition assignment includes {problem}.",
+    )
 
 
 def _check_factor(state: PartitionState, target: Collection[BrokerId]) -> None:

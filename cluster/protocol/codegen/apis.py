@@ -41,6 +41,8 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),
     ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
@@ -91,6 +93,8 @@ CALLED: Final = frozenset(
         ApiKey.DELETE_TOPICS,
         ApiKey.DELETE_RECORDS,
         ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.DESCRIBE_GROUPS,
         ApiKey.DELETE_GROUPS,
         ApiKey.OFFSET_FETCH,
@@ -158,6 +162,7 @@ ENCODED_AHEAD: Final = frozenset(
         (ApiKey.DESCRIBE_PRODUCERS, "DescribedProducer"),
         (ApiKey.LIST_TRANSACTIONS, "ListedTransaction"),
         (ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitionsResponsePartition"),
+        (ApiKey.LIST_PARTITION_REASSIGNMENTS, "OngoingPartitionReassignment"),
     }
 )
 """Arrays that may be so long that they are encoded in steps: the field also takes `EncodedItems`,

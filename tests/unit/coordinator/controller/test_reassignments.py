@@ -96,7 +96,8 @@ def test_replicas_that_leave_may_be_dead_and_their_target_may_name_dead_ones_tha
     ("target", "words"),
     [
         ([], "empty replica list"),
-        ([1, -2], "invalid broker id"),
+        ([1, -2], "includes broker -2, but no such broker is registered"),
+        ([10, 10, 1, 1], "the broker 1 more than once"),
         ([4, 5, 4], "the broker 4 more than once"),
         ([1, 10], "includes broker 10, but no such broker is registered"),
     ],
