@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, get_args, get_type_hints
 
 from cluster.model.errors import ErrorCode
+from cluster.protocol.writer import EncodedItems
 
 _Field = tuple[str, bool]
 """The name of a field, and whether it holds items rather than an error code."""
@@ -15,13 +16,16 @@ _FIELDS: Final[dict[Any, tuple[_Field, ...]]] = {}
 
 
 def errors_in(answer: Any) -> Iterator[ErrorCode]:
-    """Each error in an answer of generated messages, once per item that has it."""
+    """Each error in an answer of generated messages, once per item that has it.
+
+    Items that were encoded ahead are expected to have none.
+    """
     for name, has_items in _fields_with_codes(type(answer)):
         value = getattr(answer, name)
         if not has_items:
             if value:
                 yield value
-        elif value:
+        elif value and not isinstance(value, EncodedItems):
             for item in value:
                 yield from errors_in(item)
 

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.dispatch.table import HANDLERS
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.metrics.kafka_names import errors_of
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_reader import read_memory
 from cluster.model.cluster import OfflinePartitions
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
@@ -142,3 +147,14 @@ def test_the_brokers_limit_holds_and_long_answers_are_made_in_slices(tmp_path: P
         (f"t{each}", 300) for each in range(3)
     ]
     assert next_of(answer) == ("t3", 0)
+
+
+def test_errors_are_counted_once_per_topic(tmp_path: Path) -> None:
+    counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    with HandlerStage(tmp_path, counters=counters) as stage:
+        stage.update(a_topic("t", a_partition(ALL)))
+        answer = ask(stage.connect(), "t", "nope")
+    assert [code for _, code, _ in shape(answer)] == [ErrorCode.unknown_topic_or_partition, 0]
+    counters.store()
+    values = read_memory(memoryview(counters.stats.memory)).values
+    assert values[errors_of("DescribeTopicPartitions", "UNKNOWN_TOPIC_OR_PARTITION")] == 1
