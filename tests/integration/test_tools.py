@@ -135,7 +135,7 @@ def test_a_topic_from_creation_to_deletion(cluster):
     )
     assert partitions == [
         f"\tTopic: life\tPartition: {number}\tLeader: {replicas[0]}\tReplicas: {replicas}"
-        f"\tIsr: {replicas}\tElr: N/A\tLastKnownElr: N/A"
+        f"\tIsr: {replicas}\tElr: \tLastKnownElr: "
         for number, replicas in enumerate(["0,1", "1,2", "2,0"])
     ]
 

@@ -35,12 +35,12 @@ class PartitionDescription:
         return len(self.isr) == min_isr
 
     def line(self, topic: str) -> str:
-        """The line of Kafka's tool. Its last two columns, since 3.8, are only filled with KRaft."""
+        """The line of Kafka's tool. Its last two columns are empty without eligible leader replicas."""
         leader = "none" if self.leader is None else self.leader
         return (
             f"\tTopic: {one_line(topic)}\tPartition: {self.id}\tLeader: {leader}"
             f"\tReplicas: {_joined(self.replicas)}\tIsr: {_joined(self.isr)}"
-            "\tElr: N/A\tLastKnownElr: N/A"
+            "\tElr: \tLastKnownElr: "
         )
 
 

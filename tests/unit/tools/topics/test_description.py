@@ -31,7 +31,7 @@ def test_the_header_is_kafkas():
 def test_a_partition_line_is_kafkas():
     assert WHOLE.line("orders") == (
         "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3"
-        "\tElr: N/A\tLastKnownElr: N/A"
+        "\tElr: \tLastKnownElr: "
     )
 
 
