@@ -35,7 +35,7 @@ class PartitionDescription:
         return len(self.isr) == min_isr
 
     def line(self, topic: str) -> str:
-        """The line of Kafka's tool. Its last two columns are empty without eligible leader replicas."""
+        """The line of Kafka's tool, without eligible leader replicas."""
         leader = "none" if self.leader is None else self.leader
         return (
             f"\tTopic: {one_line(topic)}\tPartition: {self.id}\tLeader: {leader}"
