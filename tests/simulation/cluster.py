@@ -371,6 +371,10 @@ class SimulatedCluster:
         node = self.tree.nodes.get(paths.topic(name))
         return None if node is None else self._decoded(node.document).topic_id
 
+    def registered_topic(self, name: str) -> TopicAssignment:
+        """The registry's document of a topic that exists."""
+        return self._decoded(self.tree.nodes[paths.topic(name)].document)
+
     def _decoded(self, document: bytes) -> TopicAssignment:
         known = self._assignments.get(document)
         if known is None:
