@@ -4,7 +4,7 @@ Every operation blocks and runs on the store's own thread; a `StoreSession` runs
 result back to the broker's loop.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, NewType, Protocol, TypeVar
@@ -125,6 +125,20 @@ class ChangedTopics(NamedTuple):
 
     last: int
     names: frozenset[str]
+
+
+class NodeReassignments(NamedTuple):
+    """What a node asks for: the replicas that partitions should have."""
+
+    targets: dict[TopicPartition, tuple[BrokerId, ...]]
+    version: StoreVersion
+
+
+class NodeElections(NamedTuple):
+    """What a node asks for: partitions whose preferred replicas should lead."""
+
+    partitions: tuple[TopicPartition, ...]
+    version: StoreVersion
 
 
 class Deposed(Exception):
@@ -341,6 +355,47 @@ class IdStore(Protocol):
         ...
 
 
+class AdminStore(Protocol):
+    """What other tools ask the controller for by nodes that they create (below `/admin`).
+
+    Loading removes a node that cannot be read, with a line in the log. `controller` is the version
+    of the controller, as in `TopicStore`; writes raise Deposed, and write nothing to a node that
+    has changed since.
+    """
+
+    def load_reassignments(
+        self, controller: StoreVersion, on_change: OnChange | None = None
+    ) -> NodeReassignments | None:
+        """None: there is no such node. `on_change` is called when it is created or changes."""
+        ...
+
+    def write_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[BrokerId, ...]],
+        version: StoreVersion,
+        controller: StoreVersion,
+    ) -> StoreVersion:
+        """Replace what the node of that version asks for, or remove the node if nothing is left.
+
+        Returns its new version.
+        """
+        ...
+
+    def load_elections(
+        self, controller: StoreVersion, on_change: OnChange | None = None
+    ) -> NodeElections | None:
+        """None: there is no such node. `on_change` is called when it is created or changes."""
+        ...
+
+    def remove_elections(self, version: StoreVersion, controller: StoreVersion) -> None: ...
+
+    def load_deletions(self, on_change: OnChange | None = None) -> frozenset[str]:
+        """The names of the topics to delete; `on_change` is called when there are others."""
+        ...
+
+    def remove_deletions(self, names: Iterable[str], controller: StoreVersion) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterStore:
     """One store for each family of documents.
@@ -357,6 +412,7 @@ class ClusterStore:
     credentials: CredentialStore
     tokens: TokenStore
     ids: IdStore
+    admin: AdminStore
 
 
 T = TypeVar("T")

@@ -46,6 +46,7 @@ class Member:
             stage.returns,
             lambda: self.known_brokers,
             self.events,
+            lambda: stage.may_delete_topics,
         )
         self.requests = ControllerRequests(self.driver)
         self.register()
@@ -70,6 +71,7 @@ class Stage:
         store_of(FakeClient(self.tree)).brokers.prepare()
         self.members: list[Member] = []
         self.is_unclean = False
+        self.may_delete_topics = True
         self.returns = ReturnOptions()
         """Of members that are made from now on: nothing returns by itself."""
 

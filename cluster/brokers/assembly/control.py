@@ -111,4 +111,5 @@ def _controller_driver(foundation: Foundation, membership: Membership) -> Contro
         options.leader_returns(live.now),
         lambda: membership.metadata.brokers,
         foundation.event_log,
+        lambda: live[keys.DELETE_TOPIC_ENABLE],
     )

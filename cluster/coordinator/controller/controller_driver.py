@@ -23,6 +23,7 @@ from cluster.coordinator.cluster_store import (
     StoreSession,
     outcome_of,
 )
+from cluster.coordinator.controller.admin_nodes import AdminNodes
 from cluster.coordinator.controller.broker_operations import (
     ChangeOfBrokers,
     LeadersForOffline,
@@ -77,9 +78,11 @@ class ControllerDriver:
         returns: ReturnOptions = _NO_RETURNS,
         known_brokers: Callable[[], Mapping[BrokerId, BrokerRegistration]] = dict,
         events: EventLog | None = None,
+        may_delete_topics: Callable[[], bool] = lambda: True,
     ) -> None:
         """`known_brokers` returns the live brokers as this broker knows them while it is not the
-        controller. `events` receives the controller's decisions."""
+        controller. `events` receives the controller's decisions. `may_delete_topics` applies to
+        deletions that other tools ask for in the store."""
         self._local_id = local_id
         self._store = store
         self._link = link
@@ -88,7 +91,10 @@ class ControllerDriver:
         self._rules = rules
         self._is_unclean = is_unclean
         self._random = random
+        self._may_delete_topics = may_delete_topics
         self._controller: Controller | None = None
+        self._nodes: AdminNodes | None = None
+        """Of the present term, like `_controller`."""
         self._epoch_version = NO_VERSION
         self._queue: deque[Operation] = deque()
         self._is_busy = False
@@ -149,7 +155,7 @@ class ControllerDriver:
         self._term += 1
         if self._controller is not None:
             log.info("no longer the controller (epoch %d)", self._controller.epoch)
-        self._controller = None
+        self._controller = self._nodes = None
         self.returns.end()
         self._is_campaigning = False
         self._is_busy = False
@@ -240,6 +246,17 @@ class ControllerDriver:
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
         configs.begin(changed)
+        self._nodes = AdminNodes(
+            self._store,
+            self.updates,
+            self.enqueue,
+            self._epoch_version,
+            loaded.state,
+            may_delete=self._may_delete_topics,
+            is_current=lambda: term == self._term,
+            on_failed=lambda error: self._on_lost_registry(error, term),
+        )
+        self._nodes.begin()
 
     # -- brokers -----------------------------------------------------------------------------
 
@@ -326,6 +343,8 @@ class ControllerDriver:
             note_changed_partitions(self._events, plan.changed, controller.state)
             plan.apply(controller.state)
             controller.on_applied(plan)
+            if self._nodes is not None:
+                self._nodes.on_written(plan)
             report_leaderless(plan.changed)
             self._growth.add(plan.partition_count)
             self.returns.on_written(plan)

@@ -6,6 +6,7 @@ from kazoo.client import KazooClient
 
 from cluster.coordinator.cluster_store import ClusterStore, OnChange
 from cluster.coordinator.registry.client.acl_records import AclRecords
+from cluster.coordinator.registry.client.admin_records import AdminRecords
 from cluster.coordinator.registry.client.broker_records import BrokerRecords
 from cluster.coordinator.registry.client.config_records import ConfigRecords
 from cluster.coordinator.registry.client.credential_records import CredentialRecords
@@ -37,4 +38,5 @@ def kazoo_store(
         credentials=CredentialRecords(client, watch),
         tokens=TokenRecords(client, watch),
         ids=IdRecords(client),
+        admin=AdminRecords(client, watch),
     )

@@ -30,6 +30,7 @@ from cluster.model.ids import (
     ControllerEpoch,
     LeaderEpoch,
     Offset,
+    TopicPartition,
     decode_uuid,
     encode_uuid,
 )
@@ -191,6 +192,36 @@ def decode_partition_state(document: bytes) -> PartitionStateRecord:
                 for broker, epoch, end in own.get("doubtful", [])
             ),
         )
+
+
+def encode_reassignments(targets: Mapping[TopicPartition, Replicas]) -> bytes:
+    """`/admin/reassign_partitions`: the replicas that partitions should have."""
+    return _encode(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": topic, "partition": number, "replicas": list(replicas)}
+                for (topic, number), replicas in targets.items()
+            ],
+        }
+    )
+
+
+def decode_reassignments(document: bytes) -> dict[TopicPartition, Replicas]:
+    """The last entry of a partition counts, as in Kafka."""
+    with _fields(document) as fields:
+        _check_version(fields)
+        return {
+            _decode_partition(each): _decode_broker_ids(each["replicas"])
+            for each in fields["partitions"]
+        }
+
+
+def decode_elections(document: bytes) -> tuple[TopicPartition, ...]:
+    """`/admin/preferred_replica_election`: partitions whose preferred replicas should lead."""
+    with _fields(document) as fields:
+        _check_version(fields)
+        return tuple(dict.fromkeys(map(_decode_partition, fields["partitions"])))
 
 
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
@@ -429,6 +460,18 @@ def _decode_replicas(replicas: Mapping[str, list[int]]) -> dict[int, Replicas]:
 
 def _decode_broker_ids(ids: list[int]) -> Replicas:
     return tuple(BrokerId(_int32(one)) for one in ids)
+
+
+def _decode_partition(fields: Mapping[str, Any]) -> TopicPartition:
+    topic = fields["topic"]
+    if not isinstance(topic, str):
+        raise ValueError(f"{topic!r} is not the name of a topic")  # noqa: TRY004 - wrong text
+    return TopicPartition(topic, _int32(fields["partition"]))
+
+
+def _check_version(fields: Mapping[str, Any]) -> None:
+    if (version := fields.get("version", 1)) != 1:
+        raise ValueError(f"its version is {version!r} instead of 1")
 
 
 def _int32(number: float | str | bytes) -> int:

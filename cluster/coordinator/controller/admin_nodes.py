@@ -1,0 +1,270 @@
+"""Does what other tools ask for by nodes that they create in the store, and removes these nodes.
+
+Tools of Kafka's ZooKeeper mode asked so for reassignments, elections of preferred replicas and
+deletions of topics (Kafka: `KafkaController.processZkPartitionReassignment` and its like).
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, TypeVar
+
+from cluster.coordinator.cluster_store import (
+    NO_VERSION,
+    ClusterStore,
+    NodeElections,
+    NodeReassignments,
+    StoreSession,
+    StoreVersion,
+)
+from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
+from cluster.coordinator.controller.leader_elections import ElectionType
+from cluster.coordinator.controller.leader_operations import ElectLeaders
+from cluster.coordinator.controller.operation import Operation
+from cluster.coordinator.controller.reassignment_operations import AlterReassignments
+from cluster.coordinator.controller.topic_operations import DeleteTopics
+from cluster.model.cluster import ClusterState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.plan import Outcome, Plan
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_NAMED_MAX: Final = 5
+_DONE: Final = frozenset(
+    # The last two: it is done, or nothing was to be done.
+    {ErrorCode.none, ErrorCode.request_timed_out, ErrorCode.election_not_needed}
+)
+
+
+class AdminNodes:
+    """Covers one term of a controller. Owned by the broker's thread.
+
+    A node stays until what it asks for is done or refused, so that the next controller goes on. One
+    of reassignments names those which are not completed, as in Kafka.
+    Invariant: a watch was set before a node was last read, or it is being read again.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        updates: BrokerUpdates,
+        enqueue: Callable[[Operation], None],
+        controller: StoreVersion,
+        state: ClusterState,
+        *,
+        may_delete: Callable[[], bool],
+        is_current: Callable[[], bool],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """`controller` is the version that writes are conditional on, `state` the controller's.
+
+        `may_delete` says whether topics may be deleted, `is_current` whether the term continues.
+        """
+        self._store = store
+        self._updates = updates
+        self._enqueue = enqueue
+        self._controller = controller
+        self._state = state
+        self._may_delete = may_delete
+        self._is_current = is_current
+        self._on_failed = on_failed
+        self._targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        """What the node of reassignments asks for."""
+        self._begun: set[TopicPartition] = set()
+        """Those of `_targets` that have begun, and are in the node until they end."""
+        self._version = NO_VERSION
+        self._is_writing = False
+        self._deleting: set[str] = set()
+
+    def begin(self) -> None:
+        """This broker is the controller: look at all nodes, and watch them."""
+        self._load_reassignments()
+        self._load_elections()
+        self._load_deletions()
+
+    # -- reassignments -----------------------------------------------------------------------
+
+    def on_written(self, plan: Plan) -> None:
+        """Partitions have changed, or topics are gone: some reassignments may have ended."""
+        if self._begun and (plan.deleted or not self._begun.isdisjoint(plan.changed)):
+            self._remove_ended()
+
+    def _load_reassignments(self) -> None:
+        self._submit(
+            lambda store: store.admin.load_reassignments(
+                self._controller, lambda: self._look_again(self._load_reassignments)
+            ),
+            self._on_reassignments,
+        )
+
+    def _on_reassignments(self, found: NodeReassignments | None) -> None:
+        if found is None:
+            self._targets, self._version = {}, NO_VERSION
+            self._begun.clear()
+            return
+        new = {
+            partition: target
+            for partition, target in found.targets.items()
+            if self._targets.get(partition) != target
+        }
+        self._targets, self._version = found.targets, found.version
+        self._begun &= found.targets.keys() - new.keys()
+        if not new and found.targets:
+            self._remove_ended()
+            return
+        self._enqueue(
+            AlterReassignments(
+                self._updates,
+                tuple(new.items()),
+                UPDATE_TIMEOUT_MS,
+                self._on_begun,
+                may_change_factor=True,
+            )
+        )
+
+    def _on_begun(self, _outcome: Outcome, begun: Iterable[tuple[TopicPartition, Outcome]]) -> None:
+        if not self._is_current():
+            return
+        outcomes = list(begun)
+        _report("a reassignment", outcomes)
+        for partition, (code, _) in outcomes:
+            if code in _DONE:
+                self._begun.add(partition)
+            else:
+                self._targets.pop(partition, None)
+        self._remove_ended(is_changed=True)
+
+    def _remove_ended(self, *, is_changed: bool = False) -> None:
+        """Remove from the node what has ended; `is_changed` if something else is to be removed."""
+        ended = [each for each in self._begun if not self._is_moving(each)]
+        self._begun.difference_update(ended)
+        for partition in ended:
+            self._targets.pop(partition, None)
+        if (not ended and not is_changed) or self._version == NO_VERSION:
+            return
+        if not self._is_writing:
+            self._is_writing = True
+            targets, version = dict(self._targets), self._version
+            self._submit(
+                lambda store: store.admin.write_reassignments(targets, version, self._controller),
+                lambda new_version: self._on_node_written(targets, version, new_version),
+            )
+
+    def _on_node_written(
+        self,
+        written: dict[TopicPartition, tuple[BrokerId, ...]],
+        version: StoreVersion,
+        new_version: StoreVersion,
+    ) -> None:
+        self._is_writing = False
+        if self._version == version:  # else it has been read since
+            self._version = new_version
+        if written != self._targets:
+            self._remove_ended(is_changed=True)
+
+    def _is_moving(self, partition: TopicPartition) -> bool:
+        """Whether the partition is on its way to the target that the node has for it."""
+        state = self._state.partition(partition)
+        if state is None or not state.is_reassigning:
+            return False
+        target = tuple(broker for broker in state.replicas if broker not in state.removing)
+        return target == self._targets.get(partition)
+
+    # -- elections ---------------------------------------------------------------------------
+
+    def _load_elections(self) -> None:
+        self._submit(
+            lambda store: store.admin.load_elections(
+                self._controller, lambda: self._look_again(self._load_elections)
+            ),
+            self._on_elections,
+        )
+
+    def _on_elections(self, found: NodeElections | None) -> None:
+        if found is None:
+            return
+
+        def on_done(_outcome: Outcome, elected: list[tuple[TopicPartition, Outcome]]) -> None:
+            if self._is_current():
+                _report("an election of a preferred replica", elected)
+                self._submit(
+                    lambda store: store.admin.remove_elections(found.version, self._controller),
+                    lambda _: None,
+                )
+
+        self._enqueue(
+            ElectLeaders(
+                self._updates,
+                ElectionType.PREFERRED,
+                found.partitions,
+                UPDATE_TIMEOUT_MS,
+                on_done,
+            )
+        )
+
+    # -- deletions ---------------------------------------------------------------------------
+
+    def _load_deletions(self) -> None:
+        self._submit(
+            lambda store: store.admin.load_deletions(
+                lambda: self._look_again(self._load_deletions)
+            ),
+            self._on_deletions,
+        )
+
+    def _on_deletions(self, names: frozenset[str]) -> None:
+        new = sorted(names - self._deleting)
+        if not new:
+            return
+        self._deleting.update(new)
+        if not self._may_delete():
+            disabled = Outcome(ErrorCode.topic_deletion_disabled, "delete.topic.enable is false")
+            self._on_deleted([(name, disabled) for name in new])
+            return
+        self._enqueue(
+            DeleteTopics(
+                self._updates,
+                [(name, None) for name in new],
+                UPDATE_TIMEOUT_MS,
+                lambda outcomes: self._on_deleted(
+                    [(str(name), outcome) for name, _, outcome in outcomes]
+                ),
+            )
+        )
+
+    def _on_deleted(self, outcomes: list[tuple[str, Outcome]]) -> None:
+        if not self._is_current():
+            return
+        _report("a deletion of a topic", outcomes)
+        names = [name for name, _ in outcomes]
+        self._submit(
+            lambda store: store.admin.remove_deletions(names, self._controller),
+            lambda _: self._deleting.difference_update(names),
+        )
+
+    # -- shared ------------------------------------------------------------------------------
+
+    def _look_again(self, load: Callable[[], None]) -> None:
+        if self._is_current():
+            load()
+
+    def _submit(self, call: Callable[[ClusterStore], T], on_done: Callable[[T], None]) -> None:
+        self._store.submit(
+            call, lambda result: on_done(result) if self._is_current() else None, self._on_failed
+        )
+
+
+def _report(what: str, outcomes: Iterable[tuple[TopicPartition | str, Outcome]]) -> None:
+    """Log in one line what is refused."""
+    refused = [(name, outcome) for name, outcome in outcomes if outcome.code not in _DONE]
+    if not refused:
+        return
+    named = [
+        f"{name}: {detail or code.name}" for name, (code, detail) in islice(refused, _NAMED_MAX)
+    ]
+    if len(refused) > _NAMED_MAX:
+        named.append(f"... and {len(refused) - _NAMED_MAX} more")
+    log.warning("refused %s that a node below /admin asks for: %s", what, "; ".join(named))
