@@ -70,6 +70,8 @@ class ClusterFacts(NamedTuple):
     """By name."""
     brokers: Mapping[int, tuple[str, int]] = {}
     """Host and port of each live broker, by id."""
+    racks: Mapping[int, str | None] = {}
+    """Its rack."""
 
     def partition_counts(self, *, exclude_internal: bool = False) -> dict[str, int]:
         """Every topic with the number of its partitions."""
@@ -111,6 +113,7 @@ def cluster_facts(client: Caller) -> ClusterFacts:
         None if controller < 0 else controller,
         tuple(sorted(topics, key=lambda topic: topic.name)),
         {broker.node_id: (broker.host, broker.port) for broker in told.brokers},
+        {broker.node_id: broker.rack for broker in told.brokers},
     )
 
 

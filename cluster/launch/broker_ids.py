@@ -83,7 +83,7 @@ def _loses(known: "dict[int, KnownBroker]", what: str, instead: str) -> UserErro
     names = listed(sorted(known))
     return UserError(
         f"the data directory holds the data of {len(known)} broker{plural} ({names}), and {what}:"
-        f" use {instead}, another --data-dir, or `stop --purge` first"
+        f" use {instead}, `remove-broker` while it runs, or another --data-dir"
     )
 
 

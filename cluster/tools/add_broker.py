@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 def _largest_id_in_use(args: argparse.Namespace) -> int:
     """The largest id of a broker, also on another host, or of one that has replicas; or -1."""
     try:
-        with admin_of(args, "add-broker") as admin:
+        with admin_of(args, "milena-add-broker") as admin:
             facts = admin.facts()
     except (Refused, UserError):  # brokers that are down add nothing to what the supervisor knows
         return _NONE

@@ -23,6 +23,9 @@ COMMANDS: Final = {
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
         Command("add-broker", "add_broker", "add one more broker to the running cluster"),
+        Command(
+            "remove-broker", "remove_broker", "move everything away from a broker, and remove it"
+        ),
         Command("topics", "topics.command", "create, list, describe, alter and delete topics"),
         Command(
             "configs",

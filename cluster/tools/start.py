@@ -52,13 +52,13 @@ def run(args: argparse.Namespace) -> int:
         if args.brokers not in (None, len(state["brokers"])):
             raise UserError(
                 f"a cluster of {len(state['brokers'])} brokers is running in"
-                f" {shown(files.path)}: use `add-broker`, or stop it first"
+                f" {shown(files.path)}: use `add-broker` or `remove-broker`, or stop it first"
             )
         ids = sorted(each["id"] for each in state["brokers"])
         if args.broker_ids is not None and list(parse_broker_ids(args.broker_ids)) != ids:
             raise UserError(
                 f"a cluster of brokers {', '.join(map(str, ids))} is running in"
-                f" {shown(files.path)}: use `add-broker`, or stop it first"
+                f" {shown(files.path)}: use `add-broker` or `remove-broker`, or stop it first"
             )
         if args.racks is not None and _other_racks(args.racks, state):
             raise UserError(
