@@ -41,7 +41,7 @@ def move(
     replica could lead. Raises Refused.
     """
     original = state.original_replicas
-    check_target(target, original, live)
+    check_target(target, state.replicas, live)
     leaving = tuple(broker for broker in original if broker not in target)
     adding = tuple(broker for broker in target if broker not in original)
     moving = replace(state, adding=adding, removing=leaving)
@@ -200,10 +200,10 @@ class Reassigning:
 
 def check_target(
     target: Sequence[BrokerId],
-    original: Collection[BrokerId],
+    present: Collection[BrokerId],
     live: Collection[BrokerId],
 ) -> None:
-    """Check the replicas that are asked for; those that are new must be on live brokers.
+    """Check the replicas that are asked for; those that are not `present` must be on live brokers.
 
     Raises Refused(invalid_replica_assignment), in the words of Kafka's KRaft controller.
     """
@@ -212,7 +212,7 @@ def check_target(
     else:
         ordered = sorted(target)
         for at, broker in enumerate(ordered):
-            if broker not in live and broker not in original:
+            if broker not in live and broker not in present:
                 problem = f"broker {broker}, but no such broker is registered"
                 break
             if at and broker == ordered[at - 1]:
