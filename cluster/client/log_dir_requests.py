@@ -1,12 +1,18 @@
-"""Asks brokers what their log directories hold (KIP-113)."""
+"""Asks brokers what their log directories hold, and moves replicas among them (KIP-113)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from cluster.client.quota_requests import Caller
+from cluster.client.topic_requests import Place
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
-from cluster.protocol.messages import DescribeLogDirsRequest
+from cluster.protocol.messages import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+    DescribeLogDirsRequest,
+)
 
 
 class ReplicaFacts(NamedTuple):
@@ -60,3 +66,30 @@ def describe_log_dirs(client: Caller, topics: Collection[str] = ()) -> list[LogD
         )
         for result in response.results
     ]
+
+
+def alter_replica_log_dirs(client: Caller, paths: Mapping[Place, str]) -> dict[Place, ErrorCode]:
+    """Have the broker that the client is connected to move replicas to other log directories.
+
+    Returns whether each move has begun.
+    """
+    asked: dict[str, dict[str, list[int]]] = {}
+    for place, path in paths.items():
+        asked.setdefault(path, {}).setdefault(place.topic, []).append(place.partition)
+    request = AlterReplicaLogDirsRequest(
+        dirs=tuple(
+            AlterReplicaLogDir(
+                path=path,
+                topics=tuple(
+                    AlterReplicaLogDirTopic(name=topic, partitions=tuple(numbers))
+                    for topic, numbers in topics.items()
+                ),
+            )
+            for path, topics in asked.items()
+        )
+    )
+    return {
+        Place(topic.topic_name, each.partition_index): each.error_code
+        for topic in client.call(ApiKey.ALTER_REPLICA_LOG_DIRS, request).results
+        for each in topic.partitions
+    }

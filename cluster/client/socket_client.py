@@ -25,6 +25,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),
     ApiKey.METADATA: (4, 12),
     ApiKey.LIST_OFFSETS: (1, 7),
     ApiKey.INIT_PRODUCER_ID: (0, 4),

@@ -71,7 +71,15 @@ class ClusterFacts(NamedTuple):
     brokers: Mapping[int, tuple[str, int]] = {}
     """Host and port of each live broker, by id."""
     racks: Mapping[int, str | None] = {}
-    """Its rack."""
+    """Of each live broker; None: it has no rack."""
+
+    def replicas(self) -> dict[Place, tuple[int, ...]]:
+        """The replicas of every partition, the preferred leader first."""
+        return {
+            Place(topic.name, each.number): each.replicas
+            for topic in self.topics
+            for each in topic.partitions
+        }
 
     def partition_counts(self, *, exclude_internal: bool = False) -> dict[str, int]:
         """Every topic with the number of its partitions."""

@@ -48,7 +48,11 @@ COMMANDS: Final = {
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command("verify", "verify.command", "check the files of all logs for damage"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
-        Command("partitions", "partitions.command", "elect leaders of partitions"),
+        Command(
+            "partitions",
+            "partitions.command",
+            "elect leaders, and move partitions to other brokers",
+        ),
         Command(
             "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
         ),

@@ -72,6 +72,7 @@ CALLED: Final = frozenset(
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DESCRIBE_TRANSACTIONS,

@@ -5,7 +5,7 @@ Written by `python -m cluster.protocol.codegen`.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from struct import Struct, unpack_from
+from struct import Struct, pack, unpack_from
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
@@ -17,6 +17,7 @@ _pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
+_unpack_ih = Struct(">ih").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
@@ -302,3 +303,221 @@ def write_response(out: bytearray, message: AlterReplicaLogDirsResponse, version
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_alter_replica_log_dir_topic(out: bytearray, message: AlterReplicaLogDirTopic) -> None:
+    encoded = message.name.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_i(len(message.partitions))
+    out += pack(f">{len(message.partitions)}i", *message.partitions)
+
+
+def _write_alter_replica_log_dir(out: bytearray, message: AlterReplicaLogDir) -> None:
+    encoded = message.path.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_i(len(message.topics))
+    for topics_item in message.topics:
+        _write_alter_replica_log_dir_topic(out, topics_item)
+
+
+def _write_request_legacy(
+    out: bytearray, message: AlterReplicaLogDirsRequest, version: int
+) -> None:
+    out += _pack_i(len(message.dirs))
+    for dirs_item in message.dirs:
+        _write_alter_replica_log_dir(out, dirs_item)
+
+
+def _write_alter_replica_log_dir_topic_flexible(
+    out: bytearray, message: AlterReplicaLogDirTopic
+) -> None:
+    encoded = message.name.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += varint(len(message.partitions) + 1)
+    out += pack(f">{len(message.partitions)}i", *message.partitions)
+    out += NO_TAGS
+
+
+def _write_alter_replica_log_dir_flexible(out: bytearray, message: AlterReplicaLogDir) -> None:
+    encoded = message.path.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += varint(len(message.topics) + 1)
+    for topics_item in message.topics:
+        _write_alter_replica_log_dir_topic_flexible(out, topics_item)
+    out += NO_TAGS
+
+
+def _write_request_flexible(
+    out: bytearray, message: AlterReplicaLogDirsRequest, version: int
+) -> None:
+    out += varint(len(message.dirs) + 1)
+    for dirs_item in message.dirs:
+        _write_alter_replica_log_dir_flexible(out, dirs_item)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: AlterReplicaLogDirsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_alter_replica_log_dir_partition_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[AlterReplicaLogDirPartitionResult, int]:
+    partition_index, error_code = _unpack_ih(buffer, position)
+    position += 6
+    return AlterReplicaLogDirPartitionResult(
+        partition_index=partition_index, error_code=ErrorCode(error_code)
+    ), position
+
+
+def _read_alter_replica_log_dir_topic_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[AlterReplicaLogDirTopicResult, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("topic_name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    topic_name = buffer[start:position].decode()
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("partitions is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partitions_list: list[AlterReplicaLogDirPartitionResult] = []
+    for _ in range(size):
+        partitions_item, position = _read_alter_replica_log_dir_partition_result(
+            buffer, position, end
+        )
+        partitions_list.append(partitions_item)
+    partitions = tuple(partitions_list)
+    return AlterReplicaLogDirTopicResult(topic_name=topic_name, partitions=partitions), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[AlterReplicaLogDirsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[AlterReplicaLogDirTopicResult] = []
+    for _ in range(size):
+        results_item, position = _read_alter_replica_log_dir_topic_result(buffer, position, end)
+        results_list.append(results_item)
+    results = tuple(results_list)
+    return AlterReplicaLogDirsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def _read_alter_replica_log_dir_partition_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[AlterReplicaLogDirPartitionResult, int]:
+    partition_index, error_code = _unpack_ih(buffer, position)
+    position += 6
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return AlterReplicaLogDirPartitionResult(
+        partition_index=partition_index, error_code=ErrorCode(error_code)
+    ), position
+
+
+def _read_alter_replica_log_dir_topic_result_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[AlterReplicaLogDirTopicResult, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("topic_name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    topic_name = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("partitions is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partitions_list: list[AlterReplicaLogDirPartitionResult] = []
+    for _ in range(size):
+        partitions_item, position = _read_alter_replica_log_dir_partition_result_flexible(
+            buffer, position, end
+        )
+        partitions_list.append(partitions_item)
+    partitions = tuple(partitions_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return AlterReplicaLogDirTopicResult(topic_name=topic_name, partitions=partitions), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[AlterReplicaLogDirsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[AlterReplicaLogDirTopicResult] = []
+    for _ in range(size):
+        results_item, position = _read_alter_replica_log_dir_topic_result_flexible(
+            buffer, position, end
+        )
+        results_list.append(results_item)
+    results = tuple(results_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return AlterReplicaLogDirsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), results=results
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[AlterReplicaLogDirsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

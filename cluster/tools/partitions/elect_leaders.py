@@ -1,10 +1,8 @@
 """`partitions elect-leaders`: kafka-leader-election's options, its file and its output."""
 
 import argparse
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from cluster.client.election_requests import elect_leaders
 from cluster.client.refusals import reason_of
@@ -15,6 +13,7 @@ from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import admin_of
 from cluster.tools.options import WeakerProperties
+from cluster.tools.partitions.json_files import place_of, rows_of
 from cluster.tools.partitions.subcommands import CLIENT_ID, add_subcommand
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 Elected = dict[Place, Refused | None]
 """Why a partition got no leader, None where it got one."""
-
-_INT32_MAX: Final = 2**31 - 1
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -114,39 +111,15 @@ def _asked(args: argparse.Namespace) -> list[Place] | None:
         return read_partitions(args.path_to_json_file)
     if args.all_topic_partitions:
         return None
-    _check(args.topic, args.partition, "the options")
-    return [Place(args.topic, args.partition)]
+    return [place_of(vars(args), "the options")]
 
 
 def read_partitions(path: Path) -> list[Place]:
     """The partitions of a file as kafka-leader-election takes it. Raises UserError."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as problem:
-        raise UserError(f"cannot read {path}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
-        raise UserError(f"{path} is not JSON: {problem}") from None
-    if not isinstance(content, Mapping) or not isinstance(content.get("partitions"), list):
-        raise UserError(f"{path}: a list `partitions` is missing")
     partitions: list[Place] = []
-    for at, row in enumerate(content["partitions"]):
-        where = f"{path}: partitions[{at}]"
-        if not isinstance(row, Mapping):
-            raise UserError(f"{where} is not an object")
-        topic: Any = row.get("topic")
-        number: Any = row.get("partition")
-        _check(topic, number, where)
-        if (topic, number) in partitions:
-            raise UserError(f"{where}: {one_line(topic)}-{number} is there twice")
-        partitions.append(Place(topic, number))
-    if not partitions:
-        raise UserError(f"{path}: the list `partitions` is empty")
+    for where, row in rows_of(path, "partitions"):
+        place = place_of(row, where)
+        if place in partitions:
+            raise UserError(f"{where}: {one_line(place.topic)}-{place.partition} is there twice")
+        partitions.append(place)
     return partitions
-
-
-def _check(topic: Any, number: Any, where: str) -> None:
-    """Raise UserError unless these name a partition."""
-    if not isinstance(topic, str) or not topic:
-        raise UserError(f"{where}: topic must be a name")
-    if type(number) is not int or not 0 <= number <= _INT32_MAX:
-        raise UserError(f"{where}: partition must be a whole number from 0 to {_INT32_MAX}")

@@ -19,6 +19,11 @@ PARTITION_COMMANDS: Final = {
             "partitions.elect_leaders",
             "have preferred replicas lead, or any where none in sync is left",
         ),
+        Command(
+            "reassign",
+            "partitions.reassign",
+            "move partitions to other brokers or log directories, as a file says",
+        ),
     )
 }
 """`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""
