@@ -110,6 +110,7 @@ def plan_moves(
                 new = cancel(state, usable, rules)
             else:
                 if not may_change_factor:
+                    check_target(target, state.original_replicas, cluster.brokers)
                     _check_factor(state, target)
                 new = move(state, target, cluster.brokers, usable, rules)
         except Refused as refused:
