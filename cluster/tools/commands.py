@@ -51,7 +51,7 @@ COMMANDS: Final = {
         Command(
             "partitions",
             "partitions.command",
-            "elect leaders, and move partitions to other brokers",
+            "elect leaders, move partitions to other brokers, spread them evenly",
         ),
         Command(
             "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"

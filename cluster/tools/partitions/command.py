@@ -19,6 +19,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "partitions",
         "partitions elect-leaders --election-type preferred --all-topic-partitions",
+        "partitions balance --execute",
         "partitions reassign --execute --reassignment-json-file plan.json --throttle 50000000",
     )
     actions = parser.add_subparsers(

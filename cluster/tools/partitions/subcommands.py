@@ -24,6 +24,11 @@ PARTITION_COMMANDS: Final = {
             "partitions.reassign",
             "move partitions to other brokers or log directories, as a file says",
         ),
+        Command(
+            "balance",
+            "partitions.balance",
+            "spread leaders, replicas and bytes evenly over the live brokers",
+        ),
     )
 }
 """`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""
