@@ -18,7 +18,13 @@ from cluster.protocol.messages import (
     ListConfigResourcesRequest,
 )
 
-RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8, "groups": 32}
+RESOURCE_TYPES: Final = {
+    "topics": 2,
+    "brokers": 4,
+    "broker-loggers": 8,
+    "client-metrics": 16,
+    "groups": 32,
+}
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -55,9 +61,12 @@ def alter_configs(
             raise Refused(response.error_code, response.error_message or "")
 
 
-def groups_with_configs(client: Caller) -> list[str]:
-    """The groups that have configs of their own. Raises Refused and UserError."""
-    request = ListConfigResourcesRequest(resource_types=(RESOURCE_TYPES["groups"],))
+def names_with_configs(client: Caller, entity_type: str) -> list[str]:
+    """The groups, or client metrics subscriptions, that have configs of their own.
+
+    Raises Refused and UserError.
+    """
+    request = ListConfigResourcesRequest(resource_types=(RESOURCE_TYPES[entity_type],))
     told = client.call(ApiKey.LIST_CONFIG_RESOURCES, request)
     if told.error_code is not ErrorCode.none:
         raise Refused(told.error_code)

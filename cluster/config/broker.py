@@ -1468,6 +1468,15 @@ DELEGATION_TOKEN_MAX_PER_OWNER: Final = broker_setting(
     doc="Maximum number of delegation tokens of a user; a further one is refused with"
     " POLICY_VIOLATION.",
 )
+
+# ----------------------------------------------------------------------- metrics of clients
+
+TELEMETRY_MAX_BYTES: Final = broker_setting(
+    "telemetry.max.bytes",
+    integer(at_least=1),
+    default=1 << 20,
+    doc="Maximum size of the metrics in one push of a client (KIP-714).",
+)
 PASSWORD_ENCODER_SECRET: Final = broker_setting(
     "password.encoder.secret",
     secret(),

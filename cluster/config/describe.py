@@ -72,15 +72,15 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
     ]
 
 
-def describe_group(settings: Settings) -> list[Entry]:
-    """Every setting of a group, sorted by name.
+def describe_group(settings: Settings, level: Source = Source.DYNAMIC_GROUP) -> list[Entry]:
+    """Every setting of a group, or of a resource of another `level`, sorted by name.
 
     As in Kafka, the broker's value is the default of a group without its own.
     """
     entries = []
     for setting in settings.table:
-        is_own = any(each.source is Source.DYNAMIC_GROUP for each in settings.given(setting))
-        source = Source.DYNAMIC_GROUP if is_own else Source.DEFAULT
+        is_own = any(each.source is level for each in settings.given(setting))
+        source = level if is_own else Source.DEFAULT
         value = setting.render(settings[setting])
         entries.append(
             Entry(

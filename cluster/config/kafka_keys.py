@@ -107,7 +107,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "ssl.provider": _JAVA,
     "ssl.secure.random.implementation": _JAVA,
     "ssl.trustmanager.algorithm": _JAVA,
-    "telemetry.max.bytes": "metrics pushed by clients are not accepted",
     "transaction.two.phase.commit.enable": "InitProducerId of version 6 is not served (KIP-939)",
     "unclean.leader.election.interval.ms": "leaders are elected as soon as possible",
     "unstable.*": _FINAL,

@@ -35,6 +35,8 @@ class Scope(enum.Enum):
     """Each topic may have its own value; otherwise the corresponding broker setting applies."""
     GROUP = "group"
     """Each group may have its own value."""
+    CLIENT_METRICS = "client metrics"
+    """Each client metrics subscription may have its own value."""
 
 
 class Update(enum.Enum):

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from cluster.config.broker import BROKER_SETTINGS, OWN_SETTINGS
+from cluster.config.client_metrics import CLIENT_METRICS_SETTINGS
 from cluster.config.dynamic import is_changeable
 from cluster.config.group import GROUP_SETTINGS
 from cluster.config.kafka_keys import OF_PLUGINS, WITHOUT_EFFECT
@@ -89,6 +90,7 @@ def settings_page() -> str:
             *_table("Broker settings", OWN_SETTINGS),
             *_table("Topic settings", tuple(TOPIC_SETTINGS)),
             *_table("Group settings", tuple(GROUP_SETTINGS)),
+            *_table("Client metrics settings", tuple(CLIENT_METRICS_SETTINGS)),
             _IN_USE,
             *(f"- `{each.name}`\n" for each in OWN_SETTINGS if is_changeable(each.name)),
             "\n",

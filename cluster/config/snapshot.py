@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Source(enum.IntEnum):
-    """The source codes of DescribeConfigs responses (KIP-226, KIP-412, KIP-1043)."""
+    """The source codes of DescribeConfigs responses (KIP-226, KIP-412, KIP-714, KIP-1043)."""
 
     DYNAMIC_TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -19,6 +19,7 @@ class Source(enum.IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    DYNAMIC_CLIENT_METRICS = 7
     DYNAMIC_GROUP = 8
 
 

@@ -62,10 +62,11 @@ class ConfigKind(StrEnum):
 
     BROKER = "brokers"
     GROUP = "groups"
+    CLIENT_METRICS = "client-metrics"
 
 
 class ConfigOwner(NamedTuple):
-    """One broker, all brokers (KIP-226) or one group."""
+    """One broker, all brokers (KIP-226), one group or one client metrics subscription."""
 
     kind: ConfigKind
     name: str | None
@@ -79,6 +80,10 @@ def broker_config(broker: BrokerId | None) -> ConfigOwner:
 
 def group_config(group_id: str) -> ConfigOwner:
     return ConfigOwner(ConfigKind.GROUP, group_id)
+
+
+def client_metrics_config(name: str) -> ConfigOwner:
+    return ConfigOwner(ConfigKind.CLIENT_METRICS, name)
 
 
 class StoredConfig(NamedTuple):
@@ -241,7 +246,7 @@ class TopicStore(Protocol):
 
 
 class ConfigStore(Protocol):
-    """Configs of brokers and groups."""
+    """Configs of brokers, groups and client metrics subscriptions."""
 
     def load(self, owner: ConfigOwner, on_change: OnChange | None = None) -> StoredConfig:
         """`on_change` is called when this config changes, whether it was announced or not."""
@@ -256,8 +261,12 @@ class ConfigStore(Protocol):
         """
         ...
 
-    def load_groups(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
-        """The configs of all groups by group id; `on_change` is called when any config changes."""
+    def load_all(
+        self, kind: ConfigKind, on_change: OnChange | None = None
+    ) -> dict[str, dict[str, str]]:
+        """The configs of one kind by name, unless empty; `on_change` is called when any config
+        changes.
+        """
         ...
 
 

@@ -166,6 +166,7 @@ def _config_cases() -> Iterator[Case]:
             ("broker", 4, "1", on_cluster(cluster_right)),
             ("all brokers", 4, "", on_cluster(cluster_right)),
             ("loggers", 8, "1", on_cluster(cluster_right)),
+            ("client metrics", 16, "latency", on_cluster(cluster_right)),
             ("group", 32, GROUP, on_group(group_right)),
         ):
             yield Case(f"{key.name} of {what}", key, _configs(key, version, kind, name), (need,))

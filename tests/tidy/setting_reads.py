@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 CONFIG: Final = "cluster.config"
-TABLES: Final = frozenset({f"{CONFIG}.broker", f"{CONFIG}.topic", f"{CONFIG}.group"})
+TABLES: Final = frozenset(
+    f"{CONFIG}.{name}" for name in ("broker", "topic", "group", "client_metrics")
+)
 
 
 class Handle(NamedTuple):

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.config import broker, group, topic
+from cluster.config import broker, client_metrics, group, topic
 from cluster.config.broker import OWN_SETTINGS
+from cluster.config.client_metrics import CLIENT_METRICS_SETTINGS
 from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import Setting
 from cluster.config.topic import TOPIC_SETTINGS
@@ -15,13 +16,18 @@ from tests.tidy.setting_reads import Handle, handles_read
 PACKAGE = Path(__file__).parents[2] / "cluster"
 HANDLES: dict[Handle, Setting[Any]] = {
     Handle(name, handle): setting
-    for name, table in (("broker", broker), ("topic", topic), ("group", group))
+    for name, table in (
+        ("broker", broker),
+        ("topic", topic),
+        ("group", group),
+        ("client_metrics", client_metrics),
+    )
     for handle, setting in vars(table).items()
     if isinstance(setting, Setting)
 }
 READ_FOR_OTHERS = {"jaas.py", "listeners.py"}
 """Modules of the tables' own folder that hand values to the parts of a broker."""
-ALL = [*OWN_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS]
+ALL = [*OWN_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS, *CLIENT_METRICS_SETTINGS]
 
 
 def settings_read() -> frozenset[str]:

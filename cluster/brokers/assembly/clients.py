@@ -1,6 +1,7 @@
 """Assembles the services of client requests: their quotas, security and handlers."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from cluster.brokers.assembly.control import Control
 from cluster.brokers.assembly.foundation import Foundation
@@ -12,6 +13,7 @@ from cluster.brokers.assembly.security import Security, assemble_security
 from cluster.brokers.assembly.services import assemble_services
 from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.assembly.transactions import Transactions
+from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.dispatch.pipeline import Pipeline
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import ServicesOfFamilies
@@ -30,6 +32,7 @@ class Clients:
     control: Control
     security: Security
     quota_changes: QuotaChanges
+    client_metrics: ClientMetrics
     long_work: LongWork
     services: ServicesOfFamilies
     pipeline: Pipeline
@@ -41,13 +44,15 @@ class Clients:
         return FollowerGroup(
             [
                 self.quota_changes.follower,
+                self.client_metrics.configs.follower,
                 self.security.authentication.follower,
                 *([] if acls is None else [acls.follower]),
             ]
         )
 
     def start(self) -> None:
-        """Start the timer that removes expired delegation tokens."""
+        """Start the timers that remove expired delegation tokens and forget silent clients."""
+        self.client_metrics.start()
         self.foundation.ports.loop.call_every(
             self.foundation.live[keys.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS],
             self._remove_expired_tokens,
@@ -77,6 +82,13 @@ def assemble_clients(
     ports, loop = foundation.ports, foundation.ports.loop
     quota_changes = _quota_changes(foundation, limits, control)
     security = assemble_security(foundation)
+    client_metrics = ClientMetrics(
+        ports.store,
+        loop,
+        ports.clock,
+        lambda: UUID(int=ports.random.getrandbits(128), version=4),
+        foundation.live[keys.TELEMETRY_MAX_BYTES],
+    )
     long_work = LongWork(
         ports.background, loop.call_from_thread, loop.time, ports.clock.thread_cpu_ns
     )
@@ -90,12 +102,22 @@ def assemble_clients(
         control,
         security,
         quota_changes,
+        client_metrics,
         long_work,
     )
     pipeline = Pipeline(
         HANDLERS, services, limits.quotas, limits.throttle, ports.counters, ports.clock, loop
     )
-    return Clients(foundation, control, security, quota_changes, long_work, services, pipeline)
+    return Clients(
+        foundation,
+        control,
+        security,
+        quota_changes,
+        client_metrics,
+        long_work,
+        services,
+        pipeline,
+    )
 
 
 def _quota_changes(foundation: Foundation, limits: Limits, control: Control) -> QuotaChanges:

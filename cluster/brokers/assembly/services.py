@@ -9,6 +9,7 @@ from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.security import Security
 from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.assembly.transactions import Transactions
+from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.services import (
     AdminServices,
@@ -35,6 +36,7 @@ def assemble_services(
     control: Control,
     security: Security,
     quota_changes: QuotaChanges,
+    client_metrics: ClientMetrics,
     long_work: LongWork,
 ) -> ServicesOfFamilies:
     """One record for each family of APIs."""
@@ -69,6 +71,7 @@ def assemble_services(
         partitions=storage.table,
         moves=storage.moves,
         group_configs=groups.configs,
+        client_metrics=client_metrics,
         setting_changes=foundation.setting_changes,
         quota_changes=quota_changes,
         features=features,

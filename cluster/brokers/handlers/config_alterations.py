@@ -1,7 +1,7 @@
 """Shared by AlterConfigs and IncrementalAlterConfigs: the checks, and where each change is made.
 
 The controller changes topic configs. A broker stores its own configs; the broker that receives the
-request stores cluster-wide broker configs and group configs.
+request stores cluster-wide broker configs, group configs and client metrics subscriptions.
 """
 
 from collections import Counter
@@ -19,14 +19,17 @@ from cluster.brokers.handlers.access import (
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, check_levels, take_levels
 from cluster.brokers.handlers.describe_configs import (
     BROKER,
+    CLIENT_METRICS,
     GROUP,
     TOPIC,
     check_group_name,
+    check_subscription_name,
     is_number,
 )
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
 from cluster.brokers.handlers.services import AdminServices
 from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.client_metrics import CLIENT_METRICS_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
 from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import SettingError, SettingTable
@@ -47,6 +50,8 @@ SUBTRACT: Final = 3
 Resource = tuple[int, str]
 Operation = tuple[str, int, str | None]
 """Key, operation, value."""
+StoredChange = Callable[..., None]
+"""Called with the function that takes the outcome, and `is_dry`."""
 
 
 def alter(
@@ -96,8 +101,7 @@ def _alter(
 ) -> None:
     outcomes: dict[Resource, Outcome] = {}
     topics: list[TopicAlteration] = []
-    levels: list[tuple[Resource, Source, Sequence[Operation]]] = []
-    groups: list[tuple[Resource, Sequence[Operation]]] = []
+    changes: list[tuple[Resource, StoredChange]] = []
     times = Counter(resource for resource, _ in asked)
     for resource, operations in asked:
         try:
@@ -108,11 +112,8 @@ def _alter(
             if resource[0] == BROKER_LOGGER and not is_whole:
                 _alter_loggers(resource[1], operations, services, validate_only=validate_only)
                 outcomes[resource] = Outcome(ErrorCode.none)
-            elif resource[0] == BROKER:
-                levels.append((resource, _level_of(resource[1], services), operations))
-            elif resource[0] == GROUP:
-                check_group_name(resource[1])
-                groups.append((resource, operations))
+            elif resource[0] in (BROKER, GROUP, CLIENT_METRICS):
+                changes.append((resource, _stored_change(resource, operations, services, is_whole)))
             else:
                 topic = _topic_of(resource)
                 values = _values(operations, TOPIC_SETTINGS, partial(_of_topic, topic, services))
@@ -134,31 +135,37 @@ def _alter(
             found = no_answer if by_topic is None else by_topic.get(alteration.topic, no_answer)
             end((TOPIC, alteration.topic), found)
 
-    if not topics and not levels and not groups:
+    if not unanswered:
         on_done({each: outcomes[each] for each in times})
     if topics:
         services.controller_client.alter_topic_configs(
             topics, validate_only=validate_only, on_done=on_altered
         )
-    for resource, level, operations in levels:
-        services.setting_changes.alter(
-            level,
-            partial(_after, level, services, operations, is_whole),
-            partial(end, resource),
-            is_dry=validate_only,
-        )
-    for resource, operations in groups:
-        services.group_configs.alter(
-            resource[1],
-            partial(_after_in_group, resource[1], services, operations, is_whole),
-            partial(end, resource),
-            is_dry=validate_only,
-        )
+    for resource, change in changes:
+        change(partial(end, resource), is_dry=validate_only)
+
+
+def _stored_change(
+    resource: Resource, operations: Sequence[Operation], services: AdminServices, is_whole: bool
+) -> StoredChange:
+    """The change of a resource that this broker stores. Raises Refused."""
+    kind, name = resource
+    if kind == BROKER:
+        level = _level_of(name, services)
+        after = partial(_after, level, services, operations, is_whole)
+        return partial(services.setting_changes.alter, level, after)
+    if kind == GROUP:
+        check_group_name(name)
+        after = partial(_after_in_group, name, services, operations, is_whole)
+        return partial(services.group_configs.alter, name, after)
+    check_subscription_name(name)
+    after = partial(_after_in_subscription, operations, is_whole)
+    return partial(services.client_metrics.configs.alter, name, after)
 
 
 def _check_access(resource: Resource, context: RequestContext, services: AdminServices) -> None:
     resource_type, name = resource
-    if resource_type in (BROKER, BROKER_LOGGER):
+    if resource_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
         check(services, context, ALTER_CLUSTER_CONFIGS)
     elif resource_type == GROUP:
         check(services, context, ALTER_GROUP_CONFIGS, name)
@@ -241,6 +248,14 @@ def _after_in_group(
     """The values of a group after the operations. Raises Refused."""
     present = partial(_rendered, services.group_configs.settings_of(group_id))
     return _changed({} if is_whole else before, _values(operations, GROUP_SETTINGS, present))
+
+
+def _after_in_subscription(
+    operations: Sequence[Operation], is_whole: bool, before: Mapping[str, str]
+) -> dict[str, str]:
+    """The values of a client metrics subscription after the operations. Raises Refused."""
+    values = _values(operations, CLIENT_METRICS_SETTINGS, lambda key: before.get(key, ""))
+    return _changed({} if is_whole else before, values)
 
 
 def _changed(before: Mapping[str, str], values: Mapping[str, str | None]) -> dict[str, str]:

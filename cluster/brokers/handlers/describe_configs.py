@@ -1,7 +1,8 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Describes topics, this broker and its loggers (KIP-412), and groups, whether they exist or not
-(KIP-848). The broker name "" stands for the cluster-wide broker configs that are set (KIP-226).
+Describes topics, this broker and its loggers (KIP-412), groups (KIP-848) and client metrics
+subscriptions (KIP-714), whether they exist or not. The broker name "" stands for the cluster-wide
+broker configs that are set (KIP-226).
 Other resource types get INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
@@ -23,6 +24,7 @@ from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, ada
 from cluster.brokers.handlers.services import AdminServices
 from cluster.config.describe import Entry, describe, describe_group, describe_level
 from cluster.config.dynamic import CLUSTER_WIDE
+from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.topics import check_topic_name
 from cluster.protocol.api import Api, ApiKey
@@ -41,6 +43,7 @@ API: Final = Api(ApiKey.DESCRIBE_CONFIGS, 1, 4)
 
 TOPIC: Final = 2
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
 _RESOURCES_AT_ONCE: Final = 4
@@ -135,7 +138,7 @@ def _check_access(
 ) -> None:
     if resource.resource_type == TOPIC:
         check(services, context, DESCRIBE_TOPIC_CONFIGS, resource.resource_name)
-    elif resource.resource_type in (BROKER, BROKER_LOGGER):
+    elif resource.resource_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
         check(services, context, DESCRIBE_CLUSTER_CONFIGS)
     elif resource.resource_type == GROUP:
         check(services, context, DESCRIBE_GROUP_CONFIGS, resource.resource_name)
@@ -164,6 +167,10 @@ def _entries(resource: DescribeConfigsResource, services: AdminServices) -> list
     if resource.resource_type == GROUP:
         check_group_name(name)
         return describe_group(services.group_configs.settings_of(name))
+    if resource.resource_type == CLIENT_METRICS:
+        check_subscription_name(name)
+        configs = services.client_metrics.configs
+        return describe_group(configs.settings_of(name), Source.DYNAMIC_CLIENT_METRICS)
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
 
 
@@ -181,6 +188,12 @@ def check_group_name(name: str) -> None:
     """Raise Refused for a group name that cannot have configs."""
     if name == "":
         raise Refused(ErrorCode.invalid_request, "Group name must not be empty")
+
+
+def check_subscription_name(name: str) -> None:
+    """Raise Refused for a name that no client metrics subscription can have."""
+    if name == "":
+        raise Refused(ErrorCode.invalid_request, "Subscription name can't be empty")
 
 
 def is_number(broker_id: str) -> bool:

@@ -1,8 +1,8 @@
 """ListConfigResources (API key 74), versions 0-1.
 
 Answers immediately with the resources that can have configs: topics, brokers, their loggers, and
-the groups that have configs. UNSUPPORTED_VERSION for other resource types. Version 0 lists only
-client metrics subscriptions, of which there are none.
+the groups that have configs, and the client metrics subscriptions, which alone version 0 lists.
+UNSUPPORTED_VERSION for other resource types.
 v1 resource types (KIP-1142).
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER
-from cluster.brokers.handlers.describe_configs import BROKER, GROUP, TOPIC
+from cluster.brokers.handlers.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.brokers.handlers.services import AdminServices
@@ -25,7 +25,6 @@ from cluster.protocol.messages import (
 
 API: Final = Api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
 
-CLIENT_METRICS: Final = 16
 _FIRST_WITH_TYPES: Final = 1
 
 
@@ -42,13 +41,13 @@ def handle(
     brokers = list(map(str, services.metadata.brokers))
     names: Mapping[int, Iterable[str]] = {
         GROUP: services.group_configs.group_ids(),
-        CLIENT_METRICS: (),
+        CLIENT_METRICS: services.client_metrics.configs.names(),
         BROKER_LOGGER: brokers,
         BROKER: brokers,
         TOPIC: services.metadata.topics,
     }
     if context.version < _FIRST_WITH_TYPES:
-        names = {CLIENT_METRICS: ()}
+        names = {CLIENT_METRICS: names[CLIENT_METRICS]}
     is_known = set(request.resource_types) <= names.keys()
     wanted = set(request.resource_types) or names.keys()
     return ListConfigResourcesResponse(

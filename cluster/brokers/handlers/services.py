@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
+from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.membership.controller_client import ControllerClient
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -116,6 +117,7 @@ class AdminServices(Services):
     partitions: PartitionTable
     moves: ReplicaMoves
     group_configs: GroupConfigs
+    client_metrics: ClientMetrics
     setting_changes: SettingChanges
     quota_changes: QuotaChanges
     features: Mapping[str, int]

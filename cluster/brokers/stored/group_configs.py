@@ -12,7 +12,7 @@ from cluster.config import broker, group
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import group_settings
 from cluster.config.snapshot import Settings
-from cluster.coordinator.cluster_store import StoreSession, group_config
+from cluster.coordinator.cluster_store import ConfigKind, StoreSession, group_config
 from cluster.coordinator.groups.consumer.requests import ConsumerTimings
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome
@@ -41,7 +41,7 @@ class GroupConfigs:
             store,
             loop,
             "the configs of groups",
-            lambda stores, on_change: stores.configs.load_groups(on_change),
+            lambda stores, on_change: stores.configs.load_all(ConfigKind.GROUP, on_change),
             self._apply,
         )
 

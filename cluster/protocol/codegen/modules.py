@@ -107,7 +107,7 @@ def message_module(key: ApiKey, request: WireStruct, response: WireStruct) -> st
             f"Written by `{COMMAND}`.",
             '"""',
             "",
-            *_imports(text + constants),
+            *_imports(f"{text}\n{constants}"),
             "",
             constants,
             text,

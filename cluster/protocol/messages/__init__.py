@@ -42,6 +42,7 @@ from cluster.protocol.messages import (
     end_txn,
     expire_delegation_token,
     find_coordinator,
+    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -57,6 +58,7 @@ from cluster.protocol.messages import (
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
+    push_telemetry,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
@@ -285,6 +287,10 @@ from cluster.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from cluster.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 from cluster.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from cluster.protocol.messages.incremental_alter_configs import (
     IncrementalAlterableConfig,
@@ -376,6 +382,7 @@ from cluster.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from cluster.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from cluster.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
@@ -564,6 +571,8 @@ __all__ = [
     "FinalizedFeatureKey",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
+    "GetTelemetrySubscriptionsRequest",
+    "GetTelemetrySubscriptionsResponse",
     "HeartbeatRequest",
     "HeartbeatResponse",
     "IncrementalAlterConfigsRequest",
@@ -634,6 +643,8 @@ __all__ = [
     "OngoingPartitionReassignment",
     "OngoingTopicReassignment",
     "PartitionResult",
+    "PushTelemetryRequest",
+    "PushTelemetryResponse",
     "QuotaAlteration",
     "QuotaAlterationResult",
     "QuotaFilterComponent",
@@ -736,6 +747,8 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_TRANSACTIONS: ListTransactionsRequest,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: GetTelemetrySubscriptionsRequest,
+    ApiKey.PUSH_TELEMETRY: PushTelemetryRequest,
     ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest,
 }
@@ -793,6 +806,8 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_TRANSACTIONS: ListTransactionsResponse,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: GetTelemetrySubscriptionsResponse,
+    ApiKey.PUSH_TELEMETRY: PushTelemetryResponse,
     ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesResponse,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsResponse,
 }
@@ -850,6 +865,8 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.LIST_TRANSACTIONS: list_transactions.read_request,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.read_request,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.read_request,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: get_telemetry_subscriptions.read_request,
+    ApiKey.PUSH_TELEMETRY: push_telemetry.read_request,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.read_request,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.read_request,
 }
@@ -907,6 +924,8 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.LIST_TRANSACTIONS: list_transactions.write_response,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.write_response,
     ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.write_response,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: get_telemetry_subscriptions.write_response,
+    ApiKey.PUSH_TELEMETRY: push_telemetry.write_response,
     ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.write_response,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.write_response,
 }

@@ -20,6 +20,11 @@ from cluster.tools.configs.scram import alter_scram
 from cluster.tools.options import warn_of_readers
 
 _CLIENT_ID: Final = "milena-configs"
+_LEVELS: Final = {
+    "groups": Source.DYNAMIC_GROUP,
+    "client-metrics": Source.DYNAMIC_CLIENT_METRICS,
+}
+"""Where the settings of an entity are that any broker changes."""
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
 
 
@@ -88,8 +93,8 @@ def alter(
         raise UsageError(f"--alter needs --entity-name{or_default} for {head.type}")
     elif head.type == "topics":
         _alter_settings(client, head.type, str(head.name), added, deleted)
-    elif head.type == "groups":
-        _check_set(client, head.type, str(head.name), Source.DYNAMIC_GROUP, deleted)
+    elif head.type in _LEVELS:
+        _check_set(client, head.type, str(head.name), _LEVELS[head.type], deleted)
         _alter_settings(client, head.type, str(head.name), added, deleted)
     elif head.name is DEFAULT:
         _check_set(client, "brokers", DEFAULT_NAME, Source.DYNAMIC_DEFAULT_BROKER, deleted)

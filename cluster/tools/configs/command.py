@@ -1,11 +1,13 @@
-"""`configs`: settings of topics, brokers, groups, levels of loggers, quotas, as Kafka's tool."""
+"""`configs`: settings of topics, brokers, groups, client metrics, levels of loggers, quotas, as
+Kafka's tool.
+"""
 
 import json
 import sys
 from typing import TYPE_CHECKING
 
 from cluster.client.admin import Admin
-from cluster.client.config_requests import groups_with_configs
+from cluster.client.config_requests import names_with_configs
 from cluster.client.consumer_group_requests import list_groups
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.refusals import reason_of
@@ -47,6 +49,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "configs --alter --add-config log.retention.ms=3600000 --broker-defaults",
         "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
         "configs --describe --entity-type users --entity-type clients",
+        "configs --alter --client-metrics basic --add-config 'metrics=*,interval.ms=10000'",
     )
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--describe", action="store_true", help="print settings")
@@ -141,6 +144,10 @@ def _found(
     found: dict[str, list[ConfigEntry]] = {}
     if entity.type == "groups":
         return _of_groups(admin, name, every=args.all)
+    if entity.type == "client-metrics":
+        known = sorted(_with_configs(admin, entity.type))
+        chosen = _chosen("client-metric", name, known)
+        return {each: _of_any(admin, entity.type, each) for each in chosen}
     if entity.type == "broker-loggers":
         return {str(name): _of_broker(admin, entity.type, str(name))}
     if entity.name is not DEFAULT:
@@ -154,7 +161,7 @@ def _found(
 
 def _of_groups(admin: Admin, name: str | None, *, every: bool) -> dict[str, list[ConfigEntry]]:
     """The settings of a group, or of each, by group id."""
-    known = {*admin.any_broker(groups_with_configs)}
+    known = {*_with_configs(admin, "groups")}
     if name is None or (name not in known and not every):
         known |= {each.group_id for each in list_groups(admin)}
     if name is not None and name not in known and not every:
@@ -163,6 +170,10 @@ def _of_groups(admin: Admin, name: str | None, *, every: bool) -> dict[str, list
         )
     names = sorted(known) if name is None else [name]
     return {each: _of_any(admin, "groups", each) for each in names}
+
+
+def _with_configs(admin: Admin, entity_type: str) -> list[str]:
+    return admin.any_broker(lambda client: names_with_configs(client, entity_type))
 
 
 def _of_topics(admin: Admin, name: str | None) -> dict[str, list[ConfigEntry]]:

@@ -16,7 +16,11 @@ from cluster.quotas.alteration import (
 )
 from cluster.tools.arguments import UsageError
 
-TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients", "ips", "groups")
+TYPES: Final = (
+    *("topics", "brokers", "broker-loggers", "users", "clients", "ips", "groups"),
+    "client-metrics",
+)
+_WITH_DEFAULT: Final = ("brokers", "users", "clients", "ips")
 QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 
 
@@ -44,7 +48,8 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         dest="entity_names",
         metavar="X",
         default=[],
-        help="a topic, a broker's number, a user, a client id or a group (default: each of them)",
+        help="a topic, a broker's number, a user, a client id, a group or a client metrics"
+        " subscription (default: each of them)",
     )
     group.add_argument(
         "--entity-default",
@@ -60,6 +65,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         ("client", "clients"),
         ("ip", "ips"),
         ("group", "groups"),
+        ("client-metrics", "client-metrics"),
     ):
         group.add_argument(
             f"--{option}",
@@ -107,7 +113,7 @@ def entities(args: argparse.Namespace) -> list[Entity]:
             raise UsageError("a name cannot be empty")
         if entity.type == "broker-loggers" and entity.name is None:
             raise UsageError("broker-loggers needs --entity-name, a broker's number")
-        if entity.name is DEFAULT and entity.type in ("topics", "broker-loggers", "groups"):
+        if entity.name is DEFAULT and entity.type not in _WITH_DEFAULT:
             raise UsageError("--entity-default goes with brokers, users, clients and ips")
     return found
 

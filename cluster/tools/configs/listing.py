@@ -10,6 +10,12 @@ DEFAULT_NAME: Final = ""
 """Names, among brokers, the values for all that have none of their own, as in Kafka's requests."""
 
 
+_SOURCES: Final = {
+    "groups": "DYNAMIC_GROUP_CONFIG",
+    "client-metrics": "DYNAMIC_CLIENT_METRICS_CONFIG",
+}
+
+
 class ListedSynonym(NamedTuple):
     """One possible source of a value, e.g. `log.retention.ms` of the broker's file."""
 
@@ -66,7 +72,7 @@ def selected(
 
     Loggers are always all shown, as in Kafka's tool.
     """
-    source = "DYNAMIC_GROUP_CONFIG" if entity_type == "groups" else "DYNAMIC_TOPIC_CONFIG"
+    source = _SOURCES.get(entity_type, "DYNAMIC_TOPIC_CONFIG")
     if entity_type == "brokers":
         is_default = name == DEFAULT_NAME
         source = "DYNAMIC_DEFAULT_BROKER_CONFIG" if is_default else "DYNAMIC_BROKER_CONFIG"

@@ -1,8 +1,10 @@
-"""Configs of brokers and groups in the registry, where Kafka keeps them.
+"""Configs of brokers, groups and client metrics in the registry, where Kafka keeps or would keep
+them.
 
     /config/brokers/2                        {"version":1,"config":{"log.segment.bytes":"1048576"}}
     /config/brokers/<default>                what holds for brokers without a value of their own
     /config/groups/billing                   {"version":1,"config":{...}}
+    /config/client-metrics/latency           {"version":1,"config":{...}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"brokers/2"}
 
 A change of a config is announced by a change node in the same transaction.
@@ -15,6 +17,7 @@ from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNo
 
 from cluster.coordinator.cluster_store import (
     NO_VERSION,
+    ConfigKind,
     ConfigOwner,
     OnChange,
     StoredConfig,
@@ -68,25 +71,27 @@ class ConfigRecords:
             return False
         return True
 
-    def load_groups(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
+    def load_all(
+        self, kind: ConfigKind, on_change: OnChange | None = None
+    ) -> dict[str, dict[str, str]]:
         client = self._client
         client.get_children(paths.CONFIG_CHANGES, watch=self._watch(on_change))
-        parent = f"{paths.CONFIG}/{paths.GROUP_CONFIGS}"
+        parent = f"{paths.CONFIG}/{kind}"
         answers = [
             (paths.desanitized(name), client.get_async(f"{parent}/{name}"))
             for name in client.get_children(parent)
         ]
         found = {}
-        for group, answer in answers:
+        for name, answer in answers:
             try:
                 texts = znodes.decode_entity_config(answer.get()[0])
             except NoNodeError:
                 continue
             except (NoAuthError, ValueError) as error:
-                log.warning("ignored the configs of group %s: %r", group, error)
+                log.warning("ignored the configs of %s/%s: %r", kind, name, error)
                 continue
             if texts:
-                found[group] = texts
+                found[name] = texts
         return found
 
 

@@ -48,6 +48,7 @@ USER_CONFIGS: Final = "users"
 BROKER_CONFIGS: Final = "brokers"
 IP_CONFIGS: Final = "ips"
 GROUP_CONFIGS: Final = "groups"
+CLIENT_METRICS_CONFIGS: Final = "client-metrics"
 DEFAULT_ENTITY: Final = "<default>"
 """Stands for every user, client, broker or address without a node of its own."""
 
@@ -65,6 +66,7 @@ PERSISTENT_PATHS: Final = (
             BROKER_CONFIGS,
             IP_CONFIGS,
             GROUP_CONFIGS,
+            CLIENT_METRICS_CONFIGS,
         )
     ),
     DELETE_TOPICS,

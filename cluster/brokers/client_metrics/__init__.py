@@ -1,0 +1,1 @@
+"""Metrics that clients push (KIP-714): which of them are asked for what, and what they sent."""

@@ -1,0 +1,69 @@
+"""The values that clients pushed last."""
+
+from uuid import UUID
+
+from cluster.brokers.client_metrics import pushed as module
+from cluster.brokers.client_metrics.pushed import PushedMetrics, Series
+from cluster.model.clocks import WallMs
+from cluster.protocol.otlp import Point, PushedPoints
+
+A, B, C = (UUID(int=number) for number in (1, 2, 3))
+
+
+def gauge(name: str, value: float) -> Point:
+    return Point(name, (), value, False, False)
+
+
+def counter(name: str, value: float, *, is_delta: bool = True) -> Point:
+    return Point(name, (("node", "1"),), value, True, is_delta)
+
+
+def take(metrics: PushedMetrics, client: UUID, *points: Point, **other) -> None:
+    metrics.take(
+        client,
+        {"client_id": "c"},
+        "ann",
+        PushedPoints([*points], **other),
+        WallMs(len(metrics)),
+        is_terminating=False,
+    )
+
+
+def test_differences_are_added_up_and_gauges_replaced():
+    metrics = PushedMetrics()
+    take(metrics, A, counter("sent", 3), gauge("lag", 7), gauge("gone", 1))
+    take(metrics, A, counter("sent", 4), gauge("lag", 5))
+    ((_, client),) = metrics
+    assert client.series == {
+        ("sent", (("node", "1"),)): Series(7, True),
+        ("lag", ()): Series(5, False),
+    }
+    assert client.pushes == 2
+
+
+def test_totals_replace_what_was_known():
+    metrics = PushedMetrics()
+    take(metrics, A, counter("sent", 3, is_delta=False))
+    take(metrics, A, counter("sent", 9, is_delta=False))
+    ((_, client),) = metrics
+    assert list(client.series.values()) == [Series(9, True)]
+
+
+def test_values_of_a_client_are_bounded_and_the_rest_counted(monkeypatch):
+    monkeypatch.setattr(module, "SERIES_MAX", 2)
+    metrics = PushedMetrics()
+    take(metrics, A, *(gauge(f"g{number}", number) for number in range(5)), left_out=1)
+    ((_, client),) = metrics
+    assert len(client.series) == 2
+    assert client.left_out == 4
+
+
+def test_clients_are_bounded_and_listed_from_the_last_push_on(monkeypatch):
+    monkeypatch.setattr(module, "CLIENTS_MAX", 2)
+    metrics = PushedMetrics()
+    for client in (A, B, A, C):
+        take(metrics, client, gauge("g", 1))
+    assert [client for client, _ in metrics] == [C, A]
+    metrics.forget(C)
+    metrics.forget(C)
+    assert [client for client, _ in metrics] == [A]
