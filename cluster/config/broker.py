@@ -481,6 +481,12 @@ MAX_REQUEST_PARTITION_SIZE_LIMIT: Final = broker_setting(
     doc="Maximum number of partitions in one answer to DescribeTopicPartitions, whatever the client"
     " requested.",
 )
+MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS: Final = broker_setting(
+    "max.incremental.fetch.session.cache.slots",
+    integer(at_least=0),
+    default=1000,
+    doc="Maximum number of fetch sessions; clients that get none send full fetch requests.",
+)
 
 # ------------------------------------------------------------------- replication
 

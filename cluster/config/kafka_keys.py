@@ -66,7 +66,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "log.message.format.version": _ONE_FORMAT,
     "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and"
     " log.message.timestamp.after.max.ms replace it",
-    "max.incremental.fetch.session.cache.slots": "fetch sessions of clients are declined",
     "metadata.log.*": QUORUM,
     "metadata.max.*": QUORUM,
     "metric.reporters": NO_CLASSES,

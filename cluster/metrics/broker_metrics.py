@@ -8,6 +8,7 @@ from typing import Final
 
 from cluster.metrics.declarations import Metric
 from cluster.metrics.stats_layout import MetricKind
+from cluster.metrics.waiting_metrics import WAITING_METRICS
 from cluster.model.units import Unit
 
 _COUNTER: Final = MetricKind.COUNTER
@@ -41,11 +42,6 @@ def _coordinator(key: str, name: str, unit: Unit, doc: str) -> Metric:
 def _controller(key: str, unit: Unit, doc: str) -> Metric:
     name = f"kafka.controller:type=KafkaController,name={key}"
     return Metric(key, name, _GAUGE, unit, f"{doc}; 0 on every broker but the controller")
-
-
-def _waiting(key: str, operation: str, unit: Unit, doc: str) -> Metric:
-    name = "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize"
-    return Metric(key, f"{name},delayedOperation={operation}", _GAUGE, unit, doc)
 
 
 def _sockets(key: str, name: str, unit: Unit, doc: str) -> Metric:
@@ -266,35 +262,7 @@ BROKER_METRICS: Final = (
         Unit.RECORDS,
         "largest number of records by which a replica of this broker is behind its leader",
     ),
-    Metric(
-        "PurgatorySize",
-        "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
-        _GAUGE,
-        Unit.REQUESTS,
-        "waiting requests, each counted once for every partition that can complete it",
-    ),
-    _waiting(
-        "ProducePurgatorySize", "Produce", Unit.REQUESTS, "waiting produce requests with acks=all"
-    ),
-    _waiting("FetchPurgatorySize", "Fetch", Unit.REQUESTS, "waiting fetch requests"),
-    _waiting(
-        "DeleteRecordsPurgatorySize",
-        "DeleteRecords",
-        Unit.REQUESTS,
-        "waiting DeleteRecords requests",
-    ),
-    _waiting(
-        "MetadataPurgatorySize",
-        "Metadata",
-        Unit.REQUESTS,
-        "waiting metadata requests; not in Kafka",
-    ),
-    _waiting(
-        "RebalancePurgatorySize",
-        "Rebalance",
-        Unit.GROUPS,
-        "classic groups that wait for members to join",
-    ),
+    *WAITING_METRICS,
     Metric(
         "ActiveControllerCount",
         "kafka.controller:type=KafkaController,name=ActiveControllerCount",

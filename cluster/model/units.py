@@ -36,6 +36,7 @@ class Unit(StrEnum):
     ROWS = "rows"
     SECONDS = "s"
     SEGMENTS = "segments"
+    SESSIONS = "sessions"
     STATE = "state"
     """A number that stands for a state, or 1 for the state that holds."""
     TOPICS = "topics"

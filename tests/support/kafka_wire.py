@@ -246,8 +246,11 @@ def fetch_from(
     min_bytes: int = 1,
     isolation_level: int = 0,
     version: int = 12,
+    session: tuple[int, int] = (0, -1),
+    forgotten: Iterable[tuple[str | uuid.UUID, list[int]]] = (),
+    rack: str = "",
 ) -> Any:
-    """Fetch from (topic, partitions)."""
+    """Fetch from (topic, partitions); a session is an id and an epoch."""
     return request(
         ApiKey.FETCH,
         version,
@@ -256,14 +259,17 @@ def fetch_from(
         min_bytes=min_bytes,
         max_bytes=max_bytes,
         isolation_level=isolation_level,
-        session_id=0,
-        session_epoch=-1,
+        session_id=session[0],
+        session_epoch=session[1],
         topics=[
             {"topic": topic, "topic_id": topic, "partitions": list(partitions)}
             for topic, partitions in topics
         ],
-        forgotten_topics_data=[],
-        rack_id="",
+        forgotten_topics_data=[
+            {"topic": topic, "topic_id": topic, "partitions": partitions}
+            for topic, partitions in forgotten
+        ],
+        rack_id=rack,
     )
 
 

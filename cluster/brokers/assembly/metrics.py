@@ -126,5 +126,6 @@ def assemble_metrics(
         storage.flusher,
         maintenance.scrubber.counts,
         foundation.event_log,
+        replication.fetch_sessions,
     )
     return Metrics(foundation, groups, control, watched, topic)

@@ -8,6 +8,7 @@ from cluster.brokers.assembly import options
 from cluster.brokers.assembly.foundation import Foundation
 from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.fetching.sessions import FetchSessions
 from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.replication.commit_waits import CommitWaits
@@ -31,6 +32,7 @@ class Replication:
     foundation: Foundation
     events: PartitionEvents
     purgatory: Purgatory
+    fetch_sessions: FetchSessions
     commit_waits: CommitWaits
     isr_proposals: IsrProposals
     link: ReplicationLink
@@ -78,6 +80,13 @@ def assemble_replication(
     )
     events.subscribe(on_role=commit_waits.check, on_moved=commit_waits.check)
     events.subscribe(on_role=purgatory.check, on_moved=purgatory.check)
+    fetch_sessions = FetchSessions(
+        live[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
+        ports.random,
+        purgatory,
+        loop.defer,
+        membership.metadata.topic_name,
+    )
     appends = OwnAppends(table, events, ports.clock, loop)
     internal_topics = InternalTopics(table, events, appends)
     roles = ReplicaRoles(
@@ -94,6 +103,7 @@ def assemble_replication(
         foundation,
         events,
         purgatory,
+        fetch_sessions,
         commit_waits,
         isr_proposals,
         link,

@@ -57,6 +57,7 @@ def assemble_services(
         partitions=storage.table,
         events=replication.events,
         purgatory=replication.purgatory,
+        fetch_sessions=replication.fetch_sessions,
         commit_waits=replication.commit_waits,
         checks=transactions.checks,
         transaction_writers=transactions.writers,

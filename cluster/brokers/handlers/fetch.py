@@ -4,34 +4,26 @@ The answer is sent immediately if there are enough bytes, if a limit is exceeded
 partition has an error. Otherwise the request is parked until the bytes are there, the leader
 changes, or the maximal wait time is over. Records are sent as file regions.
 read_committed reads up to the last stable offset and lists aborted transactions.
-Not supported: fetch sessions (KIP-227; session id 0 declines them) and fetching from followers
-(KIP-392).
-v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;
-v18 a replica's high watermark as a tagged field (KIP-1166), ignored because only KRaft's quorum
-uses it.
+Not supported: fetching from followers (KIP-392).
+v7 sessions (KIP-227), see `fetch_in_session`; v9 leader epoch fencing (KIP-320); v12 flexible,
+diverging epochs; v13 topic ids; v16 leader hints; v18 a replica's high watermark as a tagged field
+(KIP-1166), ignored because only KRaft's quorum uses it.
 """
 
-import logging
 import uuid
 from typing import ClassVar, Final
 
+from cluster.brokers.fetching.session import FINAL_EPOCH, INITIAL_EPOCH
 from cluster.brokers.handlers.access import READ_TOPIC
-from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
+from cluster.brokers.handlers.fetch_in_session import Answer, Ending, Opening, fetch_in_session
+from cluster.brokers.handlers.fetch_reads import read_all
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.handlers.services import DataServices
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
-from cluster.brokers.replication.partition import Partition
-from cluster.log.damage import DamagedBatch
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.ids import TopicPartition
 from cluster.protocol.api import Api, ApiKey
-from cluster.protocol.endpoints import NodeEndpoint
 from cluster.protocol.fetch_codec import (
-    FetchedPartition,
-    FetchedTopic,
-    FetchPartition,
     FetchRequest,
     fetch_response_size,
     pack_fetch_response,
@@ -40,55 +32,36 @@ from cluster.protocol.fetch_codec import (
 from cluster.protocol.fetch_request import each_once
 from cluster.quotas.client_accounts import ClientAccounts
 
-log = logging.getLogger(__name__)
-
 API: Final = Api(ApiKey.FETCH, 4, 18)
-
-_HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
-_FIRST_LEADER_HINTS: Final = 16
-_READ_COMMITTED: Final = 1
-_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
-
-Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
-
-
-class _Result:
-    """The result of reading all partitions of a request once."""
-
-    __slots__ = ("endpoints", "is_enough", "size_bytes", "topics")
-
-    def __init__(self) -> None:
-        self.topics: list[FetchedTopic] = []
-        self.endpoints: dict[int, NodeEndpoint] = {}
-        self.size_bytes = 0
-        self.is_enough = False
-        """Whether waiting cannot improve the answer: it has enough bytes, exceeds a limit or has an
-        error, or a read ended with its segment and the next segment has more.
-        """
 
 
 class _DelayedFetch:
-    """A Fetch request in the purgatory."""
+    """A full Fetch request in the purgatory."""
 
     kind: ClassVar[str] = "Fetch"
 
     def __init__(
-        self, request: FetchRequest, context: RequestContext, services: DataServices
+        self,
+        request: FetchRequest,
+        context: RequestContext,
+        services: DataServices,
+        ending: Ending | None,
     ) -> None:
         self._request = request
         self._context = context
         self._services = services
+        self._ending = ending
 
     def try_complete(self) -> bool:
-        result = _read_all(self._request, self._context, self._services)
+        result = read_all(self._request, self._context, self._services)
         if not result.is_enough:
             return False
-        self._context.answer((result.topics, list(result.endpoints.values())))
+        self._context.answer((result.topics, list(result.endpoints.values()), self._ending))
         return True
 
     def expire(self) -> None:
-        result = _read_all(self._request, self._context, self._services)
-        self._context.answer((result.topics, list(result.endpoints.values())))
+        result = read_all(self._request, self._context, self._services)
+        self._context.answer((result.topics, list(result.endpoints.values()), self._ending))
 
 
 def handle(
@@ -96,11 +69,21 @@ def handle(
 ) -> Answer | NotYet:
     """Read the available records; wait for more if they are too few."""
     topics = request.topics
+    is_session_wanted = False
+    if request.session_epoch != FINAL_EPOCH or request.session_id:
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            services.fetch_sessions.close(request.session_id)
+            is_session_wanted = request.session_epoch == INITIAL_EPOCH
+        else:
+            answer = fetch_in_session(request, context, services)
+            if answer is not None:
+                return answer
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         request = request._replace(topics=each_once(topics))
-    result = _read_all(request, context, services)
+    ending = Opening(request.topics, context, services) if is_session_wanted else None
+    result = read_all(request, context, services)
     if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
-        return result.topics, list(result.endpoints.values())
+        return result.topics, list(result.endpoints.values()), ending
     keys = [
         TopicPartition(name, partition.index)
         for topic in request.topics
@@ -108,7 +91,7 @@ def handle(
         for partition in topic.partitions
     ]
     parked = services.purgatory.park(
-        _DelayedFetch(request, context, services),
+        _DelayedFetch(request, context, services, ending),
         keys,
         services.loop.now_ms + request.max_wait_ms,
     )
@@ -116,195 +99,39 @@ def handle(
     return PARKED
 
 
-def _read_all(request: FetchRequest, context: RequestContext, services: DataServices) -> _Result:
-    # Limited to what the quota admits at once; a larger answer could never be sent.
-    admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)
-    budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
-    min_bytes = min(request.min_bytes, budget)
-    result = _Result()
-    counted = 0
-    authorizer = services.authorizer
-    is_committed = request.isolation_level == _READ_COMMITTED
-    for name, topic_id, partitions in request.topics:
-        topic = name if name is not None else services.metadata.topic_name(topic_id)
-        if (
-            authorizer is not None
-            and topic is not None
-            and not authorizer.allows(context.user, context.host, *READ_TOPIC, topic)
-        ):
-            result.topics.append((name, topic_id, [_denied(each) for each in partitions]))
-            result.is_enough = True
-            continue
-        fetched = []
-        for wanted in partitions:
-            item, held_back = _read(
-                topic, topic_id, wanted, is_committed, budget, result, context, services
-            )
-            size_bytes = item.records_size_bytes
-            budget -= size_bytes
-            result.size_bytes += size_bytes
-            counted += size_bytes + held_back
-            fetched.append(item)
-        result.topics.append((name, topic_id, fetched))
-    if counted >= min_bytes:
-        result.is_enough = True
-    return result
-
-
-def _denied(wanted: FetchPartition) -> FetchedPartition:
-    return FetchedPartition(wanted.index, int(ErrorCode.topic_authorization_failed), -1, -1, -1)
-
-
-def _read(
-    topic: str | None,
-    topic_id: uuid.UUID | None,
-    wanted: FetchPartition,
-    is_committed: bool,
-    budget: int,
-    result: _Result,
-    context: RequestContext,
-    services: DataServices,
-) -> tuple[FetchedPartition, int]:
-    """One partition's answer, and the unused bytes of its limit if there are more records: only
-    whole batches are read.
-    """
-    index, leader_epoch, offset, last_fetched_epoch, _, max_bytes = wanted
-    partition = None
-    held_back = size_bytes = 0
-    diverging = data = aborted = None
-    try:
-        found = None if topic is None else services.partitions.find((topic, index))
-        if found is None or (topic_id is not None and found.topic_id != topic_id):
-            found = find_partition(
-                services, topic, index, topic_id, ErrorCode.inconsistent_topic_id
-            )
-        partition = found
-        leader = partition.leader
-        if leader is None or leader_epoch >= 0:
-            leader = partition.check_leader(leader_epoch)
-        high_watermark = leader.high_watermark
-        own = partition.log
-        log_start_offset = own.log_start_offset
-        stable = high_watermark
-        if is_committed and not own.transactions.are_none:
-            stable = partition.last_stable_offset
-        if last_fetched_epoch >= 0:
-            diverging = _diverging_epoch(partition, wanted)
-        if diverging is None:
-            # The first batch is returned whole even when it is larger than every limit (KIP-74).
-            limit = max(0, min(budget, max_bytes))
-            data = own.read(
-                Offset(offset),
-                limit,
-                upper_offset=stable,
-                at_least_one_batch=result.size_bytes == 0,
-            )
-            size_bytes = data.size_bytes
-            if is_committed:
-                seen = own.transactions
-                aborted = () if seen.are_none else seen.aborted_in(offset, data.next_offset)
-                if aborted is None:
-                    stable, aborted, size_bytes = partition.last_stable_offset, (), 0
-            if data.next_offset < stable:
-                # Only whole batches are read: the limit counts as used up (Kafka cuts a batch).
-                held_back = max(0, limit - size_bytes)
-                if offset < own.segments[-1].base_offset:
-                    result.is_enough = True
-        else:
-            result.is_enough = True
-    except StorageFailed as failure:
-        log.error("fetch from %s-%d: %s", topic, index, failure)  # noqa: TRY400 - one line
-        services.partitions.note_failure(TopicPartition(str(topic), index), failure)
-        result.is_enough = True
-        return FetchedPartition(index, int(ErrorCode.kafka_storage_error)), 0
-    except Refused as refused:
-        if (
-            partition is not None
-            and isinstance(refused, DamagedBatch)
-            and partition.log.damage.is_being_repaired
-        ):
-            # Treated as an empty read: the request waits for the repair, or fails later.
-            hw, start = partition.high_watermark, partition.log.log_start_offset
-            return FetchedPartition(index, 0, hw, hw, start), 0
-        result.is_enough = True
-        return _refusal(topic, index, refused, partition, result, context, services), 0
-    answer = (
-        index,
-        0,
-        high_watermark,
-        stable,
-        log_start_offset,
-        aborted,
-        -1,
-        diverging,
-        None,
-        size_bytes,
-        data if size_bytes else None,
-    )
-    return _new(FetchedPartition, answer), held_back
-
-
-def _refusal(
-    topic: str | None,
-    index: int,
-    refused: Refused,
-    partition: Partition | None,
-    result: _Result,
-    context: RequestContext,
-    services: DataServices,
-) -> FetchedPartition:
-    hint = None
-    if topic is not None and refused.code in _HINTED:
-        hint = leader_hint(TopicPartition(topic, index), services)
-        if hint is not None and context.version >= _FIRST_LEADER_HINTS:
-            result.endpoints.update(endpoints_of(hint[0], context, services))
-    return FetchedPartition(
-        index,
-        int(refused.code),
-        -1 if partition is None else partition.high_watermark,
-        -1,
-        -1 if partition is None else partition.log.log_start_offset,
-        current_leader=hint,
-    )
-
-
 def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: DataServices) -> str | None:
     return name if name is not None else services.metadata.topic_name(topic_id)
-
-
-def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Epoch and end offset at which the client's log diverges from this one (KIP-595), or None.
-
-    Raises Refused(offset_out_of_range) for an epoch that is newer than every epoch of this log.
-    """
-    if wanted.last_fetched_epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
-        return None  # before the log start the offset alone decides
-    epoch, end_offset = partition.log.epochs.end_offset(
-        LeaderEpoch(wanted.last_fetched_epoch), partition.log.log_end_offset
-    )
-    if epoch < 0:
-        raise Refused(
-            ErrorCode.offset_out_of_range,
-            f"epoch {wanted.last_fetched_epoch} is newer than {partition.log.epochs.latest}",
-        )
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return int(epoch), int(end_offset)
-    return None
 
 
 def _encode(
     version: int, correlation_id: int, answer: Answer, throttle_ms: int
 ) -> "list[Outgoing]":
-    topics, endpoints = answer
+    topics, endpoints, ending = answer
+    error_code = session_id = 0
+    if ending is not None:
+        error_code, session_id = ending.finish(topics)
+        if error_code:
+            topics = []
     packed: list[Outgoing] = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
-        version, correlation_id, topics, throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        version,
+        correlation_id,
+        topics,
+        throttle_time_ms=throttle_ms,
+        error_code=error_code,
+        session_id=session_id,
+        node_endpoints=endpoints,
     )
     return packed
 
 
 def _size_bytes(version: int, answer: Answer) -> int:
-    topics, endpoints = answer
+    topics, endpoints, _ = answer
     return fetch_response_size(version, topics, endpoints)
+
+
+def _without_data(answer: Answer) -> Answer:
+    ending = answer[2]
+    return [], [], None if ending is None else ending.withheld()
 
 
 HANDLER: Final = Handler(
@@ -316,6 +143,6 @@ HANDLER: Final = Handler(
     authorizes=(READ_TOPIC,),
     charge=ClientAccounts.on_fetched,
     measure=_size_bytes,
-    without_data=lambda _answer: ([], []),
+    without_data=_without_data,
     note_sent=BrokerCounters.on_fetched,
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from cluster.brokers.client_metrics.client_metrics import ClientMetrics
+from cluster.brokers.fetching.sessions import FetchSessions
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.membership.controller_client import ControllerClient
 from cluster.brokers.membership.metadata_cache import MetadataCache
@@ -77,6 +78,7 @@ class DataServices(Services):
     partitions: PartitionTable
     events: PartitionEvents
     purgatory: Purgatory
+    fetch_sessions: FetchSessions
     commit_waits: CommitWaits
     checks: TransactionChecks
     transaction_writers: RecentWriters

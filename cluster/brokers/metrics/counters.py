@@ -132,7 +132,7 @@ class BrokerCounters:
         self.topics[topic].note_refused()
         self.on_error(ApiKey.PRODUCE, code)
 
-    def on_fetched(self, answer: tuple[Iterable[FetchedTopic], object]) -> None:
+    def on_fetched(self, answer: tuple[Iterable[FetchedTopic], object, object]) -> None:
         """Count the fetched partitions of a response."""
         for name, topic_id, partitions in answer[0]:
             topic = self.topics[self._topic_name(topic_id) if name is None else name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
 
+from cluster.brokers.fetching.sessions import FetchSessions
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -139,6 +140,7 @@ class Watched:
     flusher: LogFlusher
     scrub_counts: ScrubCounts
     events: EventLog
+    fetch_sessions: FetchSessions
 
 
 class MetricPublisher:
@@ -249,6 +251,10 @@ class MetricPublisher:
         counters.set("ProducePurgatorySize", produce_count)
         for kind in ("Fetch", "DeleteRecords", "Metadata"):
             counters.set(f"{kind}PurgatorySize", waiting[kind])
+        sessions = watched.fetch_sessions
+        counters.set("NumIncrementalFetchSessions", len(sessions))
+        counters.set("NumIncrementalFetchPartitionsCached", sessions.partition_count)
+        counters.set("IncrementalFetchSessionEvictionsPerSec", sessions.eviction_count)
         is_controller = watched.metadata.controller_id == self._local_id
         counters.set("ActiveControllerCount", int(is_controller))
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)

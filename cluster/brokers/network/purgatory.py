@@ -35,6 +35,14 @@ class Cancellable(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """What is told of a key's changes."""
+
+    def attempt(self) -> None:
+        """The state of the key has changed."""
+        ...
+
+
 class Parked:
     """One operation in the purgatory; `drop` removes it if its connection closes."""
 
@@ -101,7 +109,7 @@ class Purgatory:
         attempts."""
         self._call_at = call_at
         self.time = time
-        self._watchers: dict[Hashable, dict[Parked, None]] = {}
+        self._watchers: dict[Hashable, dict[Watcher, None]] = {}
         self.size_by_kind: Counter[str] = Counter()
         """The (key, operation) watches by the kind of the operation."""
 
@@ -121,6 +129,17 @@ class Purgatory:
         parked.start_timer(self._call_at, deadline_ms)
         return parked
 
+    def watch(self, key: Hashable, watcher: Watcher) -> None:
+        """Tell the watcher of every change of `key`, until `unwatch`."""
+        self._watchers.setdefault(key, {})[watcher] = None
+
+    def unwatch(self, key: Hashable, watcher: Watcher) -> None:
+        watchers = self._watchers.get(key)
+        if watchers is not None:
+            watchers.pop(watcher, None)
+            if not watchers:
+                del self._watchers[key]
+
     def check(self, key: Hashable) -> None:
         """Try every operation that waits for `key`, whose state has changed."""
         watchers = self._watchers.get(key)
@@ -136,8 +155,4 @@ class Purgatory:
         """Remove one operation from its keys' lists (called by `Parked`)."""
         self.size_by_kind[kind] -= len(keys)
         for key in keys:
-            watchers = self._watchers.get(key)
-            if watchers is not None:
-                watchers.pop(parked, None)
-                if not watchers:
-                    del self._watchers[key]
+            self.unwatch(key, parked)

@@ -134,6 +134,7 @@ def test_every_declared_metric_fits_into_the_file():
         (
             [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])],
             (),
+            None,
         )
     )
     counters.throttle_ms += 30

@@ -127,7 +127,7 @@ def test_repeated_partition_is_answered_once(stage: HandlerStage, version: int) 
     client = stage.connect()
     named = "t" if version < 13 else topic.topic_id
 
-    def answered(*asked: list[Any], **more: int) -> list[tuple[int, int]] | None:
+    def answered(*asked: list[Any], **more: Any) -> list[tuple[int, int]] | None:
         topics = [(named, partitions) for partitions in asked]
         answer = client.call(fetch_from(*topics, version=version, **more))
         if answer is None:

@@ -1,0 +1,1 @@
+"""Fetch sessions of clients (KIP-227). Nothing here reads a log."""
