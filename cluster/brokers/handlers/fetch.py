@@ -70,10 +70,11 @@ def handle(
     """Read the available records; wait for more if they are too few."""
     topics = request.topics
     is_session_wanted = False
-    if request.session_epoch != FINAL_EPOCH or request.session_id:
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+    session_epoch = request.session_epoch
+    if session_epoch != FINAL_EPOCH or request.session_id:
+        if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             services.fetch_sessions.close(request.session_id)
-            is_session_wanted = request.session_epoch == INITIAL_EPOCH
+            is_session_wanted = session_epoch == INITIAL_EPOCH
         else:
             answer = fetch_in_session(request, context, services)
             if answer is not None:
@@ -107,15 +108,17 @@ def _encode(
     version: int, correlation_id: int, answer: Answer, throttle_ms: int
 ) -> "list[Outgoing]":
     topics, endpoints, ending = answer
-    error_code = session_id = 0
-    if ending is not None:
-        error_code, session_id = ending.finish(topics)
-        if error_code:
-            topics = []
-    packed: list[Outgoing] = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
+    packed: list[Outgoing]
+    if ending is None:
+        packed = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
+            version, correlation_id, topics, throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        )
+        return packed
+    error_code, session_id = ending.finish(topics)
+    packed = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
         version,
         correlation_id,
-        topics,
+        () if error_code else topics,
         throttle_time_ms=throttle_ms,
         error_code=error_code,
         session_id=session_id,
