@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
@@ -55,7 +56,10 @@ class ReassignmentChecks:
         self._cluster = cluster
         self._documents: dict[TopicPartition, tuple[bytes, bytes]] = {}
         self._epochs: dict[Replicated, int] = {}
-        self._logs: dict[tuple[int, int], dict[TopicPartition, Any]] = {}
+        self._logs: dict[tuple[int, int], dict[TopicPartition, Partition]] = {}
+        self._replicas: dict[Replicated, Replicas] = {}
+        self.change_count = 0
+        """How often a partition's replicas have changed in the registry."""
 
     def after_event(self) -> None:
         self._cluster.checks.after_event()
@@ -88,6 +92,8 @@ class ReassignmentChecks:
         identity = Replicated(topic_id, partition.partition)
         assert found.leader_epoch >= self._epochs.get(identity, 0), what
         self._epochs[identity] = found.leader_epoch
+        self.change_count += self._replicas.setdefault(identity, replicas) != replicas
+        self._replicas[identity] = replicas
 
     def _moving(self, partition: TopicPartition) -> tuple[Replicas, Replicas]:
         assignment = self._cluster.registered_topic(partition.topic)
@@ -98,13 +104,14 @@ class ReassignmentChecks:
 
     def _look_for_deleted_logs(self, broker: SimulatedBroker) -> None:
         life = int(broker.id), broker.node.life
-        logs = {partition.id: partition.topic_id for partition in broker.table}
+        logs = {partition.id: partition for partition in broker.table}
         before = self._logs.get(life)
         if logs == before:
             return
         self._logs[life] = logs
-        for partition, topic_id in (before or {}).items():
-            if partition not in logs and self._cluster.topic_id(partition.topic) == topic_id:
+        for partition, replica in (before or {}).items():
+            is_gone = logs.get(partition) is not replica
+            if is_gone and self._cluster.topic_id(partition.topic) == replica.topic_id:
                 state = self._cluster.registered_state(partition)
                 is_there = broker.table.offline.find(partition) is not None
                 assert state is None or is_there or broker.id not in state.isr, (
@@ -131,6 +138,16 @@ class ReassignmentChecks:
         ]
 
 
+def move(broker: SimulatedBroker, partition: TopicPartition, target: Sequence[int]) -> None:
+    """Ask a controller to move one partition, without waiting for the outcome."""
+    asked = [(partition, tuple(map(BrokerId, target)))]
+    broker.node.run(
+        lambda: broker.requests.alter_reassignments(
+            asked, may_change_factor=True, timeout_ms=_TIMEOUT_MS, on_done=lambda *_: None
+        )
+    )
+
+
 class Reassignments(RandomHistory):
     """Partitions move while everything else happens; ends with the replicas that were asked for."""
 
@@ -141,7 +158,6 @@ class Reassignments(RandomHistory):
         self.checks = ReassignmentChecks(cluster)
         cluster.world.after_each = self.checks.after_event
         self._wishes: dict[Replicated, _Wishes] = {}
-        self.completed_count = 0
         self._actions += [(24, self._move), (6, self._cancel)]
 
     def run(self, steps: int = STEPS) -> None:
@@ -237,7 +253,6 @@ class Reassignments(RandomHistory):
         request.is_answered = True
         wishes = self._wishes[identity]
         if code is ErrorCode.none and request in wishes.requests:
-            self.completed_count += 1
             # An operation of an earlier controller can not be carried out any more.
             del wishes.requests[: wishes.requests.index(request)]
             wishes.first = next(iter(request.results))

@@ -39,7 +39,7 @@ def _no_message(_partition: TopicPartition, _message: Any) -> None:
 class Coordinator(Generic[ShardT]):
     """Owned by the broker's thread. The `StateKeeper` of its internal topic.
 
-    Invariant: each led partition has exactly one shard, which belongs to the current leader epoch.
+    Invariant: each led partition has exactly one shard, which belongs to the current leadership.
     """
 
     def __init__(

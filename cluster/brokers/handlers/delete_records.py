@@ -48,7 +48,7 @@ class _Waiting:
     def try_answer(self, services: DataServices) -> bool:
         """Write the outcome into the result once it is known."""
         result, partition = self._result, self.partition
-        if partition.leader is None or partition.leader_epoch != self._leader_epoch:
+        if partition.leader is None or self._leader_epoch < partition.led_since:
             result.error_code = (
                 ErrorCode.kafka_storage_error
                 if partition.is_offline

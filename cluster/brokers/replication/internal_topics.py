@@ -22,7 +22,7 @@ class StateKeeper(Protocol):
         ...
 
     def on_resigned(self, partition: TopicPartition) -> None:
-        """This broker stops leading it, or leads it in another epoch: unload it at once."""
+        """This broker stops leading it, or others have led it meanwhile: unload it at once."""
         ...
 
 
@@ -35,7 +35,7 @@ class InternalTopics:
         self._table = table
         self._keepers: dict[str, StateKeeper] = {}
         self._led: dict[TopicPartition, LeaderEpoch] = {}
-        """The led partitions of topics with a keeper, with their leader epochs."""
+        """The led partitions of topics with a keeper, with the first epochs of the leaderships."""
         events.subscribe(on_role=self._on_role_changed)
 
     def keep(self, topic: str, keeper: StateKeeper) -> None:
@@ -51,7 +51,7 @@ class InternalTopics:
         if keeper is None:
             return
         partition = self._table.find(partition_id)
-        epoch = None if partition is None or partition.leader is None else partition.leader_epoch
+        epoch = None if partition is None or partition.leader is None else partition.led_since
         if self._led.get(partition_id) == epoch:
             return
         if self._led.pop(partition_id, None) is not None:

@@ -123,7 +123,7 @@ class OwnAppends:
         self, partition_id: TopicPartition, end_offset: Offset, on_committed: Callable[[], None]
     ) -> None:
         """Call a function when the high watermark reaches an offset, perhaps at once; never if this
-        broker stops leading the partition in its present epoch before."""
+        broker stops leading the partition before."""
         partition = self._table.find(partition_id)
         if partition is None:
             return
@@ -137,7 +137,7 @@ class OwnAppends:
         if partition is not None:
             leader = partition.leader
         for each in self._expected.pop(partition_id):
-            if leader is None or leader.leader_epoch != each.epoch:
+            if partition is None or leader is None or each.epoch < partition.led_since:
                 continue
             if leader.high_watermark >= each.end_offset:
                 each.on_committed()

@@ -67,6 +67,9 @@ class Partition:
         self.leader: LeaderReplica | None = None
         self.leader_id: BrokerId = NO_BROKER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.led_since: LeaderEpoch = NO_EPOCH
+        """The first epoch of this broker's present leadership: others may follow, one by one,
+        without any other leader in between."""
         self.counts = AppendCounts()
         self.min_insync_replicas = min_insync_replicas
         """Changed by `require` only."""
@@ -112,6 +115,8 @@ class Partition:
             return False
         if state.leader == self._local_id:
             self.log.epochs.announce(state.leader_epoch, self.log.log_end_offset)
+            if self.leader is None or state.leader_epoch != self.leader_epoch + 1:
+                self.led_since = state.leader_epoch
         self._high_watermark = self.high_watermark
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
@@ -237,9 +242,11 @@ class Partition:
     def produce_outcome(
         self, required_offset: Offset, leader_epoch: LeaderEpoch
     ) -> ErrorCode | None:
-        """The outcome of an acks=all produce up to `required_offset`; None: still waiting."""
+        """The outcome of an acks=all produce up to `required_offset`, appended in that epoch; None:
+        still waiting.
+        """
         leader = self.leader
-        if leader is None or leader.leader_epoch != leader_epoch:
+        if leader is None or leader_epoch < self.led_since:
             if self.is_offline:
                 return ErrorCode.kafka_storage_error
             return ErrorCode.not_leader_or_follower

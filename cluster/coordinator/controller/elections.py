@@ -96,6 +96,10 @@ def with_replicas(
     """The state with these replicas only; it may have no leader, and no ISR, then.
 
     The leader stays if it is one of them, else it is the first in-sync one that is `usable`.
+
+    The leader epoch rises if a replica is dropped, even if the leader stays, as in KRaft: until
+    that replica knows that it was dropped it goes on fetching, and deletes its log afterwards. If
+    it were added again meanwhile, such fetches would bring it into the ISR.
     """
     isr = tuple(broker for broker in state.isr if broker in replicas)
     leader = state.leader
@@ -106,7 +110,10 @@ def with_replicas(
         new,
         isr=isr,
         leader=leader,
-        leader_epoch=LeaderEpoch(state.leader_epoch + (leader != state.leader)),
+        leader_epoch=LeaderEpoch(
+            state.leader_epoch
+            + (leader != state.leader or not set(state.replicas) <= set(replicas))
+        ),
         eligible=eligible_after(new, isr, min_insync) if leader != NO_BROKER else new.eligible,
         doubtful=tuple(log for log in state.doubtful if log.broker in replicas),
     )

@@ -51,7 +51,9 @@ class Counters:
         self.unloaded.append((led.id, led.is_loading))
 
     def lead(self, replicas: tuple[int, ...] = (BROKER,), epoch: int = 0, count: int = 1) -> None:
-        """This broker leads all partitions in an epoch, which grows with each call."""
+        """This broker leads all partitions in an epoch, which grows by more than 1 with each call:
+        others may have led meanwhile.
+        """
         partition = a_partition(replicas, leader_epoch=epoch, partition_epoch=epoch)
         self.stage.update(a_topic(TOPIC, *[partition] * count))
 
@@ -129,7 +131,7 @@ def test_a_counter_is_deleted_by_a_tick_when_its_time_is_over(counters: Counters
     counters.stage.pass_time(1)
     counters.stage.turn()
     assert (counters.value("a"), counters.value("b")) == (None, 1)
-    counters.lead(epoch=1)
+    counters.lead(epoch=2)
     counters.settle()
     assert (counters.value("a"), counters.value("b")) == (None, 1)
 
@@ -155,22 +157,22 @@ def test_a_key_that_no_record_can_hold_is_refused(counters: Counters) -> None:
 # -- leadership ------------------------------------------------------------------------------------
 
 
-def test_a_shard_is_loaded_again_in_each_epoch(counters: Counters) -> None:
+def test_a_shard_is_loaded_again_in_each_leadership(counters: Counters) -> None:
     counters.lead()
     counters.add("a", 2)
     counters.add("b")
-    for epoch in (1, 2):
+    for epoch in (2, 4):
         counters.lead(epoch=epoch)
         counters.settle()
         assert (counters.value("a"), counters.value("b")) == (2, 1)
-    assert counters.made == [(0, 0), (0, 1), (0, 2)]
+    assert counters.made == [(0, 0), (0, 2), (0, 4)]
     assert counters.unloaded == [(TopicPartition(TOPIC, 0), False)] * 2
 
 
 def test_a_request_that_waits_is_answered_when_leadership_is_lost(counters: Counters) -> None:
     counters.lead((BROKER, OTHER))
     counters.add()
-    counters.lose(epoch=1)
+    counters.lose(epoch=2)
     assert counters.replies == [ErrorCode.not_leader_or_follower]
     assert counters.refusal() is ErrorCode.not_coordinator
     assert counters.coordinator.all_loaded() == []
@@ -182,7 +184,7 @@ def test_memory_is_freed_after_leadership_is_lost(counters: Counters) -> None:
     counters.lead()
     counters.add("a")
     led = counters.coordinator.find("a")
-    counters.lose(epoch=1)
+    counters.lose(epoch=2)
     counters.settle()
     assert led.ask(Value("a")) is None
 
@@ -226,7 +228,7 @@ def test_a_shard_may_wait_until_what_it_has_loaded_is_committed(counters: Counte
     counters.replicate()
     counters.add("a", 3)
     counters.change_options(loads_committed=True)
-    counters.lead((BROKER, OTHER), epoch=1)
+    counters.lead((BROKER, OTHER), epoch=2)
     counters.settle()
     # If this leader fails now, the next one does not have the second record.
     assert counters.refusal() is ErrorCode.coordinator_load_in_progress
@@ -236,17 +238,17 @@ def test_a_shard_may_wait_until_what_it_has_loaded_is_committed(counters: Counte
     counters.replicate()
     assert counters.value() == 5
     # Without such a record it does not wait, and an interrupted wait leaves nothing behind.
-    counters.lead((BROKER, OTHER), epoch=2)
+    counters.lead((BROKER, OTHER), epoch=4)
     counters.settle()
     assert counters.value() == 5
     counters.add("a", 1)
-    counters.lead((BROKER, OTHER), epoch=3)
+    counters.lead((BROKER, OTHER), epoch=6)
     counters.settle()
-    counters.lose(epoch=4)
-    counters.lead((BROKER,), epoch=5)
+    counters.lose(epoch=8)
+    counters.lead((BROKER,), epoch=10)
     counters.settle()
     assert counters.value() == 6
-    assert counters.made[-1] == (0, 5)
+    assert counters.made[-1] == (0, 10)
 
 
 def test_loading_ends_when_a_follower_that_lacks_records_has_left_the_isr(
@@ -255,10 +257,10 @@ def test_loading_ends_when_a_follower_that_lacks_records_has_left_the_isr(
     counters.change_options(loads_committed=True)
     counters.lead((BROKER, OTHER))
     counters.add("a", 2)
-    counters.lead((BROKER, OTHER), epoch=1)
+    counters.lead((BROKER, OTHER), epoch=2)
     counters.settle()
     assert counters.coordinator.is_loading
-    alone = a_partition((BROKER, OTHER), isr=[BROKER], leader_epoch=1, partition_epoch=2)
+    alone = a_partition((BROKER, OTHER), isr=[BROKER], leader_epoch=2, partition_epoch=3)
     counters.stage.update(a_topic(TOPIC, alone))
     counters.stage.turn()
     assert counters.value() == 2
@@ -289,11 +291,11 @@ def test_a_value_of_a_transaction_counts_when_it_is_committed(
     counters.add("a", 1)
     assert counters.add("a", 6, producer_id=7, producer_epoch=0) == [NONE, NONE]
     assert counters.value() == 1
-    counters.lead(epoch=1)
+    counters.lead(epoch=2)
     counters.settle()
     assert counters.value() == 1
     end_transaction(counters, 7, kind)
-    counters.lead(epoch=2)
+    counters.lead(epoch=4)
     counters.settle()
     assert counters.value() == expected
 

@@ -78,11 +78,12 @@ class Stage:
         for number in range(len(partitions)):
             self.lead(number, 0)
 
-    def lead(self, number: int, epoch: int) -> None:
+    def lead(self, number: int, epoch: int, since: int | None = None) -> None:
         partition = self.partitions[number]
         partition.is_offline = False
         partition.min_insync_replicas = 1
         partition.leader_epoch = LeaderEpoch(epoch)
+        partition.led_since = LeaderEpoch(epoch if since is None else since)
         both = [BROKER, OTHER]
         partition.leader = LeaderReplica(
             BROKER,
@@ -182,9 +183,19 @@ def test_all_waits_of_a_partition_fail_when_its_leader_is_replaced(stage: Stage)
     assert [each.outcomes for each in requests] == [[ErrorCode.not_leader_or_follower]] * 3
 
 
-def test_waits_of_an_earlier_epoch_fail_and_those_of_the_new_one_go_on(stage: Stage) -> None:
+def test_waits_go_on_in_the_next_epoch_of_the_same_leader(stage: Stage) -> None:
     old = stage.add((0, 9))
-    stage.lead(0, epoch=1)
+    stage.lead(0, epoch=1, since=0)
+    stage.check(0)
+    assert old.outcomes == []
+    stage.commit(0, 9)
+    stage.check(0)
+    assert old.outcomes == [ErrorCode.none]
+
+
+def test_waits_of_an_earlier_leadership_fail_and_those_of_the_new_one_go_on(stage: Stage) -> None:
+    old = stage.add((0, 9))
+    stage.lead(0, epoch=2)
     new = stage.add((0, 3))
     stage.check(0)
     assert old.outcomes == [ErrorCode.not_leader_or_follower]

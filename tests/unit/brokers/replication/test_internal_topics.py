@@ -121,8 +121,10 @@ def test_a_keeper_loads_when_this_broker_begins_to_lead_and_unloads_when_it_ends
     stage.update(led_by(BROKER, 1))
     assert keeper.take() == [("load", 1)]
     stage.update(led_by(BROKER, 2))
-    assert keeper.take() == [("unload", 0), ("load", 2)]
-    stage.update(led_by(OTHER, 3))
+    assert keeper.take() == [], "nobody else has led it"
+    stage.update(led_by(BROKER, 4))
+    assert keeper.take() == [("unload", 0), ("load", 4)]
+    stage.update(led_by(OTHER, 5))
     assert keeper.take() == [("unload", 0)]
 
 

@@ -102,13 +102,13 @@ def test_markers_on_their_way_are_sent_again_in_the_next_epoch(stage: HandlerSta
     lead(stage, 1)
     replicate(stage)
     (first,) = markers(stage)
-    lead(stage, 2)
+    lead(stage, 3)
     (second,) = markers(stage)
-    assert second.request.markers[0][:4] == (7, 3, 2, False)
+    assert second.request.markers[0][:4] == (7, 3, 3, False)
     first.on_reply(PartitionErrors([[NONE]]))
     settle(stage)
     assert state_of(stage) is TransactionState.PREPARE_ABORT, "an answer to the former leader"
-    lead(stage, 3, leader=OTHER)
+    lead(stage, 4, leader=OTHER)
     second.on_reply(PartitionErrors([[NONE]]))
     settle(stage)
     assert stage.core.transactions.sender.unmarked_count == 0

@@ -19,7 +19,7 @@ from cluster.coordinator.controller.reassignments import (
 from cluster.coordinator.controller.returned_replicas import best_unclean
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import NO_BROKER, BrokerId, PartitionEpoch, TopicPartition
+from cluster.model.ids import NO_BROKER, BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
 from tests.support.cluster_states import a_cluster, a_partition, a_topic
 
 CLEAN = ElectionRules(is_unclean=False, min_insync_replicas=1)
@@ -75,7 +75,9 @@ def test_another_order_changes_the_preferred_replica_only() -> None:
 def test_a_second_target_counts_from_the_original_replicas_and_drops_the_first_one() -> None:
     before = moving([4, 5, 1, 2], [4, 5], [1, 2], [1, 2, 4], 1)
     assert moved(before, 2, 6) == replace(
-        moving([2, 6, 1], [6], [1], [1, 2], 1), partition_epoch=PartitionEpoch(21)
+        moving([2, 6, 1], [6], [1], [1, 2], 1),
+        leader_epoch=LeaderEpoch(8),
+        partition_epoch=PartitionEpoch(21),
     )
 
 
@@ -142,7 +144,7 @@ def test_the_old_replicas_go_when_every_new_one_is_in_sync() -> None:
     state = moving([4, 2, 5, 1, 3], [4, 5], [1, 3], [2, 3, 4], 2)
     assert complete(state, ALL, CLEAN) is None
     assert complete(in_sync(state, 2, 3, 4, 5), ALL, CLEAN) == a_partition(
-        [4, 2, 5], [2, 4, 5], 2, leader_epoch=7, partition_epoch=21
+        [4, 2, 5], [2, 4, 5], 2, leader_epoch=8, partition_epoch=21
     )
 
 
@@ -238,7 +240,7 @@ def test_each_partition_of_a_request_has_its_own_outcome() -> None:
         ORDERS[0]: replace(
             a_partition([1, 3, 2], [1, 2], 1, partition_epoch=1), adding=ids(3), removing=ids(2)
         ),
-        ORDERS[1]: a_partition([1], [1], 1, leader_epoch=7, partition_epoch=21),
+        ORDERS[1]: a_partition([1], [1], 1, leader_epoch=8, partition_epoch=21),
     }
 
 
