@@ -71,6 +71,7 @@ def broker_setting(
     effect: Effect = EFFECTIVE,
     sample: T | None = None,
     narrowed: Narrowed = Narrowed.NEVER,
+    is_listed: bool = True,
 ) -> Setting[T]:
     """Define one broker setting and add it to BROKER_SETTINGS."""
     return BROKER_SETTINGS.add(
@@ -85,6 +86,7 @@ def broker_setting(
             effect=effect,
             sample=sample,
             narrowed=narrowed,
+            is_listed=is_listed,
         )
     )
 
@@ -545,6 +547,36 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     default=LONG_MAX,
     update=Update.PER_BROKER,
     doc="Maximum rate at which a replica is copied to another of the log.dirs.",
+)
+LEADER_REPLICATION_THROTTLED_RATE: Final = broker_setting(
+    "leader.replication.throttled.rate",
+    long(at_least=0),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Maximum bytes per second that a broker sends as the leader of the replicas in"
+    " leader.replication.throttled.replicas. In-sync followers are not held back.",
+    is_listed=False,
+)
+FOLLOWER_REPLICATION_THROTTLED_RATE: Final = broker_setting(
+    "follower.replication.throttled.rate",
+    long(at_least=0),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Maximum bytes per second that a broker fetches for the replicas in"
+    " follower.replication.throttled.replicas. In-sync replicas are not held back.",
+    is_listed=False,
+)
+REPLICATION_QUOTA_WINDOW_NUM: Final = broker_setting(
+    "replication.quota.window.num",
+    integer(at_least=1),
+    default=11,
+    doc="Number of windows over which the rate of throttled replication is measured.",
+)
+REPLICATION_QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
+    "replication.quota.window.size.seconds",
+    integer(at_least=1),
+    default=1,
+    doc="Length of one such window.",
 )
 
 # ------------------------------------------------------------------- log

@@ -17,7 +17,6 @@ NO_CLASSES: Final = "Java classes cannot be loaded"
 _LINKS: Final = "brokers connect to each other by links that are not listeners"
 _KERBEROS: Final = "GSSAPI (Kerberos) is not implemented: use PLAIN, SCRAM or OAUTHBEARER"
 _REMOTE: Final = "there is no remote tier"
-_NOT_THROTTLED: Final = "replication is not throttled"
 _ADDRESSES: Final = "listeners and advertised.listeners contain a broker's addresses"
 _QUOTAS: Final = "default quotas are set while brokers run, for example with `quotas set`"
 _WAITING: Final = "completed requests leave the purgatory at once"
@@ -48,7 +47,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "*.purgatory.purge.interval.requests": _WAITING,
     "early.start.listeners": QUORUM,
     "eligible.leader.replicas.enable": "the controller elects leaders by one rule",
-    "*.replication.throttled.rate": _NOT_THROTTLED,
     "group.coordinator.append.linger.ms": "a turn of the loop appends all of its records together",
     "group.coordinator.new.enable": "there is one group coordinator",
     "group.coordinator.threads": _THREADS,
@@ -82,7 +80,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "remote.*": _REMOTE,
     "replica.selector.class": "consumers fetch from leaders",
     "replica.socket.*": _LINKS,
-    "replication.quota.*": _NOT_THROTTLED,
     "reserved.broker.max.id": _NUMBERED,
     "sasl.client.callback.handler.class": _LINKS,
     "sasl.kerberos.*": _KERBEROS,

@@ -10,18 +10,15 @@ from cluster.config.value_type import (
     boolean,
     long,
     matching,
-    string_list,
+    throttled_replicas,
 )
 
 T = TypeVar("T")
 
 TOPIC_SETTINGS: Final = SettingTable("topic")
 
-_THROTTLED_REPLICAS: Final = string_list(
-    pattern=r"\*|none|\d+:\d+", allowed="a comma-separated list of partition:broker, * or none"
-)
+_THROTTLED_REPLICAS: Final = throttled_replicas()
 
-_NO_REPLICATION_QUOTA: Final = without_effect("replication is not throttled")
 _NO_REMOTE_TIER: Final = without_effect("there is no remote tier")
 _ONE_FORMAT: Final = without_effect("record batches are stored and sent in format 2 only")
 
@@ -64,16 +61,16 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic
     "follower.replication.throttled.replicas",
     _THROTTLED_REPLICAS,
     default=(),
-    doc="Followers whose replication counts against the replication quota.",
-    effect=_NO_REPLICATION_QUOTA,
+    doc="Replicas (partition:broker, or * for all) whose fetches as followers count towards"
+    " follower.replication.throttled.rate of their brokers.",
 )
 INDEX_INTERVAL_BYTES: Final = follows(broker.LOG_INDEX_INTERVAL_BYTES, "index.interval.bytes")
 LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic_setting(
     "leader.replication.throttled.replicas",
     _THROTTLED_REPLICAS,
     default=(),
-    doc="Leaders whose replication counts against the replication quota.",
-    effect=_NO_REPLICATION_QUOTA,
+    doc="Replicas (partition:broker, or * for all) whose answers as leaders count towards"
+    " leader.replication.throttled.rate of their brokers.",
 )
 LOCAL_RETENTION_BYTES: Final = topic_setting(
     "local.retention.bytes",

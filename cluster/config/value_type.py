@@ -261,6 +261,30 @@ def string_list(
     return ValueType(code, allowed, parse, ",".join)
 
 
+def throttled_replicas() -> ValueType[tuple[str, ...]]:
+    """Replicas as `partition:broker`, separated by commas, or `*` alone (Kafka:
+    `ThrottledReplicaListValidator`); numbers are 32-bit.
+    """
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = _split(text)
+        if items == ("*",):
+            return items
+        for item in items:
+            numbers = re.fullmatch(r"([0-9]+):([0-9]+)", item)
+            if numbers is None or any(int(each) > INT_MAX for each in numbers.groups()):
+                raise ValueError(text)
+        return items
+
+    return ValueType(
+        TypeCode.LIST,
+        "the literal '*' or a list of replicas in the following format:"
+        " [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        parse,
+        ",".join,
+    )
+
+
 def listener_list() -> ValueType[tuple[Listener, ...]]:
     """Comma-separated `NAME://host:port`; an empty host binds every address."""
 

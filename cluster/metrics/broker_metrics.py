@@ -7,6 +7,7 @@ reader derives the rate from two readings. Names that begin with `milena.` are n
 from typing import Final
 
 from cluster.metrics.declarations import Metric
+from cluster.metrics.replica_metrics import REPLICA_METRICS
 from cluster.metrics.stats_layout import MetricKind
 from cluster.metrics.waiting_metrics import WAITING_METRICS
 from cluster.model.units import Unit
@@ -18,10 +19,6 @@ _REAL: Final = MetricKind.REAL
 
 def _topics(key: str, unit: Unit, doc: str) -> Metric:
     return Metric(key, f"kafka.server:type=BrokerTopicMetrics,name={key}", _COUNTER, unit, doc)
-
-
-def _replicas(key: str, kind: MetricKind, unit: Unit, doc: str) -> Metric:
-    return Metric(key, f"kafka.server:type=ReplicaManager,name={key}", kind, unit, doc)
 
 
 def _groups(key: str, unit: Unit, doc: str) -> Metric:
@@ -214,47 +211,7 @@ BROKER_METRICS: Final = (
         Unit.CONNECTIONS,
         "connections that are currently not read because of a quota",
     ),
-    _replicas("PartitionCount", _GAUGE, Unit.REPLICAS, "replicas on this broker"),
-    _replicas("LeaderCount", _GAUGE, Unit.PARTITIONS, "partitions that this broker leads"),
-    _replicas(
-        "UnderReplicatedPartitions",
-        _GAUGE,
-        Unit.PARTITIONS,
-        "led partitions with a replica that is not in sync",
-    ),
-    _replicas(
-        "UnderMinIsrPartitionCount",
-        _GAUGE,
-        Unit.PARTITIONS,
-        "led partitions below min.insync.replicas",
-    ),
-    _replicas(
-        "AtMinIsrPartitionCount",
-        _GAUGE,
-        Unit.PARTITIONS,
-        "led partitions exactly at min.insync.replicas",
-    ),
-    _replicas(
-        "IsrShrinksPerSec",
-        _COUNTER,
-        Unit.CHANGES,
-        "changes that removed a replica from an in-sync set",
-    ),
-    _replicas(
-        "IsrExpandsPerSec", _COUNTER, Unit.CHANGES, "changes that added a replica to an in-sync set"
-    ),
-    _replicas(
-        "FailedIsrUpdatesPerSec",
-        _COUNTER,
-        Unit.CHANGES,
-        "changes of in-sync sets that the controller refused",
-    ),
-    _replicas(
-        "OfflineReplicaCount",
-        _GAUGE,
-        Unit.REPLICAS,
-        "replicas of this broker in failed log directories",
-    ),
+    *REPLICA_METRICS,
     Metric(
         "MaxLag",
         "kafka.server:type=ReplicaFetcherManager,name=MaxLag,clientId=Replica",
@@ -434,8 +391,12 @@ BROKER_METRICS: Final = (
         "largest number of records between the last stable offset and the high watermark of a led"
         " partition",
     ),
-    _replicas(
-        "ProducerIdCount", _GAUGE, Unit.PRODUCERS, "producer ids that the replicas here remember"
+    Metric(
+        "ProducerIdCount",
+        "kafka.server:type=ReplicaManager,name=ProducerIdCount",
+        _GAUGE,
+        Unit.PRODUCERS,
+        "producer ids that the replicas here remember",
     ),
     Metric(
         "VerificationFailureRate",

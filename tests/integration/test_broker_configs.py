@@ -125,22 +125,22 @@ def test_config_without_effect_is_stored_with_a_warning_by_broker_and_tool(
     )
     altered = three.command(
         *("configs", "--alter", "--broker", "1"),
-        *("--add-config", "leader.replication.throttled.rate=1048576"),
+        *("--add-config", "background.threads=9"),
     )
     assert altered.stderr == (
-        "WARNING: leader.replication.throttled.rate"
-        " (accepted, without effect yet: replication is not throttled).\n"
+        "WARNING: background.threads (accepted, without effect yet: one thread does a broker's"
+        " work, and a few others have fixed tasks).\n"
     )
     told = three.command("configs", "--describe", "--broker", "1").stdout
-    assert "leader.replication.throttled.rate=1048576 sensitive=false" in told
+    assert "background.threads=9 sensitive=false" in told
     assert told.count("(accepted, without effect yet: ") == 2
     assert (
-        "changed in use: leader.replication.throttled.rate (accepted, without effect yet:"
-        " replication is not throttled)"
+        "changed in use: background.threads (accepted, without effect yet: one thread does a"
+        " broker's work, and a few others have fixed tasks)"
     ) in three.log_text("broker-1")
     three.command(
         *("configs", "--alter", "--broker", "1", "--delete-config"),
-        "leader.replication.throttled.rate,sasl.kerberos.min.time.before.relogin",
+        "background.threads,sasl.kerberos.min.time.before.relogin",
     )
 
 

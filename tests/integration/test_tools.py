@@ -217,16 +217,14 @@ def test_values_without_effect_are_warned_of_by_name(cluster):
     )
     altered = cluster.run(
         *("configs", "--alter", "--topic", "loud"),
-        *("--add-config", "leader.replication.throttled.replicas=*,segment.bytes=1000"),
+        *("--add-config", "local.retention.ms=9,segment.bytes=1000"),
     )
     assert altered.returncode == 0
-    assert altered.stderr.startswith(
-        "WARNING: leader.replication.throttled.replicas (accepted, without effect yet: "
-    )
+    assert altered.stderr.startswith("WARNING: local.retention.ms (accepted, without effect yet: ")
     assert altered.stderr.count("\n") == 1
     removed = cluster.run(
         *("configs", "--alter", "--topic", "loud"),
-        *("--delete-config", "leader.replication.throttled.replicas"),
+        *("--delete-config", "local.retention.ms"),
     )
     assert (removed.returncode, removed.stderr) == (0, "")
 

@@ -75,6 +75,7 @@ def assemble_control(
             maintenance.full_directories.on_update,
             membership.registration.on_update,
             storage.directory_record.on_update,
+            replication.throttles.on_update,
         ),
         groups.coordinator.on_topics_gone,
     )

@@ -107,6 +107,7 @@ def assemble_maintenance(
         replication.events.on_moved,
         cleaner.is_busy,
         storage.moves.is_moving,
+        replication.throttles,
     )
     DirectoryFailures(table, replication.roles, loop.defer, ports.give_up)
     live.subscribe(OptionChanges(table, membership.metadata, slices).on_settings_changed)

@@ -3,15 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Final
 
 from cluster.brokers.coordinators.options import CoordinatorOptions
 from cluster.brokers.network.socket_server import NetworkOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
+from cluster.brokers.replication.replication_throttles import Replicas
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.brokers.stored.delegation_tokens import TokenRules
 from cluster.config import broker, topic
 from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings
+from cluster.config.value_type import LONG_MAX
 from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.groups.shared.options import MINUTE_MS, GroupOptions
 from cluster.coordinator.transactions.options import TransactionOptions
@@ -30,6 +33,13 @@ from cluster.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.records.batch import Compression
 
 log = logging.getLogger(__name__)
+
+_THROTTLED_REPLICAS: Final = frozenset(
+    {
+        topic.LEADER_REPLICATION_THROTTLED_REPLICAS.name,
+        topic.FOLLOWER_REPLICATION_THROTTLED_REPLICAS.name,
+    }
+)
 
 
 def network_options(settings: Settings) -> NetworkOptions:
@@ -105,6 +115,39 @@ def quota_windows(settings: Settings) -> WindowOptions:
         window_count=settings[broker.QUOTA_WINDOW_NUM],
         window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
         credit=WindowCredit(settings[broker.QUOTA_WINDOW_CREDIT]),
+    )
+
+
+def replication_windows(settings: Settings) -> WindowOptions:
+    """The windows in which the rate of throttled replication is measured.
+
+    The divisor is the time since the oldest window began, as of Kafka's `SimpleRate`.
+    """
+    return WindowOptions(
+        window_count=settings[broker.REPLICATION_QUOTA_WINDOW_NUM],
+        window_ms=settings[broker.REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
+    )
+
+
+def replication_limits(settings: Settings) -> tuple[int | None, int | None]:
+    """The replication quotas of a leader and of a follower; None without one."""
+    rates = (
+        settings[broker.LEADER_REPLICATION_THROTTLED_RATE],
+        settings[broker.FOLLOWER_REPLICATION_THROTTLED_RATE],
+    )
+    leader, follower = (None if rate == LONG_MAX else rate for rate in rates)
+    return leader, follower
+
+
+def throttled_replicas(settings: Settings, overrides: Mapping[str, str]) -> Replicas:
+    """A topic's throttled replicas as leaders and as followers. Raises Refused."""
+    given = {name: text for name, text in overrides.items() if name in _THROTTLED_REPLICAS}
+    if not given:
+        return (), ()
+    own = topic_settings(settings, given)
+    return (
+        own[topic.LEADER_REPLICATION_THROTTLED_REPLICAS],
+        own[topic.FOLLOWER_REPLICATION_THROTTLED_REPLICAS],
     )
 
 

@@ -19,6 +19,7 @@ from cluster.brokers.replication.own_appends import OwnAppends
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.replication_throttles import ReplicationThrottles
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.config import broker as keys
 
@@ -36,6 +37,7 @@ class Replication:
     commit_waits: CommitWaits
     isr_proposals: IsrProposals
     link: ReplicationLink
+    throttles: ReplicationThrottles
     internal_topics: InternalTopics
     roles: ReplicaRoles
     changes: RoleChanges
@@ -70,7 +72,16 @@ def assemble_replication(
         propose_isr=isr_proposals.propose,
         note_failure=table.note_failure,
     )
-    link = _replication_link(foundation, membership, events, actions)
+    throttles = ReplicationThrottles(
+        foundation.id,
+        options.replication_windows(live.now),
+        lambda: loop.now_ms,
+        loop.call_at,
+        lambda overrides: options.throttled_replicas(live.now, overrides),
+    )
+    link = _replication_link(foundation, membership, events, actions, throttles)
+    throttles.set_limits(options.replication_limits(live.now))
+    live.subscribe(lambda settings: throttles.set_limits(options.replication_limits(settings)))
     leader_side = link.leader_side
     events.subscribe(
         on_news=leader_side.on_news,
@@ -107,6 +118,7 @@ def assemble_replication(
         commit_waits,
         isr_proposals,
         link,
+        throttles,
         internal_topics,
         roles,
         changes,
@@ -118,6 +130,7 @@ def _replication_link(
     membership: Membership,
     events: PartitionEvents,
     actions: LeaderActions,
+    throttles: ReplicationThrottles,
 ) -> ReplicationLink:
     ports, live = foundation.ports, foundation.live
     return ReplicationLink(
@@ -131,5 +144,6 @@ def _replication_link(
         actions,
         ports.random,
         events.on_high_watermark_moved,
+        throttles,
         live[keys.REPLICATION_PORT],
     )

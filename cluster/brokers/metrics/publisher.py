@@ -199,6 +199,7 @@ class MetricPublisher:
         yield from self._look_at_broker()
         self._look_at_transactions(wall_ms)
         self._look_at_loads(now_ms)
+        self._look_at_throttles(now_ms)
         yield from self._publish(now_ms, elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
@@ -323,6 +324,11 @@ class MetricPublisher:
             longest_ms, mean_ms = times.figures(now_ms)
             self._counters.set(f"{coordinator}PartitionLoadTimeMax", longest_ms)
             self._counters.set_real(f"{coordinator}PartitionLoadTimeAvg", mean_ms)
+
+    def _look_at_throttles(self, now_ms: MonotonicMs) -> None:
+        throttles = self._watched.replication.throttles
+        for direction, throttle in (("Leader", throttles.leader), ("Follower", throttles.follower)):
+            self._counters.set_real(f"{direction}ReplicationByteRate", throttle.quota.rate(now_ms))
 
     def _look_at_replicas(self) -> Iterator[None]:
         partitions, counters = self._watched.partitions, self._counters

@@ -19,7 +19,9 @@ def full_answer(
     most_bytes: int,
     note_failure: Callable[[TopicPartition, StorageFailed], None],
 ) -> FetchedPartition:
-    """The answer to a follower's position; `note_failure` is told of a log that cannot be read."""
+    """The answer to a follower's position, without records if `most_bytes` is 0; `note_failure` is
+    told of a log that cannot be read.
+    """
     topic, number = followed.id
     try:
         if partition is None:
@@ -28,7 +30,12 @@ def full_answer(
         if followed.session.follower not in leader.followers:
             raise Refused(ErrorCode.not_leader_or_follower)  # as Kafka's leader answers it
         diverging = divergence(partition, followed.last_fetched_epoch, followed.fetch_offset)
-        records = None if diverging else _records(partition, followed, most_bytes)
+        records = None
+        if diverging is None:
+            if most_bytes:
+                records = _records(partition, followed, most_bytes)
+            elif followed.fetch_offset < partition.log.log_start_offset:
+                raise Refused(ErrorCode.offset_out_of_range)
     except (Refused, StorageFailed) as problem:
         code = ErrorCode.kafka_storage_error
         if isinstance(problem, Refused):

@@ -13,7 +13,9 @@ from random import Random
 from typing import Final, Protocol
 
 from cluster.brokers.replication.divergence import start_over, truncate_diverging
+from cluster.brokers.replication.following import Following, ThrottledFetches
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.replica_throttle import ReplicaThrottle, no_throttle
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
@@ -70,6 +72,12 @@ def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
     return
 
 
+def _size(records: bytes | memoryview | FileSource | None) -> int:
+    if records is None:
+        return 0
+    return records.size_bytes if isinstance(records, FileSource) else len(records)
+
+
 class RequestSender(Protocol):
     """The way to a leader."""
 
@@ -83,21 +91,6 @@ class RequestSender(Protocol):
         Every request before it is answered, so none can be overtaken.
         """
         ...
-
-
-class _Following:
-    """One partition that is followed, as both sides know it in this session."""
-
-    __slots__ = ("handle", "id", "inode", "partition", "path")
-
-    def __init__(self, partition: Partition) -> None:
-        self.id = partition.id
-        self.partition = partition
-        self.handle = -1
-        """Stands for the partition in this session's compact messages; -1 if none was given yet."""
-        self.path = ""
-        """The segment file of the leader that it named last."""
-        self.inode = 0
 
 
 class FollowerFetcher:
@@ -116,8 +109,11 @@ class FollowerFetcher:
         random: Random,
         on_high_watermark: Callable[[Partition], None],
         note_failure: Callable[[TopicPartition, StorageFailed], None] = _ignore,
+        throttle: ReplicaThrottle[ThrottledFetches] | None = None,
     ) -> None:
-        """`note_failure` is told of logs that cannot be written."""
+        """`note_failure` is told of logs that cannot be written; `throttle` limits the fetches of
+        all leaders together.
+        """
         self.leader = leader
         self._options = options
         self._sender = sender
@@ -125,13 +121,15 @@ class FollowerFetcher:
         self._random = random
         self._on_high_watermark = on_high_watermark
         self._note_failure = note_failure
-        self._following: dict[TopicPartition, _Following] = {}
-        self._by_handle: dict[int, _Following] = {}
+        self._following: dict[TopicPartition, Following] = {}
+        self._by_handle: dict[int, Following] = {}
         self._next_handle = 0
-        self._changed: dict[_Following, None] = {}
+        self._changed: dict[Following, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
         self.lags: dict[TopicPartition, int] = {}
         """The lag in committed records of each replica that has one, as of its last fetch."""
+        self._throttle = no_throttle() if throttle is None else throttle
+        self.throttled = ThrottledFetches(leader, self._throttle, self._changed, self.lags)
         self._damaged_at: dict[TopicPartition, Offset] = {}
         """The damaged offsets of the leader's logs that were logged."""
         self._forgotten: dict[TopicPartition, None] = {}
@@ -175,8 +173,9 @@ class FollowerFetcher:
             self._sequence = -1  # an answer from before `unfollow` may be on its way
         following = self._following.get(partition.id)
         if following is None:
-            following = self._following[partition.id] = _Following(partition)
+            following = self._following[partition.id] = Following(partition)
         following.partition = partition
+        self.throttled.begin_again(following)
         self._changed[following] = None
         self._has_news = True
         self.delayed.pop(partition.id, None)
@@ -187,6 +186,7 @@ class FollowerFetcher:
         if following is not None:
             self._by_handle.pop(following.handle, None)
             self._changed.pop(following, None)
+            self.throttled.forget(following)
             self.delayed.pop(partition_id, None)
             self.lags.pop(partition_id, None)
             self._damaged_at.pop(partition_id, None)
@@ -210,6 +210,18 @@ class FollowerFetcher:
         if now_ms >= self._resume_at_ms:
             self.ask(now_ms)
 
+    def on_throttle_changed(self, now_ms: MonotonicMs) -> None:
+        """Ask for the partitions that are not throttled any more."""
+        self.throttled.recheck()
+        self.on_turn(now_ms)
+
+    def on_turn(self, now_ms: MonotonicMs) -> None:
+        """Ask for the throttled partitions that may be fetched now."""
+        self.throttled.release()
+        if self._changed and now_ms >= self._resume_at_ms:
+            self._has_news = True
+            self.ask(now_ms)
+
     def on_way_lost(self, now_ms: MonotonicMs) -> None:
         """The local connection is closed, and with it what was on its way: begin a new session."""
         self._asked_at_ms = None
@@ -227,6 +239,8 @@ class FollowerFetcher:
             self._begin_session()
         else:
             self._sequence += 1
+        if self._throttle.is_active or self.throttled.is_needed:
+            self.throttled.sort_out()
         told = list(islice(self._changed, ENTRIES_MAX))
         is_full = (
             self._sequence == 0
@@ -235,6 +249,7 @@ class FollowerFetcher:
         )
         sent = self._send_full(told) if is_full else self._send_compact(told)
         for following in told:
+            following.is_new = False
             del self._changed[following]
         self._has_news = bool(self._changed or self._forgotten)
         if sent:
@@ -243,7 +258,7 @@ class FollowerFetcher:
             self._sequence = -1
             self._resume_at_ms = self._put_off(now_ms + self._options.retry_ms)
 
-    def _needs_full_request(self, told: list[_Following]) -> bool:
+    def _needs_full_request(self, told: list[Following]) -> bool:
         """Whether the leader must learn more than new positions."""
         if self._forgotten or self._by_bytes or self._told_by_file != self._options.by_file:
             return True
@@ -252,7 +267,7 @@ class FollowerFetcher:
                 return True
         return self._told_broker_epoch != self._options.broker_epoch()
 
-    def _send_compact(self, told: list[_Following]) -> bool:
+    def _send_compact(self, told: list[Following]) -> bool:
         options = self._options
         message = [_pack_head(COMPACT_FETCH, options.local_id, self._session, self._sequence)]
         for following in told:
@@ -265,11 +280,12 @@ class FollowerFetcher:
                     log.log_end_offset,
                     log.epochs.latest,
                     log.log_start_offset,
+                    following.most_bytes,
                 )
             )
         return self._sender.send_compact(b"".join(message))
 
-    def _send_full(self, told: list[_Following]) -> bool:
+    def _send_full(self, told: list[Following]) -> bool:
         options = self._options
         gone = list(islice(self._forgotten, ENTRIES_MAX))
         forgotten = [p for p in gone if p not in self._following]
@@ -292,7 +308,7 @@ class FollowerFetcher:
             )
         )
 
-    def _position(self, following: _Following) -> FetchPosition:
+    def _position(self, following: Following) -> FetchPosition:
         partition = following.partition
         if following.handle < 0:
             following.handle = self._next_handle
@@ -306,6 +322,7 @@ class FollowerFetcher:
             partition.log.epochs.latest,
             partition.log.log_start_offset,
             following.handle,
+            following.most_bytes,
         )
 
     def _begin_session(self) -> None:
@@ -316,6 +333,7 @@ class FollowerFetcher:
         self._next_handle = 0
         for partition_id, following in self._following.items():
             following.handle = -1
+            self.throttled.begin_again(following)
             if partition_id not in self.delayed:
                 self._changed[following] = None
         self._forgotten.clear()
@@ -371,6 +389,8 @@ class FollowerFetcher:
             following = self._by_handle.get(handle)
             if following is None or following.partition.leader_epoch != epoch:
                 continue  # not followed any more, or `follow` has put it on the next request
+            if following.granted or self._throttle.is_active:
+                self.throttled.on_answered(following, 0 if position == NO_RECORDS else count)
             partition = following.partition
             try:
                 if position != NO_RECORDS:
@@ -425,6 +445,8 @@ class FollowerFetcher:
         partition = following.partition
         if fetched.leader_epoch != partition.leader_epoch:
             return  # `follow` has put it on the next request already
+        if following.granted or self._throttle.is_active:
+            self.throttled.on_answered(following, _size(records))
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 start_over(partition, fetched.log_start_offset, fetched.high_watermark)

@@ -1,5 +1,6 @@
 """What a leader knows of the followers that fetch from it: their sessions and positions."""
 
+from cluster.brokers.replication.replica_throttle import NO_LIMIT
 from cluster.log.mmap_segment import FileIdentity
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.runtime.peer_sockets import LocalConnection
@@ -12,14 +13,17 @@ class Followed:
     """One partition in the session of one follower."""
 
     __slots__ = (
+        "asked_bytes",
         "fetch_offset",
         "file",
         "given_offset",
+        "granted",
         "handle",
         "id",
         "is_told",
         "last_fetched_epoch",
         "leader_epoch",
+        "most_bytes",
         "session",
     )
 
@@ -37,6 +41,12 @@ class Followed:
         """The offset of the first record that was last sent; -1 if none was."""
         self.file: FileIdentity | None = None
         """The segment file that was named to the follower last."""
+        self.asked_bytes = NO_LIMIT
+        """The bytes that the follower wants at most."""
+        self.most_bytes = NO_LIMIT
+        """The bytes that the next answer may contain; 0 while the partition is held back."""
+        self.granted = 0
+        """The bytes that the leader's quota has reserved for the next answer."""
 
 
 class FollowerSession:
@@ -49,6 +59,7 @@ class FollowerSession:
         "by_handle",
         "follower",
         "heard_at_ms",
+        "held",
         "identity",
         "max_bytes",
         "max_wait_ms",
@@ -70,6 +81,9 @@ class FollowerSession:
         self.by_handle: dict[int, Followed] = {}
         self.ready: dict[Followed, None] = {}
         """Partitions with something to send: data beyond the follower's position, or an error."""
+        self.held: dict[Followed, None] = {}
+        """Partitions with records that the leader's quota holds back, in the order of their turns.
+        """
         self.behind: set[Followed] = set()
         """Partitions whose high watermark or log start has moved since the follower last got it."""
         self.tell_watermarks_at_ms = 0

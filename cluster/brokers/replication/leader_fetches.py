@@ -18,8 +18,10 @@ from cluster.brokers.replication.follower_sessions import (
     FollowerSession,
     Way,
 )
+from cluster.brokers.replication.held_followers import HeldFollowers
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.replica_throttle import NO_LIMIT, ReplicaThrottle, no_throttle
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
@@ -105,6 +107,7 @@ class LeaderFetches:
         partition_max_bytes: int,
         sender: AnswerSender,
         defer: Callable[[Callable[[], None]], None] = _at_once,
+        throttle: ReplicaThrottle[FollowerSession] | None = None,
     ) -> None:
         """`defer` postpones a call to the end of the turn."""
         self._actions = actions
@@ -112,6 +115,9 @@ class LeaderFetches:
         self._partition_max_bytes = partition_max_bytes
         self._sender = sender
         self._defer = defer
+        self._throttle = no_throttle() if throttle is None else throttle
+        self._held = HeldFollowers(self._throttle, self._answer)
+        self._throttle.connect(self._held.serve, self._on_throttle_changed)
         self._sessions: dict[BrokerId, FollowerSession] = {}
         self._watchers: dict[TopicPartition, dict[BrokerId, Followed]] = {}
         self._due: dict[FollowerSession, None] = {}
@@ -141,6 +147,7 @@ class LeaderFetches:
                 Offset(position.fetch_offset),
                 LeaderEpoch(position.last_fetched_epoch),
                 Offset(position.log_start_offset),
+                position.max_bytes,
                 now_ms,
             )
         for partition in fetch.forgotten:
@@ -172,17 +179,23 @@ class LeaderFetches:
         session.way = way
         by_handle = session.by_handle
         for at in range(_FETCH_HEAD_BYTES, size_bytes, _FETCH_ENTRY_BYTES):
-            handle, leader_epoch, fetch_offset, last_epoch, log_start = _unpack_entry(message, at)
+            handle, leader_epoch, fetch_offset, last_epoch, log_start, max_bytes = _unpack_entry(
+                message, at
+            )
             followed = by_handle.get(handle)
-            if followed is None or fetch_offset < 0 or log_start < 0:
+            if followed is None or fetch_offset < 0 or log_start < 0 or max_bytes < 0:
                 raise PeerError(f"malformed compact fetch: entry {handle} at {fetch_offset}")
-            self._take_position(followed, leader_epoch, fetch_offset, last_epoch, log_start, now_ms)
+            self._take_position(
+                followed, leader_epoch, fetch_offset, last_epoch, log_start, max_bytes, now_ms
+            )
         self._park(session, now_ms)
 
     def _park(self, session: FollowerSession, now_ms: MonotonicMs) -> None:
         session.heard_at_ms = now_ms
         session.parked_until_ms = now_ms + min(session.max_wait_ms, _PARKED_MAX_MS)
-        if session.ready or session.max_wait_ms <= 0:
+        if session.held:
+            self._held.serve_waiting()
+        if (session.ready or session.max_wait_ms <= 0) and session.parked_until_ms is not None:
             self._answer_soon(session)
 
     def _answer_soon(self, session: FollowerSession) -> None:
@@ -208,9 +221,11 @@ class LeaderFetches:
             if watchers is None:
                 continue
             for followed in watchers.values():
-                if followed.is_told:
-                    continue  # the position that it is about to report decides
+                if followed.is_told or not followed.most_bytes:
+                    continue  # the position that it is about to report decides, or its turn
                 session = followed.session
+                if self._throttle.is_active and self._is_held(followed):
+                    continue
                 session.ready[followed] = None
                 if session.parked_until_ms is not None:
                     self._due[session] = None
@@ -244,7 +259,24 @@ class LeaderFetches:
 
     def on_role_changed(self, partition: TopicPartition) -> None:
         """Answer the followers of a partition that is no longer led, or is led in another epoch."""
+        for followed in self._watchers.get(partition, {}).values():
+            self._held.let_go(followed)
+            followed.most_bytes = max(1, followed.most_bytes)
         self.on_news((partition,))
+
+    def _is_held(self, followed: Followed) -> bool:
+        partition = self._actions.find_partition(followed.id)
+        leader = None if partition is None else partition.leader
+        return (
+            leader is not None
+            and leader.leader_epoch == followed.leader_epoch
+            and self._held.hold(followed, leader)
+        )
+
+    def _on_throttle_changed(self) -> None:
+        for session in list(self._sessions.values()):
+            if session.held:
+                self._held.recheck(session)
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
         """Answer the requests whose wait is over; send high watermarks periodically."""
@@ -308,6 +340,7 @@ class LeaderFetches:
         fetch_offset: Offset,
         last_fetched_epoch: LeaderEpoch,
         log_start_offset: Offset,
+        max_bytes: int,
         now_ms: MonotonicMs,
     ) -> None:
         session = followed.session
@@ -316,6 +349,9 @@ class LeaderFetches:
         followed.fetch_offset = fetch_offset
         followed.last_fetched_epoch = last_fetched_epoch
         followed.is_told = False
+        followed.asked_bytes = followed.most_bytes = max_bytes
+        if followed.granted:
+            self._held.on_sent(followed, 0)
         if session.ready:
             session.ready.pop(followed, None)
         partition = self._actions.find_partition(followed.id)
@@ -326,6 +362,7 @@ class LeaderFetches:
         if partition is None or leader_epoch > partition.leader_epoch:
             # The follower got the controller's update first: `on_role_changed` answers.
             session.behind.discard(followed)
+            session.held.pop(followed, None)
             return
         leader = partition.leader
         if (
@@ -334,6 +371,7 @@ class LeaderFetches:
             or session.follower not in leader.followers
         ):
             session.ready[followed] = None
+            session.held.pop(followed, None)
             return
         if is_new_epoch:
             session.behind.add(followed)  # even if it has every record already
@@ -342,6 +380,7 @@ class LeaderFetches:
             last_fetched_epoch != log.epochs.latest or fetch_offset > log.log_end_offset
         ) and divergence(partition, last_fetched_epoch, fetch_offset) is not None:
             session.ready[followed] = None
+            session.held.pop(followed, None)
             return
         moved, proposal = leader.on_follower_fetch(
             session.follower, fetch_offset, now_ms, session.broker_epoch
@@ -352,7 +391,15 @@ class LeaderFetches:
             self._actions.on_follower_log_start_moved(partition.id)
         if proposal is not None:
             self._actions.propose_isr(partition, proposal)
-        if fetch_offset != log.log_end_offset or log_start_offset < log.log_start_offset:
+        if max_bytes != NO_LIMIT and leader.may_be_in_sync(session.follower):
+            followed.asked_bytes = followed.most_bytes = NO_LIMIT
+        has_news = fetch_offset != log.log_end_offset or log_start_offset < log.log_start_offset
+        if has_news and self._throttle.is_active and self._held.hold(followed, leader):
+            return
+        if session.held:
+            session.held.pop(followed, None)
+        # Without bytes, it wants to know in a new epoch whether it is in sync.
+        if has_news if followed.most_bytes else is_new_epoch:
             session.ready[followed] = None
 
     # -- answers ---------------------------------------------------------------------------------
@@ -386,14 +433,16 @@ class LeaderFetches:
             log = partition.log
             fetch_offset = followed.fetch_offset
             position, size_bytes = NO_RECORDS, 0
+            if not followed.most_bytes and fetch_offset < log.log_start_offset:
+                return False  # it must begin anew, which it may do while it is throttled
             if fetch_offset > log.log_end_offset or (
                 followed.last_fetched_epoch != log.epochs.latest
                 and divergence(partition, followed.last_fetched_epoch, fetch_offset) is not None
             ):
                 return False
             try:
-                if fetch_offset < log.log_end_offset:
-                    most_bytes = min(budget, self._partition_max_bytes)
+                if fetch_offset < log.log_end_offset and followed.most_bytes:
+                    most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
                     if session.by_file:
                         found = log.locate(fetch_offset, most_bytes)
                         if found is None or found.file is not followed.file:
@@ -423,6 +472,8 @@ class LeaderFetches:
             del session.ready[followed]
             followed.is_told = True
             session.behind.discard(followed)
+            if followed.granted or self._throttle.is_active:
+                self._held.on_sent(followed, size_bytes)
             if size_bytes:
                 followed.given_offset = followed.fetch_offset
                 self.sent_bytes += size_bytes
@@ -442,7 +493,7 @@ class LeaderFetches:
                 break  # the rest stays ready and goes first next time
             del session.ready[followed]
             followed.is_told = True
-            most_bytes = min(budget, self._partition_max_bytes)
+            most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
             fetched = full_answer(
                 self._actions.find_partition(followed.id),
                 followed,
@@ -454,11 +505,14 @@ class LeaderFetches:
             elif fetched.error is ErrorCode.none:
                 session.behind.discard(followed)
             records = fetched.records
+            size_bytes = 0
             if records is not None:
                 followed.given_offset = followed.fetch_offset
                 size_bytes = records.size_bytes if isinstance(records, FileSource) else len(records)
                 budget -= size_bytes
                 self.sent_bytes += size_bytes
+            if followed.granted or self._throttle.is_active:
+                self._held.on_sent(followed, size_bytes)
             answers.append(fetched)
         answer = FetchAnswer(session.number, session.sequence, ErrorCode.none, answers)
         if not self._sender.send(session.identity, answer):
@@ -471,6 +525,7 @@ class LeaderFetches:
         if followed is None:
             return
         session.by_handle.pop(followed.handle, None)
+        self._held.let_go(followed)
         session.ready.pop(followed, None)
         session.behind.discard(followed)
         watchers = self._watchers.get(partition_id)
@@ -484,4 +539,5 @@ class LeaderFetches:
             self._forget(session, partition_id)
         self._due.pop(session, None)
         session.parked_until_ms = None
+        self._throttle.leave(session)
         del self._sessions[session.follower]

@@ -158,6 +158,15 @@ class LeaderReplica:
         ]
         return min([log_start_offset, *others])
 
+    def may_be_in_sync(self, broker: BrokerId) -> bool:
+        """Whether a follower is in any ISR that may be in force, so that commits wait for it."""
+        in_flight = self._in_flight
+        return (
+            broker in self.isr
+            or (in_flight is not None and broker in in_flight.isr)
+            or broker in self._unsettled
+        )
+
     @property
     def is_under_replicated(self) -> bool:
         """Whether the ISR has fewer members than the partition has replicas, without those that a

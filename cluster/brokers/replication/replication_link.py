@@ -15,8 +15,10 @@ from cluster.brokers.replication.follower_fetcher import (
     FetchOptions,
     FollowerFetcher,
 )
+from cluster.brokers.replication.following import ThrottledFetches
 from cluster.brokers.replication.leader_fetches import LeaderActions, LeaderFetches
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.replication_throttles import ReplicationThrottles
 from cluster.brokers.replication.segment_files import SWEEP_MS, SegmentFiles
 from cluster.model.errors import PeerError
 from cluster.model.ids import BrokerId, TopicPartition
@@ -111,6 +113,7 @@ class ReplicationLink:
         actions: LeaderActions,
         random: Random,
         on_follower_high_watermark: Callable[[Partition], None],
+        throttles: ReplicationThrottles,
         port: int = 0,
     ) -> None:
         self._sockets = sockets
@@ -121,6 +124,9 @@ class ReplicationLink:
         self._actions = actions
         self._random = random
         self._on_follower_high_watermark = on_follower_high_watermark
+        self.throttles = throttles
+        self._throttle = throttles.follower
+        self._throttle.connect(self._on_turn, self._on_throttle_changed)
         self._files = SegmentFiles()
         self._ways: dict[BrokerId, _WayToLeader] = {}
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
@@ -132,7 +138,12 @@ class ReplicationLink:
         self._router = sockets.router(loop, host, self._on_request, port)
         self.endpoint = self._router.endpoint
         self.leader_side = LeaderFetches(
-            actions, options.machine, partition_max_bytes, _WayBack(self._router), loop.defer
+            actions,
+            options.machine,
+            partition_max_bytes,
+            _WayBack(self._router),
+            loop.defer,
+            throttles.leader,
         )
         self._local_listener = None
         if options.by_file:
@@ -223,6 +234,9 @@ class ReplicationLink:
             for partition_id, broker in self._following.items()
             if broker == leader
         ]
+        if old is not None:
+            for partition in followed:
+                self._fetchers[leader].unfollow(partition.id)
         dealer = self._sockets.dealer(
             self._loop, endpoint, lambda frames: self._on_answer(leader, frames)
         )
@@ -235,6 +249,7 @@ class ReplicationLink:
             self._random,
             self._on_follower_high_watermark,
             self._actions.note_failure,
+            self._throttle,
         )
         for partition in followed:
             fetcher.follow(partition)
@@ -260,6 +275,17 @@ class ReplicationLink:
         fetcher = self._fetchers[leader]
         fetcher.on_way_lost(self._loop.now_ms)
         self._go_on(leader, fetcher)
+
+    def _on_turn(self, throttled: ThrottledFetches) -> None:
+        fetcher = self._fetchers.get(throttled.leader)
+        if fetcher is not None and fetcher.throttled is throttled:
+            fetcher.on_turn(self._loop.now_ms)
+            self._go_on(throttled.leader, fetcher)
+
+    def _on_throttle_changed(self) -> None:
+        for leader, fetcher in list(self._fetchers.items()):
+            fetcher.on_throttle_changed(self._loop.now_ms)
+            self._go_on(leader, fetcher)
 
     def _on_tick(self) -> None:
         now_ms = self._loop.now_ms

@@ -13,6 +13,7 @@ from typing import Final
 from cluster.brokers.replication.known_cluster import KnownCluster
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replication_throttles import ReplicationThrottles
 from cluster.brokers.storage.log_scrubber import ScrubCounts, file_of, take_findings
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.log.closed_rebuild import ClosedRebuild
@@ -83,10 +84,12 @@ class ReplicaRepairs:
         on_readable: Callable[[TopicPartition], None],
         is_cleaned: Callable[[Partition], bool],
         is_moving: Callable[[TopicPartition], bool],
+        throttles: ReplicationThrottles,
     ) -> None:
         """`post` runs a call on a background thread, `post_back` on the broker's. `on_readable`
         wakes the requests that wait for a partition. `is_cleaned` tells whether a helper is
-        compacting it, `is_moving` whether it is moving to another log directory."""
+        compacting it, `is_moving` whether it is moving to another log directory. Bytes of throttled
+        replicas count in `throttles`, but never wait, since reads may wait for the repair."""
         self._local_id = local_id
         self._table = table
         self._cluster = cluster
@@ -98,6 +101,7 @@ class ReplicaRepairs:
         self._on_readable = on_readable
         self._is_cleaned = is_cleaned
         self._is_moving = is_moving
+        self._throttles = throttles
         self._waiting: dict[TopicPartition, None] = {}
         self._current: _Repair | None = None
         self._is_scheduled = False
@@ -140,6 +144,7 @@ class ReplicaRepairs:
             self._table.note_failure(replica.id, failure)
             reply(Batches(ErrorCode.kafka_storage_error))
         else:
+            self._throttles.leader.record(replica.id, len(records))
             reply(Batches(ErrorCode.none, _may_differ(replica), end_offset, records))
 
     # -- what is repaired next -------------------------------------------------------------------
@@ -295,7 +300,7 @@ class ReplicaRepairs:
             self._leave(repair)
             return
         try:
-            answer = _accepted(answer)
+            answer = self._accepted(repair, answer)
             may_differ = answer.may_differ or _may_differ(repair.partition)
             patch.write(answer.records, may_differ=may_differ)
             if patch.is_complete:
@@ -324,6 +329,15 @@ class ReplicaRepairs:
             source,
         )
         self._check(repair, was_written=True)
+
+    def _accepted(self, repair: _Repair, answer: Answer) -> Batches:
+        """Check that an answer is not an error, and count its bytes. Raises Refused."""
+        if not isinstance(answer, Batches):
+            raise Refused(ErrorCode.request_timed_out)
+        if answer.code is not ErrorCode.none:
+            raise Refused(answer.code)
+        self._throttles.follower.record(repair.partition.id, len(answer.records))
+        return answer
 
     # -- compacted logs --------------------------------------------------------------------------
 
@@ -374,7 +388,7 @@ class ReplicaRepairs:
         if rebuild is None or not self._is_wanted(repair, rebuild):
             return
         try:
-            answer = _accepted(answer)
+            answer = self._accepted(repair, answer)
             if answer.end_offset < rebuild.end_offset:
                 raise Refused(ErrorCode.offset_not_available)
             rebuild.add(answer.records)
@@ -478,15 +492,6 @@ class ReplicaRepairs:
         if damage.is_being_repaired:
             damage.is_being_repaired = False
             self._on_readable(partition.id)
-
-
-def _accepted(answer: Answer) -> Batches:
-    """Check that an answer is not an error. Raises Refused."""
-    if not isinstance(answer, Batches):
-        raise Refused(ErrorCode.request_timed_out)
-    if answer.code is not ErrorCode.none:
-        raise Refused(answer.code)
-    return answer
 
 
 def _may_differ(partition: Partition) -> bool:

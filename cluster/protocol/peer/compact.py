@@ -19,8 +19,8 @@ COMPACT_REFUSAL: Final = 0x03
 
 FETCH_HEAD: Final = Struct("<BxxxiiQ")
 """Kind, the follower's id, session, sequence."""
-FETCH_ENTRY: Final = Struct("<iiqiq")
-"""Handle, leader epoch, fetch offset, last fetched epoch, log start offset."""
+FETCH_ENTRY: Final = Struct("<iiqiqi")
+"""Handle, leader epoch, fetch offset, last fetched epoch, log start offset, most bytes."""
 ANSWER_HEAD: Final = Struct("<BxxxiQ")
 """Kind, session, sequence."""
 ANSWER_ENTRY: Final = Struct("<iiqqqi")

@@ -17,6 +17,7 @@ from cluster.protocol.peer.field_types import (
     BOOLEAN,
     EPOCH,
     ERROR_CODE,
+    INT32_MAX,
     INT64_MAX,
     LONG,
     NUMBER,
@@ -51,6 +52,8 @@ class FetchPosition:
     log_start_offset: int
     handle: int = 0
     """Stands for the partition in the compact messages of the session."""
+    max_bytes: int = INT32_MAX
+    """The bytes that the answer may contain (0: no records), or one batch if that is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ FOLLOWER_FETCH: Final = record(
             last_fetched_epoch=EPOCH,
             log_start_offset=OFFSET,
             handle=NUMBER,
+            max_bytes=NUMBER,
         ),
         PARTITIONS_MAX,
     ),

@@ -177,8 +177,7 @@ def test_change_of_a_fixed_setting_is_refused(level, given_texts, code, detail):
     [
         (CLUSTER_WIDE, "num.network.threads", "9"),
         (CLUSTER_WIDE, "background.threads", "9"),
-        (CLUSTER_WIDE, "leader.replication.throttled.rate", "1048576"),
-        (OWN, "leader.replication.throttled.rate", "1048576"),
+        (OWN, "background.threads", "9"),
         (CLUSTER_WIDE, "metric.reporters", "com.acme.Reporter"),
         (OWN, "sasl.kerberos.min.time.before.relogin", "58000"),
         (OWN, "listener.name.a.num.network.threads", "5"),

@@ -72,6 +72,14 @@ def test_settings_of_different_topics_do_not_conflict():
         ({"retention.ms": "-5"}, False),
         ({"local.retention.ms": "-5"}, False),
         ({"leader.replication.throttled.replicas": "0:1,"}, True),
+        ({"leader.replication.throttled.replicas": ""}, True),
+        ({"leader.replication.throttled.replicas": " * "}, True),
+        ({"follower.replication.throttled.replicas": "0:1, 12:3"}, True),
+        ({"follower.replication.throttled.replicas": "*,0:1"}, False),
+        ({"follower.replication.throttled.replicas": "none"}, False),
+        ({"follower.replication.throttled.replicas": "0:1:2"}, False),
+        ({"follower.replication.throttled.replicas": "-1:1"}, False),
+        ({"follower.replication.throttled.replicas": "0"}, False),
     ],
 )
 def test_topic_settings_are_checked_like_in_kafka_4_1(texts, is_valid):

@@ -50,6 +50,8 @@ def test_keys_and_names_are_unique():
         "ConsumerGroupRebalanceRate",
         "ConnectionCreationRate",
         "MaxLag",
+        "LeaderReplicationByteRate",
+        "FollowerReplicationByteRate",
         "ProducePurgatorySize",
         "FetchPurgatorySize",
         "DeleteRecordsPurgatorySize",
@@ -101,7 +103,8 @@ def test_units_agree_with_names():
         assert "Bytes" not in name or unit is Unit.BYTES, name
     for metric in BROKER_METRICS:
         is_real = metric.kind is MetricKind.REAL
-        assert is_real == (metric.unit is Unit.RATIO or metric.key.endswith("TimeAvg")), metric
+        is_fraction = metric.unit is Unit.RATIO or metric.key.endswith(("TimeAvg", "ByteRate"))
+        assert is_real == is_fraction, metric
 
 
 def test_everything_in_a_stats_file_is_declared():

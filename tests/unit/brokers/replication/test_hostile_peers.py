@@ -414,7 +414,10 @@ FETCH_MESSAGES = st.builds(
     st.sampled_from([5, 6]),
     st.integers(0, 8),
     st.lists(
-        st.tuples(ENTRY_NUMBERS, ENTRY_NUMBERS, ENTRY_OFFSETS, ENTRY_NUMBERS, ENTRY_OFFSETS),
+        st.tuples(
+            *(ENTRY_NUMBERS, ENTRY_NUMBERS, ENTRY_OFFSETS),
+            *(ENTRY_NUMBERS, ENTRY_OFFSETS, ENTRY_NUMBERS),
+        ),
         max_size=3,
     ),
 )

@@ -84,6 +84,8 @@ ELSEWHERE: dict[str, str] = {
     "log.cleaner.backoff.ms": "the cleaner reads it at each look",
     "milena.log.scrub.interval.ms": "the scrubber reads it at each look",
     "milena.log.scrub.max.bytes.per.second": "the scrubber reads it at each look",
+    "leader.replication.throttled.rate": "the replication throttles are told",
+    "follower.replication.throttled.rate": "the replication throttles are told",
     "milena.metrics.topic.client.produce": "Produce reads it at each request",
     "transaction.partition.verification.enable": "Produce reads it at each request",
     "num.recovery.threads.per.data.dir": "a start reads it, before the logs are opened",

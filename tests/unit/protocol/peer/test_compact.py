@@ -35,7 +35,7 @@ LAYOUTS = [(FETCH_HEAD, FETCH_ENTRY), (ANSWER_HEAD, ANSWER_ENTRY)]
 
 @given(
     st.tuples(st.just(COMPACT_FETCH), INT32, INT32, SEQUENCES),
-    st.lists(st.tuples(INT32, INT32, INT64, INT32, INT64), max_size=ENTRIES_MAX),
+    st.lists(st.tuples(INT32, INT32, INT64, INT32, INT64, INT32), max_size=ENTRIES_MAX),
 )
 def test_a_fetch_comes_back(head: tuple[int, ...], entries: list[tuple[int, ...]]) -> None:
     assert parsed(packed(FETCH_HEAD, FETCH_ENTRY, head, entries), FETCH_HEAD, FETCH_ENTRY) == (
