@@ -77,6 +77,7 @@ def run_broker(
     broker = Broker(settings, run_dir, on_progress, on_view)
     try:
         broker.start(first_user)
+        broker.heed_signals()
         on_ready({"ports": broker.ports, "cluster_id": broker.cluster_id})
         broker.run()
     finally:
@@ -131,6 +132,7 @@ class Broker:
             )
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.brokers.prepare())
+        self._registry.call(lambda store: store.brokers.check_free(self._id))
         if first_user is not None:
             store_first_user(self._registry, first_user, self._clock.wall_ms())
         self.cluster_id = self._registry.call(lambda store: store.ids.cluster_id())
@@ -222,11 +224,14 @@ class Broker:
             on_logs_opened=LoadingReports(self._clock, self._on_progress).on_opened,
         )
 
-    def run(self) -> None:
-        """Serve until a signal asks to stop. Raises StorageFailed when no log directory is left."""
+    def heed_signals(self) -> None:
+        """Let SIGTERM and SIGINT end it cleanly from here on."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         signal.signal(CLUSTER_STOPS, self._on_cluster_stops)
+
+    def run(self) -> None:
+        """Serve until a signal asks to stop. Raises StorageFailed when no log directory is left."""
         log.info("broker %d of cluster %s serves %s", self._id, self.cluster_id, self.ports)
         self._loop.run()
         if self._storage_failure is not None:

@@ -98,7 +98,23 @@ BROKER_ID: Final = broker_setting(
     integer(at_least=0),
     default=0,
     aliases=(Alias("node.id", 1),),
-    doc="Id of this broker, unique in the cluster.",
+    doc="Id of this broker, unique in the cluster. Without one, or with -1, `bin/cluster broker`"
+    " uses that of meta.properties, else a generated one.",
+)
+BROKER_ID_GENERATION_ENABLE: Final = broker_setting(
+    "broker.id.generation.enable",
+    boolean(),
+    default=True,
+    scope=Scope.CLUSTER,
+    doc="Whether a broker without broker.id gets an id above reserved.broker.max.id from the"
+    " registry; ids that are given are then at most reserved.broker.max.id.",
+)
+RESERVED_BROKER_MAX_ID: Final = broker_setting(
+    "reserved.broker.max.id",
+    integer(at_least=0),
+    default=1000,
+    scope=Scope.CLUSTER,
+    doc="The largest broker.id that may be given if broker.id.generation.enable.",
 )
 BROKER_RACK: Final = broker_setting(
     "broker.rack",

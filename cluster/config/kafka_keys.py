@@ -21,7 +21,6 @@ _ADDRESSES: Final = "listeners and advertised.listeners contain a broker's addre
 _QUOTAS: Final = "default quotas are set while brokers run, for example with `quotas set`"
 _WAITING: Final = "completed requests leave the purgatory at once"
 _NO_SAMPLES: Final = "metrics are counters, which are not sampled in windows"
-_NUMBERED: Final = "`start` assigns the broker ids"
 _FINAL: Final = "APIs and features that are not final are not offered"
 _ONE_FORMAT: Final = "record batches are stored and sent in format 2 only"
 _REVOKED: Final = "revocation of the registry's certificates is not checked"
@@ -35,7 +34,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "auto.include.jmx.reporter": _JAVA,
     "background.threads": _THREADS,
     "broker.heartbeat.interval.ms": _SESSION,
-    "broker.id.generation.enable": _NUMBERED,
     "broker.session.timeout.ms": _SESSION,
     "client.quota.callback.class": NO_CLASSES,
     "control.plane.listener.name": _LINKS,
@@ -80,7 +78,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "remote.*": _REMOTE,
     "replica.selector.class": "consumers fetch from leaders",
     "replica.socket.*": _LINKS,
-    "reserved.broker.max.id": _NUMBERED,
     "sasl.client.callback.handler.class": _LINKS,
     "sasl.kerberos.*": _KERBEROS,
     "sasl.login.*": _LINKS,

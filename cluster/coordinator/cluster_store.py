@@ -180,6 +180,10 @@ class BrokerStore(Protocol):
         """Create the missing parents of all records."""
         ...
 
+    def check_free(self, broker: BrokerId) -> None:
+        """Raise UserError when a live broker has this id."""
+        ...
+
     def register(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         """Announce a broker for as long as the session lives; returns its epoch, which is larger
         than any before.
@@ -357,6 +361,10 @@ class IdStore(Protocol):
         """The secret from which every broker makes up salts of unknown users: the stored one, else
         the proposed one, which is stored. Raises UserError when the stored one cannot be read.
         """
+        ...
+
+    def next_broker_id(self, reserved_max: int) -> int:
+        """An id for a new broker above `reserved_max` that no broker was given before."""
         ...
 
     def next_producer_ids(self, broker: BrokerId) -> range:

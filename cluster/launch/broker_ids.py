@@ -1,14 +1,14 @@
 """Which brokers a start runs: ids from the command line and from the last start. Pure."""
 
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 from typing import Final
 
 from cluster.datadir.state_file import KnownBroker
 from cluster.model.errors import UserError
 
-_ID_MAX: Final = (1 << 31) - 1
+ID_MAX: Final = (1 << 31) - 1
 _BROKERS_MAX: Final = 1_000
 """More than fit on a machine; a range of more is a slip."""
 
@@ -30,8 +30,8 @@ def parse_broker_ids(text: str) -> tuple[int, ...]:
         if not _is_number(first) or (dash and not _is_number(last)):
             raise ValueError(f"must be ids and ranges of ids such as 1,5,100-102, not {text}")
         begin, end = int(first), int(last or first)
-        if begin > end or end > _ID_MAX:
-            raise ValueError(f"{part.strip()} is not a range of ids from 0 to {_ID_MAX}")
+        if begin > end or end > ID_MAX:
+            raise ValueError(f"{part.strip()} is not a range of ids from 0 to {ID_MAX}")
         if len(found) + end - begin >= _BROKERS_MAX:
             raise ValueError(f"names more than {_BROKERS_MAX} brokers")
         found += range(begin, end + 1)
@@ -65,6 +65,17 @@ def choose_brokers(
         raise _loses(known, f"without {lost} replicas would be lost", "all of them")
     slots = free_slots(before)
     return tuple(known.get(each) or KnownBroker(each, next(slots)) for each in sorted(ids))
+
+
+def next_id(in_use: Collection[int], largest: int) -> int | None:
+    """The id for one more broker: after those in use, or a free one below; None if there is none.
+
+    Only ids up to `largest` count: those above are generated ones.
+    """
+    after = max((each for each in in_use if each <= largest), default=-1) + 1
+    if after <= largest:
+        return after
+    return next((each for each in range(largest) if each not in in_use), None)
 
 
 def free_slots(taken: Sequence[KnownBroker]) -> "filter[int]":

@@ -18,7 +18,8 @@ from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.datadir.log_dirs import own_directories
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import KnownBroker, read_state, remembered_brokers
-from cluster.launch.broker_ids import choose_brokers, free_slots, parse_broker_ids
+from cluster.launch.broker_identity import check_id, largest_id
+from cluster.launch.broker_ids import choose_brokers, free_slots, next_id, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
 from cluster.launch.directories import log_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
@@ -36,6 +37,7 @@ from cluster.launch.shared_settings import SharedSettings, read_shared_settings
 from cluster.launch.start_room import check_room
 from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
 from cluster.model.addresses import DASHBOARD_PORT
+from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.ports import WantedPort, choose_ports, is_taken
 from cluster.runtime.tls_options import StoreSource, TlsOptions
@@ -53,6 +55,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     before = remembered_brokers(files.state_file)
     brokers = choose_brokers(options.brokers, ids, before, DEFAULT_BROKERS)
     shared = read_shared_settings(options, len(brokers), note)
+    _check_ids(brokers, shared)
     racks = racks_of_brokers(
         options.racks,
         shared.texts.get("broker.rack"),
@@ -110,6 +113,23 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     )
 
 
+def _id_of(new: NewBroker, known: Sequence[KnownBroker], shared: SharedSettings) -> int:
+    chosen = new.id
+    if chosen is None:
+        chosen = next_id({*new.in_use, *(each.id for each in known)}, largest_id(shared.texts))
+    if chosen is None:
+        raise UserError("no broker id is left: raise reserved.broker.max.id")
+    _check_ids([KnownBroker(chosen, 0)], shared)
+    return chosen
+
+
+def _check_ids(brokers: Sequence[KnownBroker], shared: SharedSettings) -> None:
+    try:
+        check_id(max(each.id for each in brokers), shared.texts)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
+
+
 def _one_more(
     new: NewBroker,
     present: Sequence[ChildSpec],
@@ -128,22 +148,22 @@ def _one_more(
         for each in free_slots(known)
         if listeners.has_room(each, slots) and not _are_taken(listeners.wanted(each))
     )
-    broker = KnownBroker(new.id, slot)
+    broker = KnownBroker(_id_of(new, known, basis.shared), slot)
     security = basis.security
     if security is not None:
         has_tls = basis.has_registry_tls
-        security = prepare_files(files, [new.id], listeners, options, has_tls=has_tls)
+        security = prepare_files(files, [broker.id], listeners, options, has_tls=has_tls)
     wanted = [
-        WantedPort(listeners.owner(new.id, each), each.host, each.port, "--port")
+        WantedPort(listeners.owner(broker.id, each), each.host, each.port, "--port")
         for each in listeners.wanted(slot)
     ]
     places = [str(path.parent) for path in present[0].log_dirs]
-    log_dirs = own_directories(places, files.path, new.id)
+    log_dirs = own_directories(places, files.path, broker.id)
     in_settings = None if options.racks is not None else basis.shared.texts.get("broker.rack")
-    racks = {new.id: rack_of_added(new.rack, in_settings, [each.rack for each in present])}
+    racks = {broker.id: rack_of_added(new.rack, in_settings, [each.rack for each in present])}
     own = replace(basis, listeners=listeners, security=security)
     (settings,) = own.settings_of_brokers(
-        [broker], choose_ports(wanted), {new.id: log_dirs}, racks, registry
+        [broker], choose_ports(wanted), {broker.id: log_dirs}, racks, registry
     )
     return broker_child(broker, files.run, settings, log_dirs, basis.protocol, None)
 

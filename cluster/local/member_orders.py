@@ -1,6 +1,7 @@
 """Orders to the supervisor of a running cluster to have more or fewer brokers."""
 
 import time
+from collections.abc import Collection
 from typing import Any, Final
 
 from cluster.datadir.paths import DataDir
@@ -15,13 +16,15 @@ _LEAVE_PATIENCE_S: Final = 60.0
 """More than the supervisor waits before it kills a broker that does not stop."""
 
 
-def add_broker(files: DataDir, broker_id: int | None, rack: str | None, above: int) -> int:
+def add_broker(
+    files: DataDir, broker_id: int | None, rack: str | None, in_use: Collection[int]
+) -> int:
     """Start one more broker; returns its id once it serves and all brokers know it.
 
-    Without an id it gets the one after the largest in the data directory, and after `above`.
+    Without an id it gets one after those of the data directory and those `in_use`.
     Raises UserError if it cannot start; it is then forgotten.
     """
-    request = {"command": "add-broker", "id": broker_id, "rack": rack, "above": above}
+    request = {"command": "add-broker", "id": broker_id, "rack": rack, "in_use": list(in_use)}
     added: int = ask_supervisor(files.control_socket, request)["id"]
     heard = time.monotonic()
     while True:

@@ -32,26 +32,27 @@ class Membership:
         supervisor.watch_ends(self._on_end)
 
     def add(self, request: Request) -> Request:
-        """Start one more broker: `id` and `rack` may be absent, `above` is the largest id that must
-        not be given by itself. Returns its id. Raises UserError.
+        """Start one more broker; without `id` it gets one, which is not among those `in_use`.
+
+        Returns its id. Raises UserError.
         """
         plan = self._plan_of_running_cluster()
-        present = [each.broker_id for each in plan.brokers if each.broker_id is not None]
         wanted = request.get("id")
-        chosen = max([*present, request.get("above", -1)]) + 1 if wanted is None else wanted
-        if chosen in present:
+        if wanted is not None and self._supervisor.broker(wanted) is not None:
             raise UserError(
-                f"there is a broker {chosen} already: choose another --broker-id, or leave it out"
+                f"there is a broker {wanted} already: choose another --broker-id, or leave it out"
             )
         if plan.grow is None:
             raise UserError("this cluster cannot have more brokers")
-        spec = plan.grow(NewBroker(chosen, request.get("rack")), plan.brokers)
-        self._failures.pop(chosen, None)
+        new = NewBroker(wanted, request.get("rack"), tuple(request.get("in_use", ())))
+        spec = plan.grow(new, plan.brokers)
+        added = spec.broker_id or 0
+        self._failures.pop(added, None)
         member = self._supervisor.admit(spec)
         self._supervisor.note(member, "is added by a command")
         self._tell_clients()
         self._supervisor.start(member)
-        return {"id": chosen}
+        return {"id": added}
 
     def state_of(self, request: Request) -> Request:
         """The state of an added or leaving broker, and whether every other broker that runs knows

@@ -1,6 +1,6 @@
 """The plan that the supervisor runs: data without behavior, made by `launch.py` and by tests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,8 +81,12 @@ class ChildSpec:
 class NewBroker(NamedTuple):
     """A broker that is to join a running cluster."""
 
-    id: int
+    id: int | None
+    """None: any."""
     rack: str | None = None
+    """None: as a start would choose."""
+    in_use: Collection[int] = ()
+    """Ids that it is not given, beside those of the brokers that are there."""
 
 
 Grow = Callable[[NewBroker, Sequence[ChildSpec]], ChildSpec]

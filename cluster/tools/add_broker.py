@@ -14,8 +14,6 @@ from cluster.tools.kafka_connection import add_servers, admin_of
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_NONE = -1
-
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Add the command `add-broker` and its options to `subparsers`."""
@@ -41,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     files = data_dir(args)
     running_state(args)
-    above = _NONE if args.broker_id is not None else _largest_id_in_use(args)
-    broker = add_broker(files, args.broker_id, args.rack, above)
+    in_use = set() if args.broker_id is not None else _ids_in_use(args)
+    broker = add_broker(files, args.broker_id, args.rack, in_use)
     seconds = time.monotonic() - began
     state = running_state(args)
     added = next((each for each in state["brokers"] if each["id"] == broker), None)
@@ -60,14 +58,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _largest_id_in_use(args: argparse.Namespace) -> int:
-    """The largest id of a broker, also on another host, or of one that has replicas; or -1."""
+def _ids_in_use(args: argparse.Namespace) -> set[int]:
+    """The ids of brokers, also on other hosts, and of those that replicas are assigned to."""
     try:
         with admin_of(args, "milena-add-broker") as admin:
             facts = admin.facts()
     except (Refused, UserError):  # brokers that are down add nothing to what the supervisor knows
-        return _NONE
+        return set()
     replicas = {
         broker for topic in facts.topics for each in topic.partitions for broker in each.replicas
     }
-    return max([_NONE, *facts.brokers, *replicas])
+    return {*facts.brokers, *replicas}

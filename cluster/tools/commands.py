@@ -23,6 +23,7 @@ COMMANDS: Final = {
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
         Command("add-broker", "add_broker", "add one more broker to the running cluster"),
+        Command("broker", "broker", "run one broker of a cluster on several hosts"),
         Command(
             "remove-broker", "remove_broker", "move everything away from a broker, and remove it"
         ),

@@ -1,12 +1,15 @@
 """Brokers join and leave a cluster while it runs; ids are any."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.running_cluster import Cluster
+from tests.support.running_cluster import HOST, Cluster, free_ports
 from tests.support.topics import describe, unique_name
 from tests.support.waiting import wait_until
 
@@ -93,10 +96,10 @@ def replicas_of(cluster: Cluster, topic: str) -> dict[int, set[int]]:
     return {each.partition_index: set(each.replica_nodes) for each in view.topics[0].partitions}
 
 
-def produce(cluster: Cluster, topic: str, count: int) -> None:
+def produce(cluster: Cluster, topic: str, count: int, partitions: int = 2) -> None:
     producer = Producer({"bootstrap.servers": cluster.state()["bootstrap"], "acks": "all"})
     for number in range(count):
-        producer.produce(topic, str(number), partition=number % 2)
+        producer.produce(topic, str(number), partition=number % partitions)
     assert producer.flush(30) == 0
 
 
@@ -189,3 +192,99 @@ def test_a_broker_that_is_not_there_is_not_removed(cluster: Cluster) -> None:
     assert "there is no broker 901: choose one of 5, 100" in refusal(
         cluster, "remove-broker", "901"
     )
+
+
+class LoneBroker:
+    """`bin/cluster broker` with a data directory of its own, beside the shared cluster."""
+
+    def __init__(self, cluster: Cluster, path: Path, **settings: str) -> None:
+        self.data = path / "data"
+        self._config = path / "server.properties"
+        port = free_ports(1)
+        self.address = (HOST, port)
+        path.mkdir()
+        texts = {
+            "zookeeper.connect": f"{HOST}:{cluster.registry_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{port}",
+            "log.dirs": str(path / "log"),
+            **{key.replace("_", "."): text for key, text in settings.items()},
+        }
+        self._config.write_text("".join(f"{key}={text}\n" for key, text in texts.items()))
+        self._words = [
+            *(sys.executable, "-P", "-m", "cluster", "broker", "--data-dir", str(self.data)),
+            *("--config", str(self._config)),
+        ]
+        self._cluster = cluster
+
+    def run(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._words,
+            env=self._cluster.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def refusal(self) -> str:
+        """Why it does not run."""
+        process = self.run()
+        assert process.wait(30) == 1
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        with process.stderr as stream:
+            return stream.read()
+
+
+@contextmanager
+def serving(broker: LoneBroker) -> Iterator[str]:
+    """Run it until the end of the block; the value is its first line."""
+    process = broker.run()
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline()
+    finally:
+        process.terminate()
+        rest, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert rest.endswith("stopped.\n")
+
+
+def test_a_broker_without_supervisor_joins_with_a_generated_id_and_keeps_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    lone = LoneBroker(cluster, tmp_path / "lone", reserved_broker_max_id="2000")
+    with serving(lone) as said:
+        broker = int(said.split()[1])
+        assert broker > 2_000
+        wait_until(
+            lambda: broker in {each.node_id for each in describe(lone.address).brokers},
+            "the cluster to know it",
+        )
+        topic = topic_on(cluster, [5, broker])
+        produce(cluster, topic, 30, partitions=1)
+        assert cluster.command("remove-broker", str(broker)).stdout.endswith(
+            f"Broker {broker} has no replicas any more; stop it where it was started.\n"
+        )
+        assert records(cluster, topic, 30) == set(range(30))
+    with serving(lone) as said:
+        assert int(said.split()[1]) == broker
+
+
+def test_a_second_broker_with_the_same_id_is_refused_and_the_first_stays(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    twin = LoneBroker(cluster, tmp_path / "twin", broker_id="5")
+    assert "a broker with id 5 is already registered in this cluster" in twin.refusal()
+    assert not (tmp_path / "twin" / "log" / "meta.properties").exists()
+    assert cluster.state()["brokers"][0]["restarts"] == 0
+    assert {each.node_id for each in describe(address(cluster, 5)).brokers} >= {5, 100}
+
+
+def test_an_id_that_is_in_use_elsewhere_is_not_added(cluster: Cluster, tmp_path: Path) -> None:
+    lone = LoneBroker(cluster, tmp_path / "lone", broker_id="950")
+    with serving(lone):
+        refused = refusal(cluster, "add-broker", "--broker-id", "950")
+        assert "broker 950 could not start: a broker with id 950 is already registered" in refused
+        assert lone.refusal().startswith("error: broker 950 runs already with --data-dir")
+    assert 950 not in ids(cluster)

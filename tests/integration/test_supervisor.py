@@ -357,7 +357,7 @@ def test_a_broker_is_added_and_removed_while_the_others_run(cluster):
     cluster.start_and_wait()
     pids = cluster.pids()
     assert cluster.ask("add-broker")["id"] == 2
-    assert cluster.ask("add-broker", above=6)["id"] == 7
+    assert cluster.ask("add-broker", in_use=[6])["id"] == 7
     until(lambda: broker_state(cluster, 2) == broker_state(cluster, 7) == "running")
     assert remembered(cluster) == [0, 1, 2, 7]
     with pytest.raises(UserError, match="there is a broker 1 already"):

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.datadir.lock_file import hold_lock
@@ -17,7 +18,7 @@ from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
 from cluster.runtime.stop_signals import CLUSTER_STOPS
 from cluster.supervisor.child import RestartPolicy
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, Reports
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, NewBroker, Reports
 from cluster.supervisor.supervise import supervise
 
 
@@ -61,12 +62,18 @@ def main(data_dir: Path, broker_count: int) -> int:
     brokers = tuple(
         child(files, f"broker-{number}", number, view) for number in range(broker_count)
     )
+
+    def grow(new: NewBroker, present: Sequence[ChildSpec]) -> ChildSpec:
+        taken = [*new.in_use, *(each.broker_id or 0 for each in present)]
+        chosen = max(taken) + 1 if new.id is None else new.id
+        return child(files, f"broker-{chosen}", chosen, view)
+
     plan = ClusterPlan(
         data_dir,
         child(files, "registry", None, view),
         "127.0.0.1:1",
         brokers,
-        grow=lambda new, _present: child(files, f"broker-{new.id}", new.id, view),
+        grow=grow,
     )
     return supervise(
         plan,

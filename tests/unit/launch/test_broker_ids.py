@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.datadir.state_file import KnownBroker
-from cluster.launch.broker_ids import choose_brokers, parse_broker_ids
+from cluster.launch.broker_ids import choose_brokers, next_id, parse_broker_ids
 from cluster.model.errors import UserError
 
 
@@ -71,3 +71,11 @@ def test_no_two_brokers_share_a_slot(ids, more):
     now = choose_brokers(len(ids) + more, None, before, 3)
     assert len({each.slot for each in now}) == len({each.id for each in now}) == len(ids) + more
     assert set(before) <= set(now)
+
+
+def test_the_next_id_follows_those_in_use_and_is_none_of_the_generated_ones():
+    assert next_id({0, 1, 7}, 1000) == 8
+    assert next_id({0, 1, 1001}, 1000) == 2
+    assert next_id({0, 3}, 3) == 1
+    assert next_id({0, 1}, 1) is None
+    assert next_id(set(), 0) == 0

@@ -688,3 +688,14 @@ def test_a_broker_that_settings_have_no_place_for_is_not_added(tmp_path, overrid
     plan = make_plan(options(tmp_path, brokers=1, overrides=overrides), NO_NOTE)
     with pytest.raises(UserError, match=message):
         grown(plan, 1, rack)
+
+
+def test_ids_that_are_generated_for_other_brokers_are_not_given(tmp_path):
+    with pytest.raises(UserError, match="must not be greater than reserved"):
+        make_plan(options(tmp_path, broker_ids="1-2,1001"), NO_NOTE)
+    given = {"broker_ids": "1001", "overrides": ("broker.id.generation.enable=false",)}
+    assert make_plan(options(tmp_path, **given), NO_NOTE).brokers[0].broker_id == 1001
+    plan = make_plan(options(tmp_path, broker_ids="3-4"), NO_NOTE)
+    assert plan.grow(NewBroker(None, None, (6, 1001)), plan.brokers).broker_id == 7
+    with pytest.raises(UserError, match="must not be greater than reserved"):
+        grown(plan, 1001)

@@ -30,6 +30,10 @@ class BrokerRecords:
             if self._client.exists(path) is None:
                 self._client.ensure_path(path)
 
+    def check_free(self, broker: BrokerId) -> None:
+        if self._client.exists(paths.broker(broker)) is not None:
+            raise _taken(broker)
+
     def register(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         client = self._client
         path = paths.broker(registration.id)
@@ -43,10 +47,7 @@ class BrokerRecords:
                 continue  # it was just removed with our previous session
             if stat.ephemeralOwner == client.client_id[0]:
                 return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
-            raise UserError(
-                f"a broker with id {registration.id} is already registered in this cluster;"
-                " stop it, wait until its session has expired, or choose another broker.id"
-            )
+            raise _taken(registration.id)
 
     def live(self, on_change: OnChange | None = None) -> list[BrokerRegistration]:
         """A record that is not a registration is left out: one znode of another tool must not
@@ -83,3 +84,10 @@ class BrokerRecords:
             self._client.set(path, document)
         except NoNodeError:
             self._client.create(path, document, makepath=True)
+
+
+def _taken(broker: BrokerId) -> UserError:
+    return UserError(
+        f"a broker with id {broker} is already registered in this cluster; stop it, wait until its"
+        " session has expired, or choose another broker.id"
+    )

@@ -44,6 +44,11 @@ class IdRecords:
                 " is made"
             ) from None
 
+    def next_broker_id(self, reserved_max: int) -> int:
+        """The version of the node grows with each write, as in Kafka (`generateBrokerId`)."""
+        self._client.ensure_path(paths.BROKER_SEQUENCE_ID)
+        return int(reserved_max + self._client.set(paths.BROKER_SEQUENCE_ID, b"").version)
+
     def next_producer_ids(self, broker: BrokerId) -> range:
         """Raises ValueError when there is none left, or the last block cannot be read."""
         path = paths.LATEST_PRODUCER_ID_BLOCK

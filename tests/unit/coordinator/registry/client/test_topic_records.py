@@ -527,7 +527,22 @@ def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_c
     assert store_of(client).topics.load(version).written[TopicPartition("orders", 0)] > after
 
 
-# Producer ids
+# Ids
+
+
+def test_every_broker_id_is_above_the_reserved_ones_and_given_once(client, new_client):
+    other = new_client()
+    found = [store_of(each).ids.next_broker_id(1_000) for each in (client, other, client)]
+    assert found == [1_001, 1_002, 1_003]
+    assert store_of(other).ids.next_broker_id(5_000) == 5_004
+
+
+def test_an_id_is_free_while_no_broker_has_registered_with_it(client, new_client):
+    store_of(client).brokers.prepare()
+    store_of(client).brokers.check_free(ONE)
+    store_of(client).brokers.register(a_broker(1), WALL_MS)
+    with pytest.raises(UserError, match="a broker with id 1 is already registered"):
+        store_of(new_client()).brokers.check_free(ONE)
 
 
 def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
