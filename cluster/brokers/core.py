@@ -69,6 +69,7 @@ class BrokerCore:
             self.transactions,
             limits,
             control,
+            self.clients.client_metrics,
         )
         self._followed = FollowerGroup([self.clients.follower, self.groups.configs.follower])
 

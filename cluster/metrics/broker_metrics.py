@@ -7,6 +7,7 @@ reader derives the rate from two readings. Names that begin with `milena.` are n
 from typing import Final
 
 from cluster.metrics.declarations import Metric
+from cluster.metrics.pushing_metrics import PUSHING_METRICS
 from cluster.metrics.replica_metrics import REPLICA_METRICS
 from cluster.metrics.stats_layout import MetricKind
 from cluster.metrics.waiting_metrics import WAITING_METRICS
@@ -220,6 +221,7 @@ BROKER_METRICS: Final = (
         "largest number of records by which a replica of this broker is behind its leader",
     ),
     *WAITING_METRICS,
+    *PUSHING_METRICS,
     Metric(
         "ActiveControllerCount",
         "kafka.controller:type=KafkaController,name=ActiveControllerCount",

@@ -113,6 +113,7 @@ class OwnApiKey(IntEnum):
     EXPLAIN_TRANSACTION = 31_001
     EXPLAIN_LAST_STABLE_OFFSETS = 31_002
     LIST_HIDDEN_PRODUCERS = 31_003
+    LIST_PUSHED_METRICS = 31_010
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,11 @@ COMMANDS: Final = {
             "transactions.command",
             "list, describe and explain transactions, find and end hanging ones",
         ),
+        Command(
+            "client-metrics",
+            "client_metrics",
+            "choose the metrics that clients push, and show them",
+        ),
         Command("users", "users", "add, alter, delete and list users who log in by SCRAM"),
         Command("acls", "acls.command", "add, remove and list who may do what"),
         Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),

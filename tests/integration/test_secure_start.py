@@ -78,6 +78,7 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("consume --topic orders --from-beginning --max-messages 2", "one\ntwo\n"),
         ("consume --topic orders --group readers --from-beginning --max-messages 2", "one\ntwo\n"),
         ("configs --describe --topic orders --all", "retention.ms="),
+        ("client-metrics --show", "Nothing asks for any"),
         ("configs --describe --entity-type brokers --entity-name 1 --all", "log.retention.ms="),
         ("configs --describe --entity-type broker-loggers --entity-name 1", "="),
         ("configs --describe --entity-type users", "user-principal 'admin' are SCRAM-SHA-512="),

@@ -15,6 +15,7 @@ from cluster.coordinator.transactions import explanation, held_back
 from cluster.model.acls import CLUSTER_NAME, AclOperation, ResourceType, Right
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey, OwnApiKey
+from cluster.protocol.peer import pushed_metrics
 from tests.support.group_requests import (
     commit_offsets,
     delete_groups,
@@ -120,6 +121,12 @@ def _explain_partition(client: StageConnection, topic: str) -> set[int]:
     return {int(each.code) for each in held_back.ANSWER.read(answer).unknown}
 
 
+def _list_pushed_metrics(client: StageConnection, _message: Any) -> set[int]:
+    question = pushed_metrics.QUESTION.pack(pushed_metrics.PushedMetricsQuestion(None, (), 1))
+    answer = _exchange(client, OwnApiKey.LIST_PUSHED_METRICS, question)
+    return {int(pushed_metrics.ANSWER.read(answer).code)} - {0}
+
+
 def _configs(key: ApiKey, version: int, resource_type: int, name: str) -> Any:
     config = {"name": "x", "value": "1", "config_operation": 0}
     return request(
@@ -170,6 +177,13 @@ def _config_cases() -> Iterator[Case]:
             ("group", 32, GROUP, on_group(group_right)),
         ):
             yield Case(f"{key.name} of {what}", key, _configs(key, version, kind, name), (need,))
+    yield Case(
+        "LIST_PUSHED_METRICS",
+        OwnApiKey.LIST_PUSHED_METRICS,
+        None,
+        (on_cluster(access.DESCRIBE_CLUSTER),),
+        _list_pushed_metrics,
+    )
 
 
 def _topic_cases() -> Iterator[Case]:

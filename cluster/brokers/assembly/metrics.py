@@ -11,6 +11,7 @@ from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.replication import Replication
 from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.assembly.transactions import Transactions
+from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.groups.group_metrics import GroupMetrics
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.publisher import TICK_MS, MetricPublisher, Watched
@@ -88,6 +89,7 @@ def assemble_metrics(
     transactions: Transactions,
     limits: Limits,
     control: Control,
+    client_metrics: ClientMetrics,
 ) -> Metrics:
     """Also appends the metric records of peers to the partitions that this broker leads, even if it
     publishes no metrics itself.
@@ -127,5 +129,6 @@ def assemble_metrics(
         maintenance.scrubber.counts,
         foundation.event_log,
         replication.fetch_sessions,
+        client_metrics,
     )
     return Metrics(foundation, groups, control, watched, topic)

@@ -5,6 +5,7 @@ Counters that clients push as differences are added up here.
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
+from math import isfinite
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -82,7 +83,8 @@ class PushedMetrics:
         before = client.series
         client.series = {key: each for key, each in before.items() if each.is_counter}
         for point in pushed.points:
-            self._add(client, point)
+            if isfinite(point.value):  # a client has no value yet where it pushes NaN
+                self._add(client, point)
         if len(self._clients) > CLIENTS_MAX:
             self.forget(next(iter(self._clients)))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
 
+from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.fetching.sessions import FetchSessions
 from cluster.brokers.membership.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
@@ -141,6 +142,7 @@ class Watched:
     scrub_counts: ScrubCounts
     events: EventLog
     fetch_sessions: FetchSessions
+    client_metrics: ClientMetrics
 
 
 class MetricPublisher:
@@ -200,6 +202,7 @@ class MetricPublisher:
         self._look_at_transactions(wall_ms)
         self._look_at_loads(now_ms)
         self._look_at_throttles(now_ms)
+        self._look_at_pushes()
         yield from self._publish(now_ms, elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
         held_bytes = self._watched.quotas.held_bytes
@@ -318,6 +321,15 @@ class MetricPublisher:
         counters.set("LogAppendRetryQueueSize", found.retried_ends())
         counters.set("VerificationFailureRate", found.failed_verifications)
         counters.set("VerificationTimeMs", found.verification_ms)
+
+    def _look_at_pushes(self) -> None:
+        counters, found = self._counters, self._watched.client_metrics
+        counters.set("ClientInstanceCount", len(found.instances))
+        counters.set("PushingClientCount", len(found.pushed))
+        counters.set("ClientPushes", found.counts.exports)
+        counters.set("UnreadableClientPushes", found.counts.failed_exports)
+        counters.set("ThrottledClientPushes", found.counts.throttled)
+        counters.set("UnknownSubscriptionPushes", found.counts.unknown_subscriptions)
 
     def _look_at_loads(self, now_ms: MonotonicMs) -> None:
         for coordinator, times in self._watched.load_times.items():

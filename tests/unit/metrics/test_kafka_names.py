@@ -61,6 +61,11 @@ def test_keys_and_names_are_unique():
         "TransactionPartitionLoadTimeAvg",
         "GroupPartitionLoadTimeMax",
         "GroupPartitionLoadTimeAvg",
+        "ClientInstanceCount",
+        "ClientPushes",
+        "UnreadableClientPushes",
+        "ThrottledClientPushes",
+        "UnknownSubscriptionPushes",
     }
     assert {metric.key for metric in BROKER_METRICS} - last_words == hyphenated
 

@@ -41,6 +41,13 @@ def test_differences_are_added_up_and_gauges_replaced():
     assert client.pushes == 2
 
 
+def test_values_that_a_client_does_not_have_yet_are_skipped():
+    metrics = PushedMetrics()
+    take(metrics, A, gauge("latency", float("nan")), gauge("max", float("-inf")))
+    ((_, client),) = metrics
+    assert (client.series, client.left_out) == ({}, 0)
+
+
 def test_totals_replace_what_was_known():
     metrics = PushedMetrics()
     take(metrics, A, counter("sent", 3, is_delta=False))

@@ -1,5 +1,6 @@
 """Client metrics (KIP-714): subscriptions as configs, and the requests of clients."""
 
+import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from cluster.brokers.handlers.config_alterations import APPEND, DELETE, SET
 from cluster.coordinator.cluster_store import client_metrics_config
 from cluster.model.errors import ErrorCode
-from cluster.protocol.api import ApiKey
+from cluster.protocol.api import ApiKey, OwnApiKey
+from cluster.protocol.peer import pushed_metrics
+from cluster.protocol.peer.pushed_metrics import PushedLabel, PushedMetricsQuestion
 from cluster.records.batch import Compression
 from cluster.records.compression import compress
 from tests.support import otlp_messages as otlp
@@ -173,6 +176,27 @@ def test_a_client_is_told_what_to_push_and_its_values_are_kept(stage: HandlerSta
         "sent": 3,
         "latency": 1.5,
     }
+
+
+def show(stage: HandlerStage, *prefixes: str, client_id: str | None = None, most: int = 100) -> Any:
+    question = pushed_metrics.QUESTION.pack(PushedMetricsQuestion(client_id, prefixes, most))
+    header = struct.pack(">hhih", OwnApiKey.LIST_PUSHED_METRICS, 0, 7, 4) + b"tool"
+    answer = stage.connect().exchange(header + question)
+    assert answer is not None
+    return pushed_metrics.ANSWER.read(answer[8:])
+
+
+def test_pushed_values_are_listed_as_far_as_they_fit(stage: HandlerStage) -> None:
+    client = subscribed(stage)
+    for _ in range(2):
+        pushed(client, asked(client))
+    whole = show(stage)
+    assert [len(each.values) for each in whole.clients] == [2, 2]
+    assert whole.clients[0].labels == (PushedLabel("group_id", "g"),)
+    assert [each.values[0].name for each in show(stage, "sen").clients] == ["sent", "sent"]
+    assert (len(show(stage, most=3).clients), show(stage, most=3).clients_left_out) == (1, 1)
+    assert show(stage, client_id="another").clients == ()
+    assert len(show(stage, client_id="wire").clients) == 2
 
 
 @pytest.mark.parametrize("codec", list(Compression))
