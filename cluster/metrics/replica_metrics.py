@@ -44,6 +44,12 @@ REPLICA_METRICS: Final = (
         "led partitions exactly at min.insync.replicas",
     ),
     _replicas(
+        "ReassigningPartitions",
+        _GAUGE,
+        Unit.PARTITIONS,
+        "led partitions that are being moved to other replicas",
+    ),
+    _replicas(
         "IsrShrinksPerSec",
         _COUNTER,
         Unit.CHANGES,

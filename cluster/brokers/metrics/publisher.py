@@ -349,6 +349,7 @@ class MetricPublisher:
         counters.topics.set_gauges(replicas.by_topic)
         counters.set("TopicsWithoutRow", counters.topics.without_row_count)
         counters.set("PartitionCount", len(partitions))
+        counters.set("ReassigningPartitions", replicas.reassigning)
         counters.set("ProducerIdCount", replicas.producer_ids)
         counters.set("HeldBackPartitions", replicas.held_back)
         counters.set("LastStableOffsetLag", replicas.stable_lag)

@@ -20,6 +20,8 @@ class ReplicaFigures:
         self.by_topic: dict[str, list[int]] = {}
         """The numbers of GAUGES for each topic with a replica here."""
         self.producer_ids = 0
+        self.reassigning = 0
+        """Led partitions that are being moved to other replicas."""
         self.held_back = 0
         """Led partitions whose last stable offset is lower than the high watermark."""
         self.stable_lag = 0
@@ -31,6 +33,7 @@ class ReplicaFigures:
             if count % _PARTITIONS_PER_STEP == 0:
                 yield
             self._look_at_transactions(partition)
+            self.reassigning += partition.leader is not None and partition.leader.is_reassigning
             numbers = self.by_topic.setdefault(partition.id.topic, [0] * len(GAUGES))
             for at, number in enumerate(figures_of(partition)):
                 numbers[at] += number
@@ -90,4 +93,4 @@ class ClusterFigures:
                 if self.partitions % (4 * _PARTITIONS_PER_STEP) == 0:
                     yield
                 self.offline += not state.has_leader
-                self.imbalanced += state.has_leader and state.leader != state.replicas[0]
+                self.imbalanced += state.leader != state.replicas[0]

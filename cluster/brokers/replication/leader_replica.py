@@ -67,6 +67,8 @@ class LeaderReplica:
         min_insync_replicas: int = 1,
         eligible: tuple[BrokerId, ...] = (),
         added_count: int = 0,
+        *,
+        is_reassigning: bool = False,
     ) -> None:
         """`eligible`: see `PartitionState`. `added_count` is the number of replicas that a
         reassignment adds; `min.insync.replicas` does not count on them."""
@@ -90,6 +92,8 @@ class LeaderReplica:
         }
         """Progress by follower; only changed here."""
         self._added_count = added_count
+        self.is_reassigning = is_reassigning
+        """Whether the partition is being moved to other replicas."""
         self.require(min_insync_replicas)
         self._eligible = eligible
         self._raise_high_watermark()
@@ -230,6 +234,7 @@ class LeaderReplica:
             if broker != self._local_id
         }
         self._added_count = len(state.adding)
+        self.is_reassigning = state.is_reassigning
         self.require(self._min_insync_replicas)
         return self.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
 

@@ -133,6 +133,7 @@ class Partition:
                 self.min_insync_replicas,
                 state.eligible,
                 len(state.adding),
+                is_reassigning=state.is_reassigning,
             )
         else:
             self.leader = None
