@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,9 +10,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kazoo.client import KazooClient
 
+from cluster.client.log_dir_requests import describe_log_dirs
+from cluster.client.socket_client import SocketClient
 from cluster.coordinator.registry.documents import paths, znodes
+from cluster.datadir.paths import DataDir
+from cluster.views.client_states import read_running
 from tests.support.running_cluster import Cluster
-from tests.support.topics import create_topic, leader, unique_name
+from tests.support.topics import create_topic, leader, unique_name, wait_for_isr
 from tests.support.waiting import DEADLINE_S, wait_until
 
 OWN, DEFAULT = "/config/brokers/{}", "/config/brokers/<default>"
@@ -196,6 +201,47 @@ def test_connections_of_one_broker_are_limited_and_let_in_again(
         wait_until(is_closed, "the limit")
         write(registry, OWN.format(2), {})
         wait_until(lambda: not is_closed(), "the end of the limit")
+
+
+def measured_rate(cluster: Cluster, broker: int) -> float:
+    brokers = read_running(DataDir(cluster.data_dir))
+    (stats,) = [each.stats for each in brokers if each.broker == broker]
+    return stats.values["kafka.server:type=LeaderReplication,name=byte-rate"]
+
+
+def test_a_replication_throttle_slows_a_returning_follower_until_it_is_removed(
+    three: Cluster, registry: KazooClient
+) -> None:
+    """Judged by bytes and an upper bound of their time: a slow machine only makes it slower."""
+    rate, batch_bytes = 400_000, 20_000
+    throttled = {"leader.replication.throttled.replicas": "0:0"}
+    topic = create_topic(three, unique_name("throttled"), assignments=[[0, 1]], configs=throttled)
+    three.kill(1, stay_down=True)
+    producer = Producer({"bootstrap.servers": three.bootstrap, "acks": 1, "batch.size": 10_000})
+    for _ in range(1_000):
+        producer.produce(topic, bytes(4_000))
+    assert producer.flush(DEADLINE_S) == 0
+    change(three, 0, leader_replication_throttled_rate=str(rate))
+    three.restart(1)
+
+    with SocketClient.connect([three.addresses[1]], "test") as client:
+
+        def fetched() -> int:
+            return sum(
+                replica.size_bytes
+                for directory in describe_log_dirs(client, [topic])
+                for replica in directory.replicas
+            )
+
+        wait_until(fetched, "the follower to fetch")
+        began, first = time.monotonic(), fetched()
+        wait_until(lambda: fetched() > first + rate, "another second's worth")
+        moved, elapsed_s = fetched() - first, time.monotonic() - began
+        assert moved <= rate * (elapsed_s + 0.1) + batch_bytes
+        assert 0 < wait_until(lambda: measured_rate(three, 0), "the metric") <= 1.2 * rate
+        write(registry, OWN.format(0), {})
+        wait_for_isr(three, topic, 2)
+        assert fetched() > 4_000_000
 
 
 def test_invalid_config_in_the_registry_is_logged_and_the_rest_applied(

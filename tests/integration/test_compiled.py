@@ -35,6 +35,7 @@ TESTS_OF_COMPILED_MODULES = [
         *(
             "brokers/replication/test_leader_replica.py",
             "brokers/replication/test_leader_fetches.py",
+            "brokers/replication/test_throttled_fetches.py",
         ),
         *(
             "brokers/replication/test_partition_table.py",

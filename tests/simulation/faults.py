@@ -1,9 +1,10 @@
 """Random histories: producers write while all kinds of faults happen."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from unittest.mock import patch
 
 from cluster.log.files import LogFiles
@@ -28,6 +29,15 @@ RETENTION = {
     "log.segment.delete.delay.ms": "200",
 }
 """Settings of brokers that keep little."""
+THROTTLED_REPLICAS = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+THROTTLES = {
+    "leader.replication.throttled.rate": "3000",
+    "follower.replication.throttled.rate": "3000",
+}
+"""Settings of brokers whose replicas catch up in seconds."""
 
 
 class RandomHistory:
@@ -38,6 +48,7 @@ class RandomHistory:
 
     first_producer_id = 1_000
     """The one of the first idempotent producer. Brokers give none away here."""
+    topic_configs: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -73,8 +84,8 @@ class RandomHistory:
     def run(self, steps: int = STEPS) -> None:
         """Do `steps` random actions on topics, faults and records, then heal all and check."""
         cluster = self._cluster
-        cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
-        cluster.create_topic("bills", 1, 2)
+        cluster.create_topic("orders", 2, min(3, len(cluster.brokers)), self.topic_configs)
+        cluster.create_topic("bills", 1, 2, self.topic_configs)
         for number, partition in enumerate(self._writable()):
             producer_id = self.first_producer_id + number
             self._producers.append(IdempotentProducer(cluster, partition, producer_id))
@@ -262,6 +273,35 @@ class FailingDirectories(RandomHistory):
         if self._random.random() < 0.5:
             self._cluster.crash(number)
         self._cluster.repair_directory(number)
+
+
+class Throttles(RandomHistory):
+    """Replication is throttled, at rates that change beside everything else."""
+
+    topic_configs: Mapping[str, str] = MappingProxyType(dict.fromkeys(THROTTLED_REPLICAS, "*"))
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._actions += [(16, self._throttle)]
+
+    def _throttle(self) -> None:
+        number = self._any_broker()
+        limits = (
+            self._random.choice([0, 300, 3_000, None]),
+            self._random.choice([0, 300, 3_000, None]),
+        )
+        self._cluster.world.note(f"{number} replicates {limits} bytes per second")
+        self._set(number, limits)
+
+    def _heal(self) -> None:
+        super()._heal()
+        for number in self._cluster.brokers:
+            self._set(number, (20_000, 20_000))
+
+    def _set(self, number: int, limits: tuple[int | None, int | None]) -> None:
+        broker = self._cluster.brokers[number]
+        if broker.is_up:
+            broker.node.run(lambda: broker.core.replication.throttles.set_limits(limits))
 
 
 class FullDisks(RandomHistory):

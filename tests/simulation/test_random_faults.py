@@ -13,6 +13,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.consumers import NEWER_GROUPS
 from tests.simulation.faults import (
     RETENTION,
+    THROTTLES,
     DeletedRecords,
     FailingDirectories,
     FullDisks,
@@ -21,6 +22,7 @@ from tests.simulation.faults import (
     NewerGroups,
     PowerLosses,
     RandomHistory,
+    Throttles,
 )
 from tests.support.examples import share_of
 
@@ -87,6 +89,14 @@ def test_no_acknowledged_record_is_lost_when_log_directories_fail(
 @pytest.mark.parametrize("seed", seeds(20))
 def test_no_acknowledged_record_is_lost_when_disks_fill_up(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FullDisks, minimum=1)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_no_acknowledged_record_is_lost_when_replication_is_throttled(
+    seed: int, tmp_path: Path
+) -> None:
+    run(seed, tmp_path, Throttles, minimum=1, overrides=THROTTLES)
 
 
 @pytest.mark.simulation
