@@ -9,6 +9,7 @@ from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, errors
 
+from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import ToolShell
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, unique_name, wait_for_isr
@@ -41,7 +42,7 @@ def topic(own: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
+    with ToolShell(tmp_path_factory.mktemp("tools"), version=NEWEST) as running:
         yield running
 
 
