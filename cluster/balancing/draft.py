@@ -25,7 +25,7 @@ class Draft:
     """The replicas of a layout, and the brokers among which they may move.
 
     Partitions are numbered in their order. A move never puts two replicas of a partition on one
-    broker.
+    broker. If some brokers have racks, those without share one, as when topics are created.
     """
 
     def __init__(self, layout: Layout, targets: Collection[BrokerId]) -> None:
@@ -36,10 +36,10 @@ class Draft:
         self.replicas = [list(layout.replicas[partition]) for partition in self.partitions]
         self.sizes = [layout.sizes.get(partition, 0) for partition in self.partitions]
         self.is_fixed = [partition in layout.fixed for partition in self.partitions]
-        self.has_racks = all(layout.racks.get(broker) is not None for broker in targets)
+        self.has_racks = any(layout.racks.get(broker) is not None for broker in targets)
         known = {broker for held in self.replicas for broker in held}.union(targets)
         self._rack_of: dict[BrokerId, object] = {
-            broker: layout.racks.get(broker) or broker for broker in known
+            broker: layout.racks.get(broker, broker) for broker in known
         }
         self.held: dict[BrokerId, list[_Held]] = {broker: [] for broker in self._rack_of}
         self.size_bytes: Counter[BrokerId] = Counter()

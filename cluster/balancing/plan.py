@@ -1,10 +1,10 @@
 """Plans an even spread of leaders, replicas and bytes over brokers, with few moves. Pure.
 
 In this order of importance: every replica is on a live broker that stays; the replicas of a
-partition share racks as little as possible (where all these brokers have racks); brokers have as
-many replicas as each other; as many bytes, within a tolerance; as many preferred leaders. A step
-that serves one of them never harms one before it, so planning ends, and a carried out plan leaves
-nothing to do.
+partition share racks as little as possible; brokers have as many replicas as each other, as many
+bytes within a tolerance, and as many preferred leaders. A step that serves one of them never harms
+one before it, so planning ends, and a plan that is carried out leaves nothing to do
+(docs/decisions/063).
 """
 
 from collections.abc import Collection

@@ -95,6 +95,8 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
             "partitions elect-leaders --election-type preferred --topic orders --partition 0",
             "Valid replica already elected for partitions orders-0",
         ),
+        ("partitions reassign --list", "No partition reassignments found."),
+        ("partitions balance", "Replicas"),
         ("metrics", "BytesInPerSec"),
         ("load-test --num-records 200 --throughput 2000 --consumers 1", "200 of 200 records"),
     ],

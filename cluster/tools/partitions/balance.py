@@ -156,7 +156,7 @@ def _remarks(found: Survey) -> list[str]:
     layout = found.layout
     rackless = sorted(broker for broker, rack in layout.racks.items() if rack is None)
     if rackless and len(rackless) < len(layout.racks):
-        remarks.append(f"racks are ignored, since some brokers have none: {listed(rackless)}")
+        remarks.append(f"brokers without a rack count as one of their own: {listed(rackless)}")
     if layout.fixed:
         count = counted(len(layout.fixed), "partition")
         remarks.append(f"{count} without leader cannot move: {few(layout.fixed)}")
