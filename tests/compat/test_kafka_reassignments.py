@@ -145,7 +145,7 @@ def test_partitions_move_and_are_throttled_in_the_same_way(
     assert "but replica set is 3,1 rather than 3,2." in said[0]
 
 
-def test_what_is_in_progress_is_described_and_canceled_in_the_same_way(
+def test_reassignments_in_progress_are_described_and_canceled_in_the_same_way(
     four: Cluster, theirs: Tool, ours: Tool, tmp_path: Path
 ) -> None:
     moving, waits = [], next(broker for broker in (2, 3) if broker != controller(four))

@@ -83,9 +83,7 @@ def test_everything_spreads_over_an_added_broker_under_load_and_nothing_is_lost(
         assert "throttled" not in shell.run("configs", "--describe", "--entity-type", entity)
 
 
-def test_nothing_is_left_on_a_broker_that_a_plan_is_made_without(
-    cluster: Cluster, shell: Shell
-) -> None:
+def test_a_plan_without_a_broker_leaves_nothing_on_it(cluster: Cluster, shell: Shell) -> None:
     topic = create_topic(cluster, assignments=[[0, 1]])
     shell.run("partitions", "balance", "--execute", "--without", "0")
     assert 0 not in shell.replicas(topic)[0]
