@@ -65,6 +65,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/client", routes.client),
             Route("/api/cluster", routes.cluster),
             Route("/api/held-back", routes.held_back),
+            Route("/api/pushed", routes.pushed),
             Route("/api/topic", routes.topic),
             Route("/api/history", routes.history),
             Route("/api/capacity", routes.capacity),
@@ -101,6 +102,7 @@ class _Routes:
         self._feed = LiveFeed(self._reading)
         self._cluster = SharedReading(sources.cluster)
         self._held_back = SharedReading(sources.held_back)
+        self._pushed = SharedReading(sources.pushed)
         self._quotas = SharedReading(sources.quotas)
         self._capacity = SharedReading(sources.capacity, _CAPACITY_PERIOD_S)
         self._what_ifs = OneAtATime()
@@ -155,6 +157,9 @@ class _Routes:
 
     async def held_back(self, _request: Request) -> Response:
         return JSONResponse(await self._held_back.get(), headers=_NO_STORE)
+
+    async def pushed(self, _request: Request) -> Response:
+        return JSONResponse(await self._pushed.get(), headers=_NO_STORE)
 
     async def topic(self, request: Request) -> Response:
         name = _query(request, "name")

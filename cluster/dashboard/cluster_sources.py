@@ -17,6 +17,8 @@ from cluster.dashboard.held_reader import HeldReader
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
 from cluster.dashboard.process_figures import process_figures
 from cluster.dashboard.prometheus import exposition
+from cluster.dashboard.pushed_reader import PushedReader
+from cluster.dashboard.pushed_view import pushed_view
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.quota_list import quota_list
 from cluster.dashboard.recent_history import NoHistory
@@ -34,6 +36,7 @@ from cluster.model.errors import Refused, UserError
 from cluster.model.finite_json import finite
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
+from cluster.protocol.peer.pushed_metrics import PushedMetricsAnswer
 from cluster.runtime.installation import launcher
 from cluster.views.broker_rates import PastReadings, idle_share, metric_values
 from cluster.views.client_states import ALIVE, BrokerStats, by_client, client_states, read_brokers
@@ -65,6 +68,9 @@ class ClusterSources:
         self._recent_throttles = RecentThrottles()
         self._cluster = ClusterReader(files)
         self._held = HeldReader(files)
+        self._pushed = PushedReader(files)
+        self._asking = threading.Lock()
+        """Guards `_pushed`."""
         self._past = PastReadings(_RATES_OVER_MS)
         self._lock = threading.Lock()
         """Guards `_past`."""
@@ -149,6 +155,12 @@ class ClusterSources:
     def held_back(self) -> Json:
         return self._held.read(self._state(), read_brokers(self._files))
 
+    def pushed(self) -> Json:
+        brokers = read_brokers(self._files)
+        apis = api_view(self._readings(brokers))
+        found: Json = finite(pushed_view(self._pushed_to(self._state(), brokers), apis))
+        return found
+
     def topic(self, name: str) -> Json:
         return self._cluster.topic(name)
 
@@ -225,8 +237,8 @@ class ClusterSources:
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
         brokers = read_brokers(self._files)
         health = None
+        state = self._state_or_none()
         if broker is None:
-            state = self._state_or_none()
             health = cluster_health(state, brokers, read_disks(state))
         else:
             brokers = [each for each in brokers if each.broker == broker]
@@ -240,8 +252,16 @@ class ClusterSources:
         return exposition(
             *(brokers, self._recent_times, self._recent_throttles, processes),
             health=health,
+            pushed=[] if state is None else self._pushed_to(state, brokers),
             openmetrics=openmetrics,
         )
+
+    def _pushed_to(self, state: Json, brokers: list[BrokerStats]) -> list[PushedMetricsAnswer]:
+        """What clients pushed to these brokers."""
+        numbers = {each.broker for each in brokers}
+        with self._asking:
+            answers = self._pushed.read(state, read_brokers(self._files))
+        return [each for each in answers if each.broker in numbers]
 
 
 def _now_ms() -> int:

@@ -69,6 +69,14 @@ def _usage_families() -> Iterator[Own]:
         yield Own(family, _C, _QUOTA, unit, field.doc)
 
 
+PUSHED_GAUGE: Final = "milena_client_pushed_gauge"
+PUSHED_COUNTER: Final = "milena_client_pushed_counter"
+PUSHED_LEFT_OUT: Final = "milena_client_pushed_left_out"
+_PUSHED: Final = (
+    "client_id, client_instance_id, metric, and where the client says so: group_id, node, topic,"
+    " partition, attributes"
+)
+
 OWN_FAMILIES: Final = (
     Own(
         "milena_cluster_state",
@@ -150,6 +158,27 @@ OWN_FAMILIES: Final = (
         "",
         Unit.CLIENTS,
         "clients without series of their own, summed up as user and client_id _other",
+    ),
+    Own(
+        PUSHED_GAUGE,
+        _G,
+        _PUSHED,
+        Unit.VARIES,
+        "a metric that the client pushed to this broker (KIP-714), in the unit of its name",
+    ),
+    Own(
+        PUSHED_COUNTER,
+        _C,
+        _PUSHED,
+        Unit.VARIES,
+        "a counter that the client pushed, since its first push to this broker",
+    ),
+    Own(
+        PUSHED_LEFT_OUT,
+        _G,
+        "none (without broker)",
+        Unit.CLIENTS,
+        "clients whose pushed metrics are not exported, because there are too many",
     ),
     Own("kafka_consumergroup_members", _G, "consumergroup", Unit.MEMBERS, "members of the group"),
     Own(

@@ -14,6 +14,7 @@ from cluster.dashboard.exposition_text import Family, Type, label_text, rendered
 from cluster.dashboard.families import Families
 from cluster.dashboard.process_figures import ProcessFigures
 from cluster.dashboard.prometheus_names import Spelled, spelled
+from cluster.dashboard.pushed_series import add_pushed
 from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import QUANTILES, RecentTimes, request_times
 from cluster.metrics.broker_metrics import BY_KEY
@@ -21,6 +22,7 @@ from cluster.metrics.declarations import Metric, without_labels
 from cluster.metrics.histogram import Histogram, bound_us
 from cluster.metrics.kafka_names import REQUEST_PARTS, TOPIC_METRICS, declared, help_of
 from cluster.metrics.stats_layout import MetricKind
+from cluster.protocol.peer.pushed_metrics import PushedMetricsAnswer
 from cluster.views.client_states import ALIVE, BrokerStats
 from cluster.views.cluster_health import KINDS, STATES, Health
 from cluster.views.group_lags import group_lags
@@ -44,6 +46,7 @@ def exposition(
     processes: Mapping[int, ProcessFigures] | None = None,
     *,
     health: Health | None = None,
+    pushed: Sequence[PushedMetricsAnswer] = (),
     openmetrics: bool,
 ) -> bytes:
     """All metrics of these brokers, in the text format or in OpenMetrics.
@@ -51,7 +54,7 @@ def exposition(
     `recent` keeps earlier readings, so that quantiles cover the last minutes, and `throttles`, so
     that throttle times cover the last seconds; without them they cover everything since each
     broker's start. `processes` has the figures of the brokers' processes. `health` is that of the
-    cluster, if all brokers are exported.
+    cluster, if all brokers are exported. `pushed` is what clients pushed to brokers.
     """
     families = Families()
     if health is not None:
@@ -70,6 +73,8 @@ def exposition(
         _add_times(families, broker.broker, counts, past)
     add_clients(families, alive, throttles or RecentThrottles())
     _add_groups(families, alive)
+    if pushed:
+        add_pushed(families, pushed)
     return rendered(families.ordered(), openmetrics=openmetrics)
 
 

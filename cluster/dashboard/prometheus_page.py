@@ -6,9 +6,15 @@ from typing import Final
 
 from cluster.dashboard.client_series import CLIENTS_MAX
 from cluster.dashboard.exposition_text import LABEL_MAX, Type
-from cluster.dashboard.families import OWN_FAMILIES, seconds_family
+from cluster.dashboard.families import (
+    OWN_FAMILIES,
+    PUSHED_GAUGE,
+    PUSHED_LEFT_OUT,
+    seconds_family,
+)
 from cluster.dashboard.prometheus import LAGS_MAX, WITH_BUCKETS, is_left_out, type_of
 from cluster.dashboard.prometheus_names import spelled
+from cluster.dashboard.pushed_series import SERIES_MAX as PUSHED_MAX
 from cluster.dashboard.recent_throttles import SPAN_MS
 from cluster.dashboard.request_times import QUANTILES
 from cluster.metrics.broker_metrics import BROKER_METRICS
@@ -24,7 +30,9 @@ _INTRODUCTION: Final = f"""\
 
 The dashboard's process serves `/metrics` (every broker) and `/metrics/broker/ID` (one) in
 Prometheus' text format, or in OpenMetrics 1.0 to clients that accept it, as Prometheus does. It
-reads the brokers' stats files ([metrics.md](metrics.md)), without contacting the brokers.
+reads the brokers' stats files ([metrics.md](metrics.md)), without contacting the brokers. The
+exception are metrics that clients pushed: a broker that has some is asked for them, at most every
+two seconds.
 
 ```
 prometheus --config.file=etc/prometheus.yml
@@ -61,13 +69,18 @@ client) and the cluster. If the dashboard has a password, Prometheus needs it as
 - **A dead or silent broker** has `kafka_up` 0, and no other series but the time since it last
   updated its stats file: graphs end instead of continuing unchanged. After a restart its counters
   begin at 0.
+- **Metrics of clients** (KIP-714, `bin/cluster client-metrics`) keep their own names, in the label
+  `metric`: `{PUSHED_GAUGE}{{metric="org.apache.kafka.producer.node.request.latency.avg"}}`.
+  A closed client has no series, and a silent one loses its series after three push intervals.
 - **Bounds**: {CLIENTS_MAX} clients (user and client id) have series of their own, those with
   limits first, and among these the most throttled first. The rates of the others are summed up,
   and the longest of their throttle times is exported, under
   `user="_other",client_id="_other"`; `milena_clients_other` is their number. Their counters are
   omitted, because the sum would fall whenever a client leaves it. Of groups, {LAGS_MAX} series of
   partitions are exported, those with the largest lag first, and
-  `milena_consumergroup_partitions_left_out` is the number of the others. A label has at most
+  `milena_consumergroup_partitions_left_out` is the number of the others. Of metrics that clients
+  pushed, {PUSHED_MAX} series are exported, those of the clients that pushed last, and
+  `{PUSHED_LEFT_OUT}` is the number of the other clients. A label has at most
   {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files represent
   names of more than 180 bytes by their beginning and SHA-256, and cut users to 128 bytes; clients
   that look the same after that are summed up.) Control characters become U+FFFD. Items without

@@ -59,6 +59,10 @@ class Sources(Protocol):
         """What keeps records from read_committed consumers, see `held_view`."""
         ...
 
+    def pushed(self) -> Json:
+        """Latencies as clients see them, see `pushed_view`."""
+        ...
+
     def topic(self, name: str) -> Json:
         """The partitions of a topic in the last reading of `cluster`, see `topic_view`."""
         ...

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
 
@@ -32,7 +33,7 @@ FETCHED = "org.apache.kafka.consumer.node.request.latency.avg"
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster that asks every client for its latencies twice a second."""
-    with Cluster(tmp_path_factory.mktemp("pushes"), brokers=1) as cluster:
+    with Cluster(tmp_path_factory.mktemp("pushes"), brokers=1, dashboard=True) as cluster:
         wanted = "org.apache.kafka.producer.,org.apache.kafka.consumer."
         options = ("--name", "all", "--interval", "500", "--metrics", wanted)
         cluster.command("client-metrics", "--alter", *options)
@@ -82,6 +83,17 @@ def test_librdkafka_pushes_and_its_latency_is_shown_beside_the_brokers(own: Clus
     assert (broker, api) == ("0", "Produce")
     assert float(average) > 0
     assert float(p50) <= float(p99)
+    dashboard = own.state()["dashboard"]
+    (row,) = (
+        each
+        for each in httpx.get(f"{dashboard}api/pushed").json()["latencies"]
+        if each["client_id"] == "rd-producer"
+    )
+    assert (row["broker"], row["api"]) == (0, "Produce")
+    assert row["avg_ms"] > 0
+    exported = httpx.get(f"{dashboard}metrics").text.splitlines()
+    (line,) = (each for each in exported if PRODUCED in each and 'node="0"' in each)
+    assert line.startswith('milena_client_pushed_gauge{broker="0",client_id="rd-producer",')
     consumer.close()
     producer.flush(10)
 

@@ -17,10 +17,11 @@ export function clusterView() {
   const apis = el("div");
   const topics = el("div");
   const groups = el("div");
+  const pushed = el("div");
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, apis, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, apis, pushed, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -46,6 +47,31 @@ export function clusterView() {
       // no broker answers: `ask` has said so, and what was held back stays shown
     }
     if (isOpen) setTimeout(askHeld, PERIOD_MS);
+  }
+
+  async function askPushed() {
+    if (!isOpen) return;
+    try {
+      if (!isFrozen && !document.hidden) drawPushed(await get("api/pushed"));
+    } catch {
+      // as above
+    }
+    if (isOpen) setTimeout(askPushed, PERIOD_MS);
+  }
+
+  function drawPushed(found) {
+    if (found.latencies.length === 0) {
+      fill(pushed);
+      return;
+    }
+    fill(pushed, table("Latency as clients see it",
+      ["Client", "Software", "Role", ["Broker", true], ["Client's mean", true], ["Client's max", true], "API", ["Broker's p50", true], ["Broker's p99", true], ["Pushed", true]],
+      found.latencies.map((each) => [name(each.client_id), each.software || "-", each.role, each.broker, ms(each.avg_ms), ms(each.max_ms),
+        each.api, ms(each.p50_ms), ms(each.p99_ms), `${duration(each.age_ms)} ago`]),
+      ""),
+      el("p", { class: "soft" }, "Clients push it (bin/cluster client-metrics); the broker's times are those of all its clients in the last seconds."
+        + " Both contain the wait for replicas or, in a fetch, for data."),
+      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: bin/cluster client-metrics --show`));
   }
 
   function drawHeld(found) {
@@ -130,6 +156,7 @@ export function clusterView() {
 
   ask();
   askHeld();
+  askPushed();
   return {
     root,
     update: (_rows, newReading) => { reading = newReading; },

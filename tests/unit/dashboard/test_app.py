@@ -47,6 +47,9 @@ class Recorded:
     def cluster(self) -> dict[str, Any]:
         raise UserError("no broker answers")
 
+    def pushed(self) -> dict[str, Any]:
+        return {"clients": 1, "latencies": [{"client_id": NASTY}], "left_out": 0}
+
     def held_back(self) -> dict[str, Any]:
         return {"held": [{"transactional_id": NASTY}], "left_out": 0}
 
@@ -290,6 +293,10 @@ def test_scenarios_are_computed_one_at_a_time_and_few_wait(sources: Recorded) ->
 def test_held_back_partitions_are_listed(page: Page) -> None:
     found = page.get("/api/held-back").json()
     assert found == {"held": [{"transactional_id": NASTY}], "left_out": 0}
+
+
+def test_latencies_of_clients_are_listed(page: Page) -> None:
+    assert page.get("/api/pushed").json()["latencies"] == [{"client_id": NASTY}]
 
 
 def test_quotas_are_listed(page: Page) -> None:

@@ -14,9 +14,11 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.addresses import DASHBOARD_PORT
 from cluster.views.cluster_health import NOT_RUNNING
 from tests.support.broker_stats import broker_stats, counted
+from tests.support.pushing_clients import pushed_answer, pushed_value, pushing_client
 from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families
 
 ROOT = Path(__file__).parents[3]
+PUSHED = pushed_answer(pushing_client(pushed_value("a", 1), pushed_value("b", 1, is_counter=True)))
 DASHBOARDS = sorted((ROOT / "etc" / "grafana" / "dashboards").glob("*.json"))
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
 NAME = re.compile(r"\b(?:kafka|milena|process)_\w+")
@@ -70,7 +72,13 @@ def test_the_page_names_what_is_exported_and_nothing_else():
     exported = {
         (sample.name, family.type)
         for family in families(
-            exposition(brokers, processes={0: PROCESS}, health=NOT_RUNNING, openmetrics=False)
+            exposition(
+                brokers,
+                processes={0: PROCESS},
+                health=NOT_RUNNING,
+                pushed=[PUSHED],
+                openmetrics=False,
+            )
         )
         for sample in family.samples
     }
