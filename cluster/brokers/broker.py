@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import socket
 import sys
 from collections.abc import Callable, Collection
 from functools import partial
@@ -35,7 +34,7 @@ from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
-from cluster.runtime.boot import boot_id
+from cluster.runtime.boot import boot_id, machine_name
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
@@ -202,7 +201,7 @@ class Broker:
         settings = self._settings
         return BrokerPorts(
             cluster_id=self.cluster_id,
-            machine=socket.gethostname(),
+            machine=machine_name(),
             boot_id=boot_id(),
             clock=self._clock,
             loop=self._loop,

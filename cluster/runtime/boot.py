@@ -1,11 +1,13 @@
 """Identifies the current boot of the machine: a new boot loses unsynced writes."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 _LINUX: Final = Path("/proc/sys/kernel/random/boot_id")
+_NAME_MAX: Final = 200
 _MAC: Final = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
 
 
@@ -18,3 +20,11 @@ def boot_id() -> str:
         return _LINUX.read_text("ascii").strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def machine_name() -> str:
+    """The name of the host with its boot id: processes with the same one can share files.
+
+    The host name alone would not do, because copies of a machine have the same one.
+    """
+    return f"{socket.gethostname()[:_NAME_MAX]} {boot_id()}"

@@ -63,6 +63,21 @@ def is_installed() -> bool:
     return _JAR.exists() and shutil.which("java") is not None
 
 
+def server_command(config: Path, heap_mib: int, java_options: Sequence[str] = ()) -> list[str]:
+    """The words that run a server of this configuration."""
+    return [
+        "java",
+        f"-Xmx{heap_mib}m",
+        *java_options,
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        _CLASS_PATH,
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        str(config),
+    ]
+
+
 def free_port() -> int:
     """A port that nobody has at this moment."""
     with socket.socket() as probe:
@@ -118,17 +133,7 @@ class ZooKeeperProcess:
         """Returns when clients can connect."""
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
-                [
-                    "java",
-                    f"-Xmx{self._heap_mib}m",
-                    *self._java_options,
-                    "-XX:TieredStopAtLevel=1",
-                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-                    "-cp",
-                    _CLASS_PATH,
-                    "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                    str(self._config),
-                ],
+                server_command(self._config, self._heap_mib, self._java_options),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -161,10 +166,10 @@ class ZooKeeperProcess:
         return "Mode: " in four_letter_word(self.port, "srvr")
 
 
-def four_letter_word(port: int, word: str) -> str:
+def four_letter_word(port: int, word: str, host: str = HOST) -> str:
     """What a server answers to a word; empty when there is no server."""
     try:
-        with socket.create_connection((HOST, port), timeout=5) as connection:
+        with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(word.encode())
             received = bytearray()
             while chunk := connection.recv(65_536):

@@ -267,7 +267,12 @@ def test_a_broker_without_supervisor_joins_with_a_generated_id_and_keeps_it(
             f"Broker {broker} has no replicas any more; stop it where it was started.\n"
         )
         assert records(cluster, topic, 30) == set(range(30))
-    with serving(lone) as said:
+    process = lone.run()
+    assert process.stdout is not None
+    assert int(process.stdout.readline().split()[1]) == broker
+    process.kill()
+    process.communicate()
+    with serving(lone) as said:  # it does not wait for the end of the other session
         assert int(said.split()[1]) == broker
 
 
@@ -288,3 +293,22 @@ def test_an_id_that_is_in_use_elsewhere_is_not_added(cluster: Cluster, tmp_path:
         assert "broker 950 could not start: a broker with id 950 is already registered" in refused
         assert lone.refusal().startswith("error: broker 950 runs already with --data-dir")
     assert 950 not in ids(cluster)
+
+
+def test_brokers_with_a_range_of_ids_join_those_of_another_data_directory(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    overrides = {
+        "zookeeper.connect": f"{HOST}:{cluster.registry_port}",
+        "milena.metrics.topic.enable": "false",
+    }
+    with Cluster(
+        tmp_path / "more", brokers=None, broker_ids="300-301", overrides=overrides
+    ) as more:
+        assert ids(more) == [300, 301]
+        seen = {each.node_id for each in describe(address(cluster, 5)).brokers}
+        assert seen >= {5, 100, 300, 301}
+        assert more.state()["cluster_id"] == cluster.state()["cluster_id"]
+        topic = topic_on(cluster, [300, 5])
+        produce(more, topic, 10, partitions=1)
+        cluster.command("topics", "--delete", "--topic", topic)

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Protocol
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -13,12 +14,21 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.support.running_cluster import Cluster
-
 Records = dict[int, dict[int, bytes]]
 """Value by offset, by partition."""
 
 TIMEOUT_S = 30.0
+
+
+class HasBootstrap(Protocol):
+    """A cluster of any kind."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The value of `bootstrap.servers`."""
+        ...
+
+
 _TURN_S = 0.01
 
 
@@ -26,7 +36,7 @@ class Recorder:
     """A producer that remembers what was acknowledged: offset and value, by partition."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, *, partitions: int = 1, **config: object
+        self, cluster: HasBootstrap, topic: str, *, partitions: int = 1, **config: object
     ) -> None:
         self.acknowledged: Records = {p: {} for p in range(partitions)}
         self._without_offset = 0
@@ -102,7 +112,7 @@ class Recorder:
         self.acknowledged[partition][offset] = value
 
 
-def read_all(cluster: Cluster, topic: str, partitions: int = 1) -> Records:
+def read_all(cluster: HasBootstrap, topic: str, partitions: int = 1) -> Records:
     """Offset and value of every record, by partition."""
     consumer = Consumer(
         {
