@@ -557,6 +557,18 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     default=5 * SECOND_MS,
     doc="How often high watermarks are written to disk.",
 )
+REPLICA_SELECTOR_CLASS: Final = broker_setting(
+    "replica.selector.class",
+    class_name(
+        None,
+        "org.apache.kafka.common.replica.LeaderSelector",
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    ),
+    default=None,
+    scope=Scope.CLUSTER,
+    doc="RackAwareReplicaSelector lets consumers with a client.rack read from a follower in that"
+    " rack, and tells followers each high watermark at once. Otherwise they read from leaders.",
+)
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     long(at_least=1),

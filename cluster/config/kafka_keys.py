@@ -76,7 +76,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "queued.max.requests": "queued.max.request.bytes limits waiting requests",
     "quota.*.default": _QUOTAS,
     "remote.*": _REMOTE,
-    "replica.selector.class": "consumers fetch from leaders",
     "replica.socket.*": _LINKS,
     "sasl.client.callback.handler.class": _LINKS,
     "sasl.kerberos.*": _KERBEROS,

@@ -248,7 +248,9 @@ class HandlerStage:
         counters: BrokerCounters | None = None,
         more_directories: Sequence[Path] = (),
         background: Callable[[str, float], Background] = InlineBackground,
+        racks: Mapping[BrokerId, str] | None = None,
     ) -> None:
+        self._racks = racks or {}
         self.settings = broker_settings(
             {
                 "broker.id": str(number),
@@ -385,7 +387,7 @@ class HandlerStage:
             ControllerEpoch(controller_epoch),
             BrokerEpoch(broker_epoch),
             is_full,
-            tuple(a_broker(number) for number in brokers),
+            tuple(a_broker(number, rack=self._racks.get(BrokerId(number))) for number in brokers),
             topics,
             deleted,
             offline=offline,

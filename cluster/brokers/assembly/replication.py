@@ -8,6 +8,7 @@ from cluster.brokers.assembly import options
 from cluster.brokers.assembly.foundation import Foundation
 from cluster.brokers.assembly.membership import Membership
 from cluster.brokers.assembly.storage import Storage
+from cluster.brokers.fetching.read_replicas import RACK_AWARE
 from cluster.brokers.fetching.sessions import FetchSessions
 from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.network.purgatory import Purgatory
@@ -146,4 +147,5 @@ def _replication_link(
         events.on_high_watermark_moved,
         throttles,
         live[keys.REPLICATION_PORT],
+        has_readers=live[keys.REPLICA_SELECTOR_CLASS] == RACK_AWARE,
     )

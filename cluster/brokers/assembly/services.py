@@ -11,6 +11,7 @@ from cluster.brokers.assembly.storage import Storage
 from cluster.brokers.assembly.transactions import Transactions
 from cluster.brokers.client_metrics.client_metrics import ClientMetrics
 from cluster.brokers.dispatch.table import HANDLERS
+from cluster.brokers.fetching.read_replicas import RACK_AWARE
 from cluster.brokers.handlers.services import (
     AdminServices,
     CommonServices,
@@ -64,6 +65,7 @@ def assemble_services(
         counters=foundation.ports.counters,
         long_work=long_work,
         fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],
+        has_read_replicas=foundation.live[keys.REPLICA_SELECTOR_CLASS] == RACK_AWARE,
         api_versions=ApiVersionsAnswers((handler.api for handler in HANDLERS), features),
     )
     admin = AdminServices(

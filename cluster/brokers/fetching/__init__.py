@@ -1,1 +1,1 @@
-"""Fetch sessions of clients (KIP-227). Nothing here reads a log."""
+"""Fetch sessions of clients, and the replicas that they should read from. No logs are read."""

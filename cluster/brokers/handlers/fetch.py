@@ -4,8 +4,8 @@ The answer is sent immediately if there are enough bytes, if a limit is exceeded
 partition has an error. Otherwise the request is parked until the bytes are there, the leader
 changes, or the maximal wait time is over. Records are sent as file regions.
 read_committed reads up to the last stable offset and lists aborted transactions.
-Not supported: fetching from followers (KIP-392).
-v7 sessions (KIP-227), see `fetch_in_session`; v9 leader epoch fencing (KIP-320); v12 flexible,
+v7 sessions (KIP-227), see `fetch_in_session`; v9 leader epoch fencing (KIP-320); v11 followers
+serve consumers, too, and leaders name a replica in the client's rack (KIP-392); v12 flexible,
 diverging epochs; v13 topic ids; v16 leader hints; v18 a replica's high watermark as a tagged field
 (KIP-1166), ignored because only KRaft's quorum uses it.
 """

@@ -14,7 +14,7 @@ from cluster.brokers.fetching.session import (
     next_epoch,
 )
 from cluster.brokers.handlers.access import READ_TOPIC
-from cluster.brokers.handlers.fetch_reads import Result, denied, limits_of, read
+from cluster.brokers.handlers.fetch_reads import Result, denied, limits_of, nearest_to, read
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
 from cluster.brokers.handlers.services import DataServices
 from cluster.model.errors import ErrorCode
@@ -148,7 +148,8 @@ class _Reading:
     def _read(self) -> tuple[list[tuple[CachedPartition, FetchedPartition]], Result]:
         """Everything that the client is not told yet; what is no news is not read again."""
         session, context, services = self._session, self._context, self._services
-        result = Result()
+        nearest = nearest_to(self._request, context, services) if self._request.rack_id else None
+        result = Result(nearest)
         news: list[tuple[CachedPartition, FetchedPartition]] = []
         budget, min_bytes, is_committed = limits_of(self._request, context, services)
         counted = 0
@@ -249,7 +250,7 @@ def fetch_in_session(
     sessions.touch(session, now_ms)
     session.epoch = next_epoch(session.epoch)
     rules = 0 if services.authorizer is None else services.authorizer.rules_number
-    session.see_as((request.isolation_level, context.user, context.host, rules))
+    session.see_as((request.isolation_level, request.rack_id, context.user, context.host, rules))
     reading = _Reading(request, session, context, services)
     answer = reading.answer_if_enough()
     if answer is not None:

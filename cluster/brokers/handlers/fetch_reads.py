@@ -4,6 +4,7 @@ import logging
 import uuid
 from typing import Final
 
+from cluster.brokers.fetching.read_replicas import ReadReplicas
 from cluster.brokers.handlers.access import READ_TOPIC
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _FIRST_LEADER_HINTS: Final = 16
+_FIRST_READ_REPLICAS: Final = 11
 _READ_COMMITTED: Final = 1
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
@@ -32,9 +34,11 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 class Result:
     """The result of reading all partitions of a request once."""
 
-    __slots__ = ("endpoints", "is_enough", "size_bytes", "topics")
+    __slots__ = ("endpoints", "is_enough", "nearest", "size_bytes", "topics")
 
-    def __init__(self) -> None:
+    def __init__(self, nearest: ReadReplicas | None = None) -> None:
+        self.nearest = nearest
+        """Chooses other replicas to read from; None if everybody reads from leaders."""
         self.topics: list[FetchedTopic] = []
         self.endpoints: dict[int, NodeEndpoint] = {}
         self.size_bytes = 0
@@ -56,13 +60,29 @@ def limits_of(
     return budget, min(request.min_bytes, budget), request.isolation_level == _READ_COMMITTED
 
 
+def nearest_to(
+    request: FetchRequest, context: RequestContext, services: DataServices
+) -> ReadReplicas | None:
+    """Chooses the replicas in the client's rack; None if `replica.selector.class` does not."""
+    if not services.has_read_replicas or context.version < _FIRST_READ_REPLICAS:
+        return None
+    return ReadReplicas(
+        request.rack_id,
+        context.listener,
+        services.broker_id,
+        services.metadata.brokers,
+        services.liveness.is_lost,
+        services.loop.now_ms,
+    )
+
+
 def read_all(request: FetchRequest, context: RequestContext, services: DataServices) -> Result:
     """Every partition of a full request."""
     admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)  # as `limits_of` has it
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
     min_bytes = min(request.min_bytes, budget)
     is_committed = request.isolation_level == _READ_COMMITTED
-    result = Result()
+    result = Result(nearest_to(request, context, services) if request.rack_id else None)
     counted = 0
     authorizer = services.authorizer
     for name, topic_id, partitions in request.topics:
@@ -121,14 +141,24 @@ def read(
             )
         partition = found
         leader = partition.leader
-        if leader is None or leader_epoch >= 0:
-            leader = partition.check_leader(leader_epoch)
-        high_watermark = leader.high_watermark
+        if leader is None and context.version >= _FIRST_READ_REPLICAS:
+            partition.check_follower(leader_epoch)
+            high_watermark = partition.high_watermark
+        else:
+            if leader is None or leader_epoch >= 0:
+                leader = partition.check_leader(leader_epoch)
+            high_watermark = leader.high_watermark
         own = partition.log
         log_start_offset = own.log_start_offset
         stable = high_watermark
         if is_committed and not own.transactions.are_none:
             stable = partition.last_stable_offset
+        nearest = result.nearest
+        preferred = -1 if nearest is None or leader is None else nearest.choose(leader, offset)
+        if preferred >= 0:
+            result.is_enough = True
+            offsets = high_watermark, stable, log_start_offset
+            return FetchedPartition(index, 0, *offsets, preferred_read_replica=preferred), 0
         if last_fetched_epoch >= 0:
             diverging = _diverging_epoch(partition, wanted)
         if diverging is None:

@@ -86,6 +86,8 @@ class DataServices(Services):
     """None if metrics are disabled."""
     long_work: LongWork
     fetch_max_bytes: int
+    has_read_replicas: bool
+    """Whether consumers may be told to read from followers (`replica.selector.class`)."""
     api_versions: ApiVersionsAnswers
 
 

@@ -450,10 +450,12 @@ class FollowerFetcher:
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 start_over(partition, fetched.log_start_offset, fetched.high_watermark)
+                self._on_high_watermark(partition)
             elif fetched.error is not ErrorCode.none:
                 raise Refused(fetched.error)
             elif fetched.diverging is not None:
                 truncate_diverging(partition, self.leader, *fetched.diverging)
+                self._on_high_watermark(partition)
             else:
                 self._append(partition, fetched, wall_ms)
             if fetched.diverging is None:  # otherwise the rest may still differ in an older epoch
@@ -535,3 +537,4 @@ class FollowerFetcher:
             self._on_high_watermark(partition)
         if log_start_offset > log.log_start_offset:
             log.advance_log_start_offset(Offset(log_start_offset))
+            self._on_high_watermark(partition)  # its readers are told of both offsets

@@ -1,5 +1,8 @@
 """What a leader knows of the followers that fetch from it: their sessions and positions."""
 
+from collections.abc import Callable, Mapping
+
+from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replica_throttle import NO_LIMIT
 from cluster.log.mmap_segment import FileIdentity
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
@@ -96,3 +99,20 @@ class FollowerSession:
         """The epoch of the follower's registration in its last full request."""
         self.way: Way = identity
         """The way by which the last request came."""
+
+
+def tell_at_once(
+    watchers: Mapping[BrokerId, Followed],
+    partition: Partition | None,
+    answer: Callable[[FollowerSession], None],
+) -> None:
+    """Answer the followers that have every record; the others get the offsets with records."""
+    if partition is None:
+        return
+    end = partition.log.log_end_offset
+    for followed in watchers.values():
+        if followed.fetch_offset == end and not followed.is_told:
+            session = followed.session
+            session.ready[followed] = None
+            if session.parked_until_ms is not None:
+                answer(session)

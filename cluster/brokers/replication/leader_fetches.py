@@ -17,6 +17,7 @@ from cluster.brokers.replication.follower_sessions import (
     Followed,
     FollowerSession,
     Way,
+    tell_at_once,
 )
 from cluster.brokers.replication.held_followers import HeldFollowers
 from cluster.brokers.replication.leader_replica import IsrProposal
@@ -115,6 +116,8 @@ class LeaderFetches:
         self._partition_max_bytes = partition_max_bytes
         self._sender = sender
         self._defer = defer
+        self.has_readers = False
+        """Whether followers have consumers, and thus get each high watermark at once."""
         self._throttle = no_throttle() if throttle is None else throttle
         self._held = HeldFollowers(self._throttle, self._answer)
         self._throttle.connect(self._held.serve, self._on_throttle_changed)
@@ -199,11 +202,10 @@ class LeaderFetches:
             self._answer_soon(session)
 
     def _answer_soon(self, session: FollowerSession) -> None:
-        if not self._due:
-            self._due[session] = None
+        is_first = not self._due
+        self._due[session] = None
+        if is_first:
             self._defer(self._answer_due)
-        else:
-            self._due[session] = None
 
     def _answer_due(self) -> None:
         while self._due:
@@ -236,10 +238,11 @@ class LeaderFetches:
 
         A follower that lacks it would begin with an old one as a leader.
         """
-        watchers = self._watchers.get(partition)
-        if watchers is not None:
-            for followed in watchers.values():
-                followed.session.behind.add(followed)
+        watchers = self._watchers.get(partition, {})
+        for followed in watchers.values():
+            followed.session.behind.add(followed)
+        if self.has_readers and watchers:
+            tell_at_once(watchers, self._actions.find_partition(partition), self._answer_soon)
 
     def on_log_start_moved(self, partition: TopicPartition) -> None:
         """Send the log start as the high watermark is sent."""
@@ -399,7 +402,8 @@ class LeaderFetches:
         if session.held:
             session.held.pop(followed, None)
         # Without bytes, it wants to know in a new epoch whether it is in sync.
-        if has_news if followed.most_bytes else is_new_epoch:
+        is_behind = self.has_readers and not has_news and followed in session.behind
+        if is_behind or (has_news if followed.most_bytes else is_new_epoch):
             session.ready[followed] = None
 
     # -- answers ---------------------------------------------------------------------------------
@@ -504,8 +508,7 @@ class LeaderFetches:
                 session.behind.add(followed)  # it gets no high watermark before its log agrees
             elif fetched.error is ErrorCode.none:
                 session.behind.discard(followed)
-            records = fetched.records
-            size_bytes = 0
+            records, size_bytes = fetched.records, 0
             if records is not None:
                 followed.given_offset = followed.fetch_offset
                 size_bytes = records.size_bytes if isinstance(records, FileSource) else len(records)

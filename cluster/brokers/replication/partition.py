@@ -172,6 +172,14 @@ class Partition:
             )
         return self.leader
 
+    def check_follower(self, current_leader_epoch: int = -1) -> None:
+        """Let a consumer read from this follower (KIP-392), if it is one of a leader that it knows.
+
+        Raises what `check_leader` raises.
+        """
+        if self.leader_id == NO_BROKER or 0 <= current_leader_epoch != self.leader_epoch:
+            self.check_leader(current_leader_epoch)
+
     def append(
         self,
         records: memoryview,

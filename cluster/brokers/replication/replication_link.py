@@ -115,7 +115,10 @@ class ReplicationLink:
         on_follower_high_watermark: Callable[[Partition], None],
         throttles: ReplicationThrottles,
         port: int = 0,
+        *,
+        has_readers: bool = False,
     ) -> None:
+        """`has_readers`: see `LeaderFetches`."""
         self._sockets = sockets
         self._local_sockets = local_sockets
         self._loop = loop
@@ -145,6 +148,7 @@ class ReplicationLink:
             loop.defer,
             throttles.leader,
         )
+        self.leader_side.has_readers = has_readers
         self._local_listener = None
         if options.by_file:
             self._local_listener = local_sockets.listen(

@@ -255,13 +255,14 @@ def test_a_waiting_fetch_is_answered_when_the_leader_changes(stage: HandlerStage
     topic = a_topic("t", a_partition(both))
     stage.update(topic)
     client = stage.connect()
-    client.call(fetch_from((topic.topic_id, [wanted(0)]), max_wait_ms=500, version=16))
+    asked = wanted(0, leader_epoch=0)
+    client.call(fetch_from((topic.topic_id, [asked]), max_wait_ms=500, version=16))
 
     stage.update(a_topic("t", a_partition(both, leader=OTHER, leader_epoch=1, partition_epoch=1)))
 
     answer = client.receive()
     (found,) = fetched_in(answer)
-    assert found.error_code == ErrorCode.not_leader_or_follower
+    assert found.error_code == ErrorCode.fenced_leader_epoch
     assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (OTHER, 1)
     (endpoint,) = answer.node_endpoints
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (OTHER, "host2", 9094)
@@ -299,8 +300,8 @@ def test_fetch_compares_epochs_before_leadership(stage: HandlerStage) -> None:
         ErrorCode.unknown_leader_epoch,
     ]
     for epoch, code in zip((-1, 4, 5, 6), codes, strict=True):
-        answer = stage.connect().call(fetch_from(("t", [wanted(0, leader_epoch=epoch)])))
-        assert codes_of(fetched_in(answer)) == [code]
+        asked = fetch_from(("t", [wanted(0, leader_epoch=epoch)]), version=10)
+        assert codes_of(fetched_in(stage.connect().call(asked))) == [code]
 
 
 def test_fetch_of_partitions_without_a_local_replica_is_refused(stage: HandlerStage) -> None:

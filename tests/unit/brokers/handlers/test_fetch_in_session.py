@@ -199,7 +199,7 @@ def test_a_throttled_opening_opens_nothing(stage: HandlerStage) -> None:
 def test_partitions_are_found_again_when_the_leader_returns(stage: HandlerStage) -> None:
     both = [BROKER, OTHER]
     stage.update(a_topic("t", a_partition(both), a_partition(both)))
-    client = Client(stage)
+    client = Client(stage, version=10)
     client.ask(wanted(0), wanted(1))
     client.ask(max_wait_ms=500)
     away = a_partition(both, leader=OTHER, leader_epoch=1, partition_epoch=1)

@@ -64,7 +64,7 @@ class RecordingLink:
 def link(monkeypatch: pytest.MonkeyPatch) -> RecordingLink:
     """Records in place of the link of a stage that is made afterwards."""
     made = RecordingLink()
-    monkeypatch.setattr(replication_link, "LeaderFetches", lambda *_: made)
+    monkeypatch.setattr(replication_link, "LeaderFetches", lambda *_, **__: made)
     for name in ("follow", "unfollow"):
         record = getattr(made, name)
         monkeypatch.setattr(
