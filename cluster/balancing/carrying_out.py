@@ -6,7 +6,12 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from cluster.balancing.replica_layout import Layout, Moves
-from cluster.balancing.replication_throttles import clear_throttles, moves_of, set_throttle
+from cluster.balancing.replication_throttles import (
+    clear_throttles,
+    moves_of,
+    set_throttle,
+    throttled_topics,
+)
 from cluster.client.admin import Admin
 from cluster.client.election_requests import elect_leaders
 from cluster.client.reassignment_requests import alter_reassignments, list_reassignments
@@ -38,6 +43,8 @@ class Outcome(NamedTuple):
     completed: int
     failed: dict[TopicPartition, str]
     """Why the others are where they were."""
+    still_throttled: list[int]
+    """Brokers that were not reached when the throttle was removed."""
 
 
 def carry_out(
@@ -64,16 +71,19 @@ def carry_out(
         set_throttle(admin, asked, throttle_bytes)
     work.run(reordered, _AT_ONCE)
     work.run(copied, at_once)
-    if throttle_bytes is not None:
-        remove_throttle(admin, {p.topic for p in copied})
+    missed = [] if throttle_bytes is None else _remove_throttle(admin, layout)
     _elect(admin, [p for p in moves if p not in work.failed])
-    return Outcome(len(moves) - len(work.failed), work.failed)
+    return Outcome(len(moves) - len(work.failed), work.failed, missed)
 
 
-def remove_throttle(admin: Admin, topics: set[str]) -> None:
-    """Remove the throttles of all live brokers, and of these topics."""
+def _remove_throttle(admin: Admin, layout: Layout) -> list[int]:
+    """Remove the throttle of this plan, and of one that was interrupted before.
+
+    Returns the brokers that were not reached.
+    """
     facts = admin.facts()
-    clear_throttles(admin, facts.brokers, topics & {topic.name for topic in facts.topics})
+    brokers = layout.loads().keys() | facts.brokers.keys()
+    return clear_throttles(admin, brokers, throttled_topics(admin, facts))
 
 
 class _Work:

@@ -7,7 +7,8 @@ from cluster.client.admin import Admin
 from cluster.client.config_requests import alter_configs
 from cluster.client.reassignment_requests import OngoingReassignment
 from cluster.client.socket_client import SocketClient
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import ClusterFacts, Place, own_configs
+from cluster.model.errors import ErrorCode, Refused, UserError
 
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _LOG_DIRS_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -73,15 +74,35 @@ def set_log_dir_throttle(admin: Admin, brokers: Iterable[int], bytes_per_second:
         _alter(admin, "brokers", str(broker), {_LOG_DIRS_RATE: str(bytes_per_second)})
 
 
-def clear_throttles(admin: Admin, brokers: Iterable[int], topics: Iterable[str]) -> None:
-    """Remove what the functions above set, from live brokers and topics that exist.
+def throttled_topics(admin: Admin, facts: ClusterFacts) -> list[str]:
+    """The topics that name replicas to throttle. Raises UserError."""
+    names = list(facts.partition_counts())
+    found = admin.any_broker(lambda client: own_configs(client, names))
+    return [
+        topic
+        for topic, settings in found.items()
+        if settings.keys() & {_LEADER_REPLICAS, _FOLLOWER_REPLICAS}
+    ]
 
-    Raises Refused.
+
+def clear_throttles(admin: Admin, brokers: Iterable[int], topics: Iterable[str]) -> list[int]:
+    """Remove what the functions above set, from brokers and from topics that exist.
+
+    Returns the brokers that were not reached, which keep their throttles. Raises Refused.
     """
-    for broker in sorted(brokers):
-        _alter(admin, "brokers", str(broker), deleted=(*_RATES, _LOG_DIRS_RATE))
     for topic in sorted(topics):
         _alter(admin, "topics", topic, deleted=(_LEADER_REPLICAS, _FOLLOWER_REPLICAS))
+    missed = []
+    for broker in sorted(brokers):
+        try:
+            _alter(admin, "brokers", str(broker), deleted=(*_RATES, _LOG_DIRS_RATE))
+        except UserError:
+            missed.append(broker)
+        except Refused as refused:
+            if refused.code is not ErrorCode.broker_not_available:
+                raise
+            missed.append(broker)
+    return missed
 
 
 def _alter(

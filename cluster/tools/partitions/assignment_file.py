@@ -90,6 +90,14 @@ def listed(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
+def still_throttled(brokers: Sequence[int]) -> str:
+    """What to do about brokers whose throttles could not be removed."""
+    return (
+        f"not reached: broker {listed(brokers)}; the throttles there stay until the same command"
+        " runs again"
+    )
+
+
 def _replicas(row: Mapping[str, Any], where: str) -> tuple[int, ...]:
     found: Any = row.get("replicas")
     if not isinstance(found, list) or not found:

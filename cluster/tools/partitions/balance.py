@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from cluster.balancing.carrying_out import Outcome, Progress, carry_out, remove_throttle
+from cluster.balancing.carrying_out import Outcome, Progress, carry_out
 from cluster.balancing.plan import TOLERANCE, Plan, plan_even
 from cluster.balancing.replica_layout import Layout
 from cluster.balancing.survey import Survey, survey
@@ -17,7 +17,7 @@ from cluster.model.ids import BrokerId
 from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import admin_of
-from cluster.tools.partitions.assignment_file import assignment_text, listed
+from cluster.tools.partitions.assignment_file import assignment_text, listed, still_throttled
 from cluster.tools.partitions.balance_text import (
     HEADINGS,
     RIGHT,
@@ -185,12 +185,12 @@ def _execute(admin: Admin, layout: Layout, plan: Plan, args: argparse.Namespace)
             file=sys.stderr,
         )
         raise
-    if args.throttle is not None and not plan.moves:  # one that was interrupted may have left it
-        remove_throttle(admin, {partition.topic for partition in layout.replicas})
     _print_outcome(outcome)
 
 
 def _print_outcome(outcome: Outcome) -> None:
+    if outcome.still_throttled:
+        print(f"warning: {still_throttled(outcome.still_throttled)}", file=sys.stderr)
     if outcome.completed:
         print(f"{counted(outcome.completed, 'partition')} changed.")
     if outcome.failed:

@@ -1,5 +1,6 @@
 """Carries out, verifies, cancels and lists reassignments, in the words of Kafka's tool."""
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from cluster.tools.partitions.assignment_file import (
     assignment_text,
     listed,
     named,
+    still_throttled,
 )
 from cluster.tools.partitions.log_dir_moves import begin_moves, move_states
 
@@ -188,10 +190,12 @@ def _clear_throttles(admin: Admin, facts: ClusterFacts, wanted: Assignment) -> N
     print(f"Clearing broker-level throttles on broker{plural} {listed(brokers)}")
     topics = sorted({place.topic for place in wanted.replicas})
     known = {topic.name for topic in facts.topics}
-    clear_throttles(admin, facts.brokers.keys() & set(brokers), ())
+    missed = clear_throttles(admin, brokers, ())
     plural = "" if len(topics) == 1 else "s"
     print(f"Clearing topic-level throttles on topic{plural} {','.join(map(one_line, topics))}")
     clear_throttles(admin, (), known.intersection(topics))
+    if missed:
+        print(f"warning: {still_throttled(missed)}", file=sys.stderr)
 
 
 def _print_refusals(heading: str, refusals: Mapping[Place, Refused]) -> None:
