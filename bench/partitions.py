@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -304,8 +304,11 @@ class ClusterRequests:
 class BenchCluster(ClusterRequests):
     """A detached cluster of a source tree, with the same ports after a restart."""
 
-    def __init__(self, root: Path, data_dir: Path, size: int) -> None:
+    def __init__(
+        self, root: Path, data_dir: Path, size: int, overrides: Mapping[str, str] | None = None
+    ) -> None:
         self.root = root
+        self.overrides = overrides or {}
         self.data_dir = data_dir
         self.size = size
         self.port = free_ports(size + 1)
@@ -327,6 +330,7 @@ class BenchCluster(ClusterRequests):
             f"--brokers={self.size}",
             f"--port={self.port}",
             f"--registry-port={self.port + self.size}",
+            *(f"--override={key}={value}" for key, value in self.overrides.items()),
         )
 
     def command(self, *arguments: str, check: bool = True) -> str:
