@@ -19,11 +19,12 @@ from cluster.model.errors import ErrorCode, UserError
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.replica_files import log_bytes
 from tests.support.running_cluster import Cluster
-from tests.support.topics import controller, create_topic, describe, wait_for_isr
+from tests.support.topics import controller, create_topic, describe
 from tests.support.waiting import wait_until
 
 NewCluster = Callable[..., Cluster]
 PARTITIONS = 3
+BATCHES = 10
 
 
 def admin(cluster: Cluster) -> SocketClient:
@@ -96,20 +97,36 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
+def hold_back(cluster: Cluster, *, how: str = "--add-config", value: str = "=1") -> None:
+    """Let followers copy one batch, and the next much later, so that moves stay in progress."""
+    setting = f"follower.replication.throttled.rate{value}"
+    cluster.command(
+        "configs", "--alter", "--entity-type", "brokers", "--entity-default", how, setting
+    )
+
+
+def let_go(cluster: Cluster) -> None:
+    """End `hold_back`."""
+    hold_back(cluster, how="--delete-config", value="")
+
+
+THROTTLED = {"follower.replication.throttled.replicas": "*"}
+
+
 def test_a_cancelled_move_leaves_no_replica_behind(four: Cluster) -> None:
-    topic = create_topic(four, assignments=[[0, 1]])
+    topic = create_topic(four, assignments=[[0, 1]], configs=THROTTLED)
+    Recorder(four, topic).produce_one_by_one(BATCHES)
+    hold_back(four)
     place = Place(topic, 0)
-    waits = next(broker for broker in (2, 3) if broker != controller(four))
-    four.pause(waits)  # so the reassignment stays in progress
-    move(four, {place: [waits, 0]})
-    assert moving(four) == {place: OngoingReassignment((waits, 0, 1), (waits,), (1,))}
-    move(four, {place: [0, waits]})
-    assert moving(four) == {place: OngoingReassignment((0, waits, 1), (waits,), (1,))}
+    move(four, {place: [2, 0]})
+    assert moving(four) == {place: OngoingReassignment((2, 0, 1), (2,), (1,))}
+    move(four, {place: [0, 3]})
+    assert moving(four) == {place: OngoingReassignment((0, 3, 1), (3,), (1,))}
+    wait_until(partial(is_gone, four, 2, topic), "the first target's replica to be deleted")
     move(four, {place: None})
-    four.resume(waits)
     wait_until_moved(four, topic, [0, 1])
-    wait_for_isr(four, topic, 2)
-    wait_until(partial(is_gone, four, waits, topic), "the added replica to be deleted")
+    wait_until(partial(is_gone, four, 3, topic), "the added replica to be deleted")
+    let_go(four)
     with admin(four) as client:
         refused = alter_reassignments(client, {place: None})[place]
     assert refused is not None
@@ -168,11 +185,10 @@ def test_partitions_move_under_load_whoever_dies_and_lose_nothing(four: Cluster)
 
 def test_a_move_goes_on_after_a_stop_and_with_a_wiped_disk(new_cluster: NewCluster) -> None:
     cluster = new_cluster(brokers=4).start()
-    topic = create_topic(cluster, assignments=[[0, 1], [1, 2]])
+    topic = create_topic(cluster, assignments=[[0, 1], [1, 2]], configs=THROTTLED)
     recorder = Recorder(cluster, topic, partitions=2)
-    recorder.produce("before", 100)
-    recorder.flush()
-    cluster.pause(3)
+    recorder.produce_one_by_one(BATCHES)
+    hold_back(cluster)
     move(cluster, {Place(topic, 0): [3, 1], Place(topic, 1): [2, 1]})
     begun = {Place(topic, 0): OngoingReassignment((3, 1, 0), (3,), (0,))}
     assert moving(cluster) == begun, "only an order has changed for the other partition"
@@ -180,6 +196,8 @@ def test_a_move_goes_on_after_a_stop_and_with_a_wiped_disk(new_cluster: NewClust
     shutil.rmtree(cluster.log_dir(3))
     shutil.rmtree(cluster.log_dir(0))
     cluster.start()
+    assert moving(cluster) == begun
+    let_go(cluster)
     wait_until_moved(cluster, topic, [3, 1])
     wait_until(lambda: moving(cluster) == {}, "the reassignment to be over")
     assert is_gone(cluster, 0, topic)

@@ -70,6 +70,12 @@ class Recorder:
             )
             self._producer.poll(0)
 
+    def produce_one_by_one(self, count: int) -> None:
+        """So many records for each partition, each in a batch of its own."""
+        for number in range(count):
+            self.produce(f"batch-{number}", len(self.sent))
+            self.flush()
+
     @property
     def acknowledged_count(self) -> int:
         """How many records have been acknowledged so far."""
