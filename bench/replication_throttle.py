@@ -196,8 +196,8 @@ def watch(cluster: Cluster, topic: str, followers: Sequence[int]) -> list[Readin
     return readings
 
 
-_ROUNDS: Final = 3
-_LATENCY_S: Final = 8.0
+_ROUNDS: Final = 2
+_LATENCY_S: Final = 6.0
 
 
 def measure_latency() -> None:

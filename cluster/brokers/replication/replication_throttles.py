@@ -20,6 +20,7 @@ Limits = tuple[int | None, int | None]
 """Bytes per second as a leader, and as a follower; None without a limit."""
 Replicas = tuple[Collection[str], Collection[str]]
 """The throttled replicas of a topic as leaders, and as followers: `partition:broker`, or `*`."""
+_NONE: Final[Replicas] = ((), ())
 
 
 class ReplicationThrottles:
@@ -55,10 +56,10 @@ class ReplicationThrottles:
         for name in update.deleted:
             topics.pop(name, None)
         for topic in update.topics:
-            if topic.configs and any(self._replicas(topic.name, topic.configs)):
-                topics[topic.name] = self._replicas(topic.name, topic.configs)
-            else:
-                topics.pop(topic.name, None)
+            topics.pop(topic.name, None)
+            replicas = self._replicas(topic.name, topic.configs) if topic.configs else _NONE
+            if any(replicas):
+                topics[topic.name] = replicas
         if topics == self._topics:
             return
         for direction, throttle in enumerate((self.leader, self.follower)):
@@ -73,7 +74,7 @@ class ReplicationThrottles:
             return self._replicas_of(configs)
         except Refused as refused:
             log.warning("%s: its replicas are not throttled: %s", topic, refused)
-            return (), ()
+            return _NONE
 
     def _here(self, replicas: Collection[str]) -> Collection[int] | None:
         """The throttled partitions of this broker; None for all."""
