@@ -13,7 +13,7 @@ LATENCY_PREFIXES: Final = tuple(
     f"org.apache.kafka.{role}.node.request.latency." for role in ("producer", "consumer")
 )
 """Of the metrics that are looked at."""
-API_OF: Final = {"producer": "Produce", "consumer": "Fetch"}
+API_OF: Final = {"producer": "Produce", "consumer": "FetchConsumer"}
 """The API of most requests, by the role of a client."""
 _NAME: Final = re.compile(r"org\.apache\.kafka\.(producer|consumer)\.node\.request\.latency\.(\w+)")
 _NODE: Final = re.compile(r"(?:node-)?(\d{1,9})")

@@ -15,7 +15,12 @@ from cluster.protocol.otlp import Labels, Point, PushedPoints
 CLIENTS_MAX: Final = 500
 """Above this, the client that has not pushed for longest is left out."""
 SERIES_MAX: Final = 200
-"""Values of one client; further ones are counted only. With 500 clients about 20 MB."""
+"""Values of one client; further ones are counted only."""
+KEPT_BYTES_MAX: Final = 96 << 10
+"""The memory of one client's values, estimated; one of Java takes some 60 KiB."""
+_SERIES_BYTES: Final = 200
+_LABEL_BYTES: Final = 200
+"""Of objects, beside the characters of names and labels."""
 
 
 class Series(NamedTuple):
@@ -28,7 +33,17 @@ class Series(NamedTuple):
 class PushedClient:
     """What one client instance has pushed to this broker."""
 
-    __slots__ = ("facts", "is_closed", "labels", "left_out", "pushes", "series", "ts_ms", "user")
+    __slots__ = (
+        "facts",
+        "is_closed",
+        "kept_bytes",
+        "labels",
+        "left_out",
+        "pushes",
+        "series",
+        "ts_ms",
+        "user",
+    )
 
     def __init__(self, facts: Mapping[str, str], user: str) -> None:
         self.facts = facts
@@ -36,6 +51,8 @@ class PushedClient:
         self.user = user
         self.labels: Labels = ()
         self.series: dict[tuple[str, Labels], Series] = {}
+        self.kept_bytes = 0
+        """The estimated memory of `series`."""
         self.ts_ms = WallMs(0)
         """When it pushed last."""
         self.pushes = 0
@@ -46,12 +63,10 @@ class PushedClient:
 
 
 class PushedMetrics:
-    """Used by one thread; bounded by `CLIENTS_MAX` and `SERIES_MAX`."""
+    """Used by one thread; bounded by `CLIENTS_MAX`, `SERIES_MAX` and `KEPT_BYTES_MAX`."""
 
     def __init__(self) -> None:
         self._clients: OrderedDict[UUID, PushedClient] = OrderedDict()
-        self._keys: dict[tuple[str, Labels], tuple[str, Labels]] = {}
-        """One object for the equal keys of all clients."""
 
     def __iter__(self) -> Iterator[tuple[UUID, PushedClient]]:
         """The clients, those that pushed last first."""
@@ -82,6 +97,7 @@ class PushedMetrics:
         client.left_out = pushed.left_out
         before = client.series
         client.series = {key: each for key, each in before.items() if each.is_counter}
+        client.kept_bytes = sum(_size(key) for key in client.series)
         for point in pushed.points:
             if isfinite(point.value):  # a client has no value yet where it pushes NaN
                 self._add(client, point)
@@ -90,24 +106,27 @@ class PushedMetrics:
 
     def forget(self, client_instance_id: UUID) -> None:
         """Drop the values of a client, if there are any."""
-        if self._clients.pop(client_instance_id, None) is not None and not self._clients:
-            self._keys.clear()
+        self._clients.pop(client_instance_id, None)
 
     def _add(self, client: PushedClient, point: Point) -> None:
         key = point.name, point.labels
         known = client.series.get(key)
-        if known is None and len(client.series) >= SERIES_MAX:
-            client.left_out += 1
-            return
+        if known is None:
+            size = client.kept_bytes + _size(key)
+            if len(client.series) >= SERIES_MAX or size > KEPT_BYTES_MAX:
+                client.left_out += 1
+                return
+            client.kept_bytes = size
         value = point.value
         if point.is_delta and known is not None:
             value += known.value
-        client.series[self._shared(key)] = Series(value, point.is_counter)
+        client.series[key] = Series(value, point.is_counter)
 
-    def _shared(self, key: tuple[str, Labels]) -> tuple[str, Labels]:
-        if len(self._keys) > CLIENTS_MAX * SERIES_MAX:
-            self._keys.clear()
-        return self._keys.setdefault(key, key)
+
+def _size(key: tuple[str, Labels]) -> int:
+    name, labels = key
+    size = _SERIES_BYTES + len(name)
+    return size + sum(_LABEL_BYTES + len(each) + len(value) for each, value in labels)
 
 
 def is_wanted(name: str, prefixes: Collection[str]) -> bool:

@@ -21,7 +21,7 @@ export function clusterView() {
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, apis, pushed, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, pushed, apis, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -65,9 +65,9 @@ export function clusterView() {
       return;
     }
     fill(pushed, table("Latency as clients see it",
-      ["Client", "Software", "Role", ["Broker", true], ["Client's mean", true], ["Client's max", true], "API", ["Broker's p50", true], ["Broker's p99", true], ["Pushed", true]],
-      found.latencies.map((each) => [name(each.client_id), each.software || "-", each.role, each.broker, ms(each.avg_ms), ms(each.max_ms),
-        each.api, ms(each.p50_ms), ms(each.p99_ms), `${duration(each.age_ms)} ago`]),
+      ["Client", "Software", ["Broker", true], "API", ["Client's mean", true], ["Client's max", true], ["Broker's p50", true], ["Broker's p99", true], ["Pushed", true]],
+      found.latencies.map((each) => [name(each.client_id), each.software || "-", each.broker, el("span", { class: "nowrap" }, each.api),
+        ms(each.avg_ms), ms(each.max_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]),
       ""),
       el("p", { class: "soft" }, "Clients push it (bin/cluster client-metrics); the broker's times are those of all its clients in the last seconds."
         + " Both contain the wait for replicas or, in a fetch, for data."),

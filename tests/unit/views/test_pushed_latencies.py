@@ -18,7 +18,7 @@ def test_latencies_of_both_client_libraries_are_found():
         ]
     )
     assert [(each.role, each.broker, each.avg_ms, each.max_ms, each.api) for each in found] == [
-        ("consumer", 0, 0.5, None, "Fetch"),
+        ("consumer", 0, 0.5, None, "FetchConsumer"),
         ("producer", 1, 2.5, 9.0, "Produce"),
     ]
 

@@ -65,6 +65,19 @@ def test_values_of_a_client_are_bounded_and_the_rest_counted(monkeypatch):
     assert client.left_out == 4
 
 
+def test_the_memory_of_a_client_is_bounded_and_freed_with_its_gauges(monkeypatch):
+    monkeypatch.setattr(module, "KEPT_BYTES_MAX", 620)
+    metrics = PushedMetrics()
+    take(metrics, A, counter("abcd", 1), gauge("x" * 12, 1))  # of 409 and 212 bytes
+    ((_, client),) = metrics
+    assert [name for name, _ in client.series] == ["abcd"]
+    assert (client.kept_bytes, client.left_out) == (409, 1)
+    for number in range(3):
+        take(metrics, A, gauge(f"{number}" * 11, 1))
+        assert len(client.series) == 2
+        assert (client.kept_bytes, client.left_out) == (620, 0)
+
+
 def test_clients_are_bounded_and_listed_from_the_last_push_on(monkeypatch):
     monkeypatch.setattr(module, "CLIENTS_MAX", 2)
     metrics = PushedMetrics()
