@@ -41,6 +41,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.ELECT_LEADERS: (1, 2),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
+    ApiKey.UNREGISTER_BROKER: (0, 0),
     ApiKey.DESCRIBE_GROUPS: (0, 5),
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.OFFSET_FETCH: (8, 9),

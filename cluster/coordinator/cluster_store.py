@@ -196,6 +196,13 @@ class BrokerStore(Protocol):
         """Every registered broker; `on_change` is called when one registers or leaves."""
         ...
 
+    def forget(self, broker: BrokerId) -> None:
+        """Remove the record of a broker's log directories.
+
+        Raises Refused if the broker is alive, or there is no record.
+        """
+        ...
+
     def log_directories(self, broker: BrokerId) -> dict[str, int] | None:
         """The generations of a broker's log directories by their ids; None if none are stored."""
         ...

@@ -5,6 +5,7 @@ broker that holds nothing any more is only stopped.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
@@ -15,7 +16,7 @@ from cluster.client.refusals import reason_of
 from cluster.client.topic_requests import Place
 from cluster.datadir.log_dirs import remove_directories
 from cluster.local.member_orders import remove_broker
-from cluster.model.errors import Refused, UserError
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.whole_numbers import not_negative
@@ -64,12 +65,20 @@ def run(args: argparse.Namespace) -> int:
         )
     try:
         with admin_of(args, _CLIENT_ID) as admin:
-            _check_known(admin.facts(), args.id, state)
+            is_alive = _check_known(admin.facts(), args.id, state)
             left_behind = _move_away(admin, args.id, has_force=args.force)
     except Refused as refused:
         raise UserError(str(refused)) from None
+    if ours is None and is_alive:
+        print(
+            f"Broker {args.id} has no replicas any more; stop it where it was started, and run"
+            " this again to forget it."
+        )
+        return 0
     if ours is None:
-        print(f"Broker {args.id} has no replicas any more; stop it where it was started.")
+        if not left_behind:
+            _unregister(args)
+        print(f"Broker {args.id} is forgotten.")
         return 0
     remove_broker(files, args.id)
     directories = [Path(path) for path in ours["log_dirs"]]
@@ -81,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
             f" {launcher(files.path)} add-broker --broker-id {args.id}"
         )
         return 0
+    _unregister(args)
     try:
         remove_directories(directories)
     except OSError as problem:
@@ -97,9 +107,24 @@ def _broker_of(state: Mapping[str, Any], broker: int) -> dict[str, Any] | None:
     return next((each for each in brokers if each["id"] == broker), None)
 
 
-def _check_known(facts: "ClusterFacts", broker: int, state: Mapping[str, Any] | None) -> None:
-    """Raise UserError if no broker has that id, here or elsewhere, and no replica is assigned to
-    it.
+def _unregister(args: argparse.Namespace) -> None:
+    """Have the registry forget the broker, if it knows it."""
+    from cluster.client.cluster_requests import unregister_broker
+
+    try:
+        with admin_of(args, _CLIENT_ID) as admin:
+            admin.any_broker(partial(unregister_broker, broker=args.id))
+    except Refused as refused:
+        if refused.code is not ErrorCode.broker_id_not_registered:
+            print(
+                f"warning: the registry still knows broker {args.id}: {reason_of(refused)}",
+                file=sys.stderr,
+            )
+
+
+def _check_known(facts: "ClusterFacts", broker: int, state: Mapping[str, Any] | None) -> bool:
+    """Whether the broker is alive. Raises UserError if no broker has that id, here or elsewhere,
+    and no replica is assigned to it.
     """
     ours = set() if state is None else {each["id"] for each in state["brokers"]}
     known = {*ours, *facts.brokers}
@@ -108,6 +133,7 @@ def _check_known(facts: "ClusterFacts", broker: int, state: Mapping[str, Any] | 
     ):
         names = ", ".join(map(str, sorted(known)))
         raise UserError(f"there is no broker {broker}: choose one of {names}")
+    return broker in facts.brokers
 
 
 def _move_away(admin: "Admin", broker: int, *, has_force: bool) -> bool:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kazoo.client import KazooClient
 
+from cluster.model.errors import ErrorCode
+from cluster.protocol.api import ApiKey
+from tests.support.kafka_wire import WireClient, request
 from tests.support.running_cluster import HOST, Cluster, free_ports
 from tests.support.topics import describe, unique_name
 from tests.support.waiting import wait_until
@@ -194,6 +198,32 @@ def test_a_broker_that_is_not_there_is_not_removed(cluster: Cluster) -> None:
     )
 
 
+def test_the_registry_forgets_a_broker_that_was_removed(cluster: Cluster) -> None:
+    registry = KazooClient(f"{HOST}:{cluster.registry_port}")
+    registry.start()
+    try:
+        broker = add(cluster)
+        known = f"/milena/log_directories/{broker}"
+        wait_until(lambda: registry.exists(known), "the record of its log directories")
+        with WireClient(address(cluster, 5)) as client:
+            asked = request(ApiKey.UNREGISTER_BROKER, 0, broker_id=broker)
+            answer = client.call(asked)
+            assert (answer.error_code, answer.error_message) == (
+                ErrorCode.invalid_request,
+                f"Broker ID {broker} is alive: stop it before",
+            )
+            cluster.command("remove-broker", str(broker))
+            assert registry.exists(known) is None
+            answer = client.call(asked)
+            assert (answer.error_code, answer.error_message) == (
+                ErrorCode.broker_id_not_registered,
+                f"Broker ID {broker} is not currently registered",
+            )
+    finally:
+        registry.stop()
+        registry.close()
+
+
 class LoneBroker:
     """`bin/cluster broker` with a data directory of its own, beside the shared cluster."""
 
@@ -264,7 +294,8 @@ def test_a_broker_without_supervisor_joins_with_a_generated_id_and_keeps_it(
         topic = topic_on(cluster, [5, broker])
         produce(cluster, topic, 30, partitions=1)
         assert cluster.command("remove-broker", str(broker)).stdout.endswith(
-            f"Broker {broker} has no replicas any more; stop it where it was started.\n"
+            f"Broker {broker} has no replicas any more; stop it where it was started, and run this"
+            " again to forget it.\n"
         )
         assert records(cluster, topic, 30) == set(range(30))
     process = lone.run()

@@ -323,6 +323,12 @@ def _topic_cases() -> Iterator[Case]:
             ask(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=some, timeout=1_000),
             (on_cluster(access.ALTER_CLUSTER),),
         )
+    yield Case(
+        "UNREGISTER_BROKER",
+        ApiKey.UNREGISTER_BROKER,
+        ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=77),
+        (on_cluster(access.ALTER_CLUSTER),),
+    )
     some_moved = {"partition_index": 0, "replicas": [1]}
     yield Case(
         "ALTER_PARTITION_REASSIGNMENTS",

@@ -21,6 +21,7 @@ from cluster.brokers.handlers.services import (
     ServicesOfFamilies,
     TransactionServices,
 )
+from cluster.brokers.stored.departed_brokers import DepartedBrokers
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.config import broker as keys
 from cluster.protocol.api_versions import ApiVersionsAnswers
@@ -77,6 +78,7 @@ def assemble_services(
         client_metrics=client_metrics,
         setting_changes=foundation.setting_changes,
         quota_changes=quota_changes,
+        departed_brokers=DepartedBrokers(foundation.ports.store),
         features=features,
         topic_settings=foundation.topic_settings,
     )

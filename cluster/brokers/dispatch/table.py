@@ -65,6 +65,7 @@ from cluster.brokers.handlers import (
     sasl_handshake,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     update_features,
     write_txn_markers,
 )
@@ -89,6 +90,7 @@ HANDLERS: Final[tuple[Handler[Any], ...]] = (
     alter_partition_reassignments.HANDLER,
     list_partition_reassignments.HANDLER,
     describe_cluster.HANDLER,
+    unregister_broker.HANDLER,
     describe_topic_partitions.HANDLER,
     update_features.HANDLER,
     describe_client_quotas.HANDLER,

@@ -20,6 +20,7 @@ from cluster.brokers.security.logins import Logins
 from cluster.brokers.storage.replica_moves import ReplicaMoves
 from cluster.brokers.stored.acl_changes import AclChanges
 from cluster.brokers.stored.delegation_tokens import DelegationTokens
+from cluster.brokers.stored.departed_brokers import DepartedBrokers
 from cluster.brokers.stored.group_configs import GroupConfigs
 from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
@@ -124,6 +125,7 @@ class AdminServices(Services):
     client_metrics: ClientMetrics
     setting_changes: SettingChanges
     quota_changes: QuotaChanges
+    departed_brokers: DepartedBrokers
     features: Mapping[str, int]
     """The level of each feature that this broker has, as ApiVersions reports it."""
     topic_settings: Callable[[Mapping[str, str]], Settings]

@@ -12,7 +12,7 @@ from cluster.coordinator.registry.client.watching import Watch
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration
-from cluster.model.errors import UserError
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.ids import BrokerEpoch, BrokerId
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,17 @@ class BrokerRecords:
             except ValueError as error:
                 log.warning("%s/%s is not a broker: %s", paths.BROKER_IDS, name, error)
         return found
+
+    def forget(self, broker: BrokerId) -> None:
+        if self._client.exists(paths.broker(broker)) is not None:
+            raise Refused(ErrorCode.invalid_request, f"Broker ID {broker} is alive: stop it before")
+        try:
+            self._client.delete(paths.log_directories(broker))
+        except NoNodeError:
+            raise Refused(
+                ErrorCode.broker_id_not_registered,
+                f"Broker ID {broker} is not currently registered",
+            ) from None
 
     def log_directories(self, broker: BrokerId) -> dict[str, int] | None:
         path = paths.log_directories(broker)
