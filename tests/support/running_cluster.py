@@ -33,6 +33,7 @@ class Cluster(LocalCluster):
         secure: bool = False,
         registry_host: str = HOST,
         dashboard: bool = False,
+        racks: str | None = None,
     ) -> None:
         """`installed` is a `milena` command to use instead of this checkout. `dashboard`: whether
         it has one, which most tests do not use. `broker_ids`: instead of 0, 1, ..., with `brokers`
@@ -48,6 +49,7 @@ class Cluster(LocalCluster):
             registry_host=registry_host,
             overrides=tuple(f"{key}={value}" for key, value in settings.items()),
             secure=secure,
+            racks=racks,
             has_dashboard=dashboard,
             dashboard_port=0,
         )

@@ -51,6 +51,7 @@ LONGEST: Final = (
     "tests/compat/test_kafka_tools.py",
     "tests/compat/test_leader_elections.py",
     "tests/compat/test_reassignments.py",
+    "tests/compat/test_read_replicas.py",
     "tests/compat/test_sasl_clients.py",
     "tests/compat/test_zookeeper_logins.py",
     "tests/compat/test_user_quotas.py",

@@ -84,6 +84,7 @@ public class GroupMembers {
         private final String name;
         private final JsonNode order;
         private Set<TopicPartition> had;
+        private int reads = -1;
 
         Member(String name, JsonNode order) {
             this.name = name;
@@ -149,6 +150,7 @@ public class GroupMembers {
             settings.put("reconnect.backoff.max.ms", 200);
             settings.put("key.deserializer", StringDeserializer.class.getName());
             settings.put("value.deserializer", StringDeserializer.class.getName());
+            if (order.hasNonNull("rack")) settings.put("client.rack", order.get("rack").asText());
             if (order.hasNonNull("instance")) settings.put("group.instance.id", order.get("instance").asText());
             return settings;
         }
@@ -161,6 +163,7 @@ public class GroupMembers {
                 return; // it was paused for too long, and asked for offsets first: it joins again
             }
             see(consumer.assignment());
+            if (order.hasNonNull("rack")) seeReplica(consumer);
             for (ConsumerRecord<String, String> record : records) {
                 tell("record", Map.of(
                     "topic", record.topic(), "partition", record.partition(),
@@ -186,6 +189,17 @@ public class GroupMembers {
                 return byTopic != 0 ? byTopic : Integer.compare((Integer) one.get(1), (Integer) other.get(1));
             });
             tell("assigned", Map.of("partitions", partitions));
+        }
+
+        // What the client itself says of where it reads; -1 is the leader.
+        private void seeReplica(KafkaConsumer<String, String> consumer) {
+            consumer.metrics().forEach((metric, value) -> {
+                if (!metric.name().equals("preferred-read-replica")) return;
+                int replica = ((Number) value.metricValue()).intValue();
+                if (replica == reads) return;
+                reads = replica;
+                tell("replica", Map.of("replica", replica));
+            });
         }
 
         private void tell(String event, Map<String, Object> facts) {

@@ -9,6 +9,7 @@ import pytest
 from cluster.brokers.fetching.read_replicas import RACK_AWARE
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset
+from cluster.model.quotas import QuotaEntity, QuotaKind
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import (
     WALL_MS,
@@ -141,6 +142,16 @@ def test_a_consumer_of_a_follower_is_told_of_the_next_epoch(stage: HandlerStage)
     assert client.call(asked) is None
     follow(stage, 0, epoch=1)
     assert codes_of(fetched_in(client.receive())) == [ErrorCode.fenced_leader_epoch]
+
+
+def test_the_quota_of_a_consumer_applies_on_followers(stage: HandlerStage) -> None:
+    follow(stage, 1)
+    learn(stage, 1)
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 10.0}})
+    client = stage.connect()
+    first, second = (client.call(fetch_from(("t", [wanted(0)]))) for _ in range(2))
+    assert first.throttle_time.total_seconds() > 1
+    assert second.responses == ()
 
 
 def test_read_committed_from_a_follower_ends_before_an_open_transaction(

@@ -71,9 +71,17 @@ class Dialogue:
     order, but either may be delivered first.
     """
 
-    def __init__(self, directory: Path, *, by_file: bool, is_local: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        by_file: bool,
+        is_local: bool = False,
+        has_readers: bool = False,
+    ) -> None:
         """`is_local`: there is a local connection at once."""
         self.directory = directory
+        self.has_readers = has_readers
         self.now_ms = MonotonicMs(0)
         self.is_leader_cut_off = False
         self.leading: dict[TopicPartition, Partition] = {}
@@ -107,6 +115,7 @@ class Dialogue:
             note_failure=fail,
         )
         self.leader_side = LeaderFetches(actions, "here", 1000, AnswersTo(self))
+        self.leader_side.has_readers = self.has_readers
 
     def restart_follower(self) -> None:
         """It begins with nothing but its files."""
@@ -477,15 +486,18 @@ FILE_NAMED_BEHIND_THE_ANSWER = [
 
 
 @examples(60)
-@example(steps=CONNECTED_BEHIND_A_REQUEST, by_file=False, is_local=False)
-@example(steps=FILE_NAMED_BEHIND_THE_ANSWER, by_file=True, is_local=True)
-@example(steps=ANSWER_CROSSES_REQUEST, by_file=False, is_local=False)
-@given(steps=STEPS, by_file=st.booleans(), is_local=st.booleans())
+@example(steps=CONNECTED_BEHIND_A_REQUEST, by_file=False, is_local=False, has_readers=True)
+@example(steps=FILE_NAMED_BEHIND_THE_ANSWER, by_file=True, is_local=True, has_readers=True)
+@example(steps=ANSWER_CROSSES_REQUEST, by_file=False, is_local=False, has_readers=True)
+@given(steps=STEPS, by_file=st.booleans(), is_local=st.booleans(), has_readers=st.booleans())
 def test_replicas_are_equal_at_the_end_whatever_the_order(
-    steps: list[tuple[Any, ...]], by_file: bool, is_local: bool
+    steps: list[tuple[Any, ...]], by_file: bool, is_local: bool, has_readers: bool
 ) -> None:
+    """With readers, the high watermarks are, too."""
     with TemporaryDirectory() as directory:
-        talk = Dialogue(Path(directory), by_file=by_file, is_local=is_local)
+        talk = Dialogue(
+            Path(directory), by_file=by_file, is_local=is_local, has_readers=has_readers
+        )
         play(talk, steps)
         talk.run_until_quiet()
         # Without a pause: nothing was refused on the way, and nothing waits for a timeout.
@@ -493,6 +505,8 @@ def test_replicas_are_equal_at_the_end_whatever_the_order(
             leading = talk.leading[partition_id]
             assert contents(following) == contents(leading)
             assert leading.high_watermark == leading.log.log_end_offset
+            if has_readers:
+                assert following.high_watermark == leading.high_watermark
         # The followers hear of that without further records.
         for _ in range(2):
             talk.pass_time(MAX_WAIT_MS)
