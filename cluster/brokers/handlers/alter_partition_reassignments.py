@@ -8,7 +8,7 @@ v1 may forbid to change the number of replicas (KIP-860).
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
 from cluster.brokers.handlers.access import ALTER_CLUSTER, check
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
@@ -34,7 +34,7 @@ def handle(
     asked = [
         (
             TopicPartition(topic.name, each.partition_index),
-            None if each.replicas is None else tuple(map(BrokerId, each.replicas)),
+            cast("tuple[BrokerId, ...] | None", each.replicas),
         )
         for topic in request.topics
         for each in topic.partitions

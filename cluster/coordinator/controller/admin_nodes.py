@@ -72,9 +72,11 @@ class AdminNodes:
         self._is_current = is_current
         self._on_failed = on_failed
         self._targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-        """What the node of reassignments asks for."""
+        """What the node of reassignments asks for; what is being removed from it is included."""
         self._begun: set[TopicPartition] = set()
-        """Those of `_targets` that have begun, and are in the node until they end."""
+        """Those of `_targets` that go on."""
+        self._ended: set[TopicPartition] = set()
+        """Those of `_targets` that have ended, or were refused, and are being removed."""
         self._version = NO_VERSION
         self._is_writing = False
         self._deleting: set[str] = set()
@@ -89,8 +91,11 @@ class AdminNodes:
 
     def on_written(self, plan: Plan) -> None:
         """Partitions have changed, or topics are gone: some reassignments may have ended."""
-        if self._begun and (plan.deleted or not self._begun.isdisjoint(plan.changed)):
-            self._remove_ended()
+        if self._begun:
+            changed = self._begun & plan.changed.keys()
+            if plan.deleted:
+                changed |= {each for each in self._begun if each.topic in plan.deleted}
+            self._note_ended(changed)
 
     def _load_reassignments(self) -> None:
         self._submit(
@@ -104,66 +109,46 @@ class AdminNodes:
         if found is None:
             self._targets, self._version = {}, NO_VERSION
             self._begun.clear()
+            self._ended.clear()
             return
         new = {
             partition: target
             for partition, target in found.targets.items()
             if self._targets.get(partition) != target
         }
+        known = found.targets.keys() - new.keys()
         self._targets, self._version = found.targets, found.version
-        self._begun &= found.targets.keys() - new.keys()
-        if not new and found.targets:
-            self._remove_ended()
-            return
-        self._enqueue(
-            AlterReassignments(
-                self._updates,
-                tuple(new.items()),
-                UPDATE_TIMEOUT_MS,
-                self._on_begun,
-                may_change_factor=True,
+        self._begun &= known
+        self._ended &= known
+        if new:
+            self._enqueue(
+                AlterReassignments(
+                    self._updates,
+                    tuple(new.items()),
+                    UPDATE_TIMEOUT_MS,
+                    self._on_begun,
+                    may_change_factor=True,
+                )
             )
-        )
+        elif self._ended or not found.targets:
+            self._remove_ended()
 
-    def _on_begun(self, _outcome: Outcome, begun: Iterable[tuple[TopicPartition, Outcome]]) -> None:
+    def _on_begun(self, _outcome: Outcome, begun: list[tuple[TopicPartition, Outcome]]) -> None:
         if not self._is_current():
             return
-        outcomes = list(begun)
-        _report("a reassignment", outcomes)
-        for partition, (code, _) in outcomes:
-            if code in _DONE:
-                self._begun.add(partition)
-            else:
-                self._targets.pop(partition, None)
-        self._remove_ended(is_changed=True)
+        _report("a reassignment", begun)
+        accepted = {partition for partition, (code, _) in begun if code in _DONE}
+        self._begun |= accepted
+        self._ended.update(partition for partition, _ in begun if partition not in accepted)
+        self._note_ended(accepted)
 
-    def _remove_ended(self, *, is_changed: bool = False) -> None:
-        """Remove from the node what has ended; `is_changed` if something else is to be removed."""
-        ended = [each for each in self._begun if not self._is_moving(each)]
-        self._begun.difference_update(ended)
-        for partition in ended:
-            self._targets.pop(partition, None)
-        if (not ended and not is_changed) or self._version == NO_VERSION:
-            return
-        if not self._is_writing:
-            self._is_writing = True
-            targets, version = dict(self._targets), self._version
-            self._submit(
-                lambda store: store.admin.write_reassignments(targets, version, self._controller),
-                lambda new_version: self._on_node_written(targets, version, new_version),
-            )
-
-    def _on_node_written(
-        self,
-        written: dict[TopicPartition, tuple[BrokerId, ...]],
-        version: StoreVersion,
-        new_version: StoreVersion,
-    ) -> None:
-        self._is_writing = False
-        if self._version == version:  # else it has been read since
-            self._version = new_version
-        if written != self._targets:
-            self._remove_ended(is_changed=True)
+    def _note_ended(self, looked_at: Iterable[TopicPartition]) -> None:
+        """Some of these reassignments may have ended."""
+        ended = {each for each in looked_at if not self._is_moving(each)}
+        self._begun -= ended
+        self._ended |= ended
+        if self._ended:
+            self._remove_ended()
 
     def _is_moving(self, partition: TopicPartition) -> bool:
         """Whether the partition is on its way to the target that the node has for it."""
@@ -172,6 +157,33 @@ class AdminNodes:
             return False
         target = tuple(broker for broker in state.replicas if broker not in state.removing)
         return target == self._targets.get(partition)
+
+    def _remove_ended(self) -> None:
+        """Remove from the node what has ended; the node too, if nothing is left."""
+        if self._is_writing or self._version == NO_VERSION:
+            return
+        self._is_writing = True
+        removed, version = frozenset(self._ended), self._version
+        rest = {each: target for each, target in self._targets.items() if each not in removed}
+        self._submit(
+            lambda store: store.admin.write_reassignments(rest, version, self._controller),
+            lambda new_version: self._on_node_written(removed, version, new_version),
+        )
+
+    def _on_node_written(
+        self, removed: frozenset[TopicPartition], version: StoreVersion, new_version: StoreVersion
+    ) -> None:
+        self._is_writing = False
+        if new_version == version:
+            return  # the store is full: tried again when something else has ended
+        if self._version == version:
+            self._version = new_version
+            for partition in removed:
+                self._targets.pop(partition, None)
+            self._ended -= removed
+        # Else somebody has changed the node before it was written, and it has been read since.
+        if self._ended:
+            self._remove_ended()
 
     # -- elections ---------------------------------------------------------------------------
 
