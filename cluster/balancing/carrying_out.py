@@ -17,7 +17,7 @@ from cluster.client.election_requests import elect_leaders
 from cluster.client.reassignment_requests import alter_reassignments, list_reassignments
 from cluster.client.refusals import reason_of
 from cluster.client.topic_requests import Place
-from cluster.model.ids import TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 
 _POLL_S: Final = 0.1
 _AT_ONCE: Final = 1_000
@@ -35,6 +35,8 @@ class Progress(NamedTuple):
     total: int
     left_bytes: int
     """Those of partitions that are moving count in full."""
+    down: tuple[BrokerId, ...] = ()
+    """Brokers that get replicas, if nothing has moved for seconds since they are not alive."""
 
 
 class Outcome(NamedTuple):
@@ -71,6 +73,7 @@ def carry_out(
         set_throttle(admin, asked, throttle_bytes)
     work.run(reordered, _AT_ONCE)
     work.run(copied, at_once)
+    work.judge()
     missed = [] if throttle_bytes is None else _remove_throttle(admin, layout)
     _elect(admin, [p for p in moves if p not in work.failed])
     return Outcome(len(moves) - len(work.failed), work.failed, missed)
@@ -104,18 +107,40 @@ class _Work:
         """Move these; returns when none is in progress."""
         waiting = list(reversed(partitions))
         moving: set[TopicPartition] = set()
+        advanced = time.monotonic()
+        down: tuple[BrokerId, ...] = ()
         while waiting or moving:
             begun = [waiting.pop() for _ in range(min(at_once - len(moving), len(waiting)))]
             if begun:
                 moving |= self._begin(begun)
             over = moving - self._in_progress()
-            if over:
-                moving -= over
-                self._judge(over)
-            progress = Progress(self._done, len(moving), len(self._moves), self._left_bytes)
-            self._report(progress)
+            moving -= over
+            self._count(over)
+            if begun or over:
+                advanced, down = time.monotonic(), ()
+            elif time.monotonic() - advanced > _STALE_S:
+                advanced, down = time.monotonic(), self._brokers_down(moving)
+            self._report(
+                Progress(self._done, len(moving), len(self._moves), self._left_bytes, down)
+            )
             if not over:
                 time.sleep(_POLL_S)
+
+    def judge(self) -> None:
+        """Find out which partitions have not become what they should, and why."""
+        unclear = self._moves.keys() - self.failed.keys()
+        deadline = time.monotonic() + _STALE_S
+        while unclear:
+            present = self._admin.facts().replicas()
+            unclear = {p for p in unclear if present.get(Place(*p)) != self._moves[p]}
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_S)
+        for partition in sorted(unclear):
+            is_there = Place(*partition) in present
+            self.failed[partition] = (
+                "its reassignment was canceled or replaced" if is_there else "it was deleted"
+            )
 
     def _begin(self, partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Ask for the moves of these; returns those that the controller accepted."""
@@ -135,23 +160,10 @@ class _Work:
     def _in_progress(self) -> set[TopicPartition]:
         return {TopicPartition(*place) for place in self._admin.controller(list_reassignments)}
 
-    def _judge(self, partitions: set[TopicPartition]) -> None:
-        """Count partitions that are not in progress any more, and find out which have moved."""
-        self._count(partitions)
-        unclear = set(partitions)
-        deadline = time.monotonic() + _STALE_S
-        while unclear:
-            present = self._admin.facts().replicas()
-            unclear = {p for p in unclear if present.get(Place(*p)) != self._moves[p]}
-            if time.monotonic() > deadline:
-                break
-            if unclear:
-                time.sleep(_POLL_S)
-        for partition in sorted(unclear):
-            is_there = Place(*partition) in present
-            self.failed[partition] = (
-                "its reassignment was canceled or replaced" if is_there else "it was deleted"
-            )
+    def _brokers_down(self, partitions: Collection[TopicPartition]) -> tuple[BrokerId, ...]:
+        """The brokers that these wait for."""
+        targets = {broker for partition in partitions for broker in self._moves[partition]}
+        return tuple(sorted(targets - self._admin.facts().brokers.keys()))
 
     def _count(self, partitions: Collection[TopicPartition]) -> None:
         self._done += len(partitions)

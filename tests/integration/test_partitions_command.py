@@ -112,6 +112,17 @@ def test_a_plan_names_a_log_directory_for_a_replica_that_moves_there(
     assert "/nowhere" in shell.refusal(*words)
 
 
+def test_a_refused_plan_leaves_no_throttle(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
+    topic = create_topic(cluster, assignments=[[0, 1]])
+    plan = ("--reassignment-json-file", a_plan(tmp_path, topic, [0, 1, 2]))
+    options = ("--disallow-replication-factor-change", "--throttle", "1000")
+    refused = shell.refusal("partitions", "reassign", "--execute", *plan, *options)
+    assert "1 partition(s) could not be reassigned" in refused
+    assert shell.replicas(topic) == [[0, 1]]
+    for entity in ("topics", "brokers"):
+        assert "throttled" not in shell.run("configs", "--describe", "--entity-type", entity)
+
+
 def test_a_broker_that_is_down_is_named_and_can_be_left_out(
     cluster: Cluster, shell: Shell, tmp_path: Path
 ) -> None:

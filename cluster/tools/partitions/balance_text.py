@@ -66,9 +66,10 @@ def summary(layout: Layout, moves: Moves) -> str:
 def progress_line(progress: Progress) -> str:
     """How far a plan is carried out."""
     left = f", {size_text(progress.left_bytes)} left" if progress.left_bytes else ""
+    waits = f"; waiting for broker {_ids(progress.down)}, down" if progress.down else ""
     return (
         f"{progress.done} of {counted(progress.total, 'partition')} done,"
-        f" {progress.moving} moving{left}"
+        f" {progress.moving} moving{left}{waits}"
     )
 
 

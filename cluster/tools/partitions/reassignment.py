@@ -78,6 +78,8 @@ def execute(admin: Admin, wanted: Assignment, terms: Terms) -> None:
     refusals = _altered(admin, wanted.replicas, may_change_factor=terms.may_change_factor)
     if refusals:
         _print_refusals("Error reassigning partition(s):", refusals)
+        if len(refusals) == len(wanted.replicas) and not ongoing:  # so nothing is throttled
+            _drop_throttles(admin, wanted, terms)
         raise UserError(f"{len(refusals)} partition(s) could not be reassigned")
     plural = "" if len(wanted.replicas) == 1 else "s"
     print(f"Successfully started partition reassignment{plural} for {_names(wanted.replicas)}")
@@ -196,6 +198,13 @@ def _clear_throttles(admin: Admin, facts: ClusterFacts, wanted: Assignment) -> N
     clear_throttles(admin, (), known.intersection(topics))
     if missed:
         print(f"warning: {still_throttled(missed)}", file=sys.stderr)
+
+
+def _drop_throttles(admin: Admin, wanted: Assignment, terms: Terms) -> None:
+    """Remove the throttles of an assignment that was refused as a whole."""
+    if terms.throttle_bytes is not None or terms.log_dir_throttle_bytes is not None:
+        topics = {place.topic for place in wanted.replicas}
+        clear_throttles(admin, admin.facts().brokers, topics)
 
 
 def _print_refusals(heading: str, refusals: Mapping[Place, Refused]) -> None:

@@ -131,7 +131,7 @@ def test_a_bounded_number_of_partitions_moves_at_a_time(admin: AskedAdmin) -> No
     assert admin.replicas == {Place(*each): held for each, held in moves.items()}
     assert sorted(admin.elected) == sorted(admin.replicas)
     assert seen[0].left_bytes == LAYOUT.copied_bytes(moves)
-    assert seen[-1] == (4, 0, 4, 0)
+    assert seen[-1] == (4, 0, 4, 0, ())
     assert admin.settings == []
 
 
@@ -153,7 +153,7 @@ def test_partitions_that_cannot_move_are_named_and_the_others_move(admin: AskedA
         t(1): "its reassignment was canceled or replaced",
         t(2): "it was deleted",
     }
-    assert seen[-1] == (4, 0, 4, 0)
+    assert seen[-1] == (4, 0, 4, 0, ())
     assert admin.elected == [Place("t0", 3)]
 
 

@@ -77,6 +77,9 @@ def test_progress_names_what_is_left() -> None:
         "3 of 9 partitions done, 2 moving, 5.0 MiB left"
     )
     assert progress_line(Progress(1, 0, 1, 0)) == "1 of 1 partition done, 0 moving"
+    assert progress_line(Progress(0, 1, 1, 0, (BrokerId(7),))) == (
+        "0 of 1 partition done, 1 moving; waiting for broker 7, down"
+    )
     assert few([]) == ""
 
 
