@@ -127,6 +127,11 @@ class ReassignmentChecks:
         adding, _ = self._moving(partition)
         return tuple(each for each in self._cluster.assignment[partition] if each not in adding)
 
+    def target(self, partition: TopicPartition) -> Replicas:
+        """The replicas without those that are being removed, in the registry."""
+        _, removing = self._moving(partition)
+        return tuple(each for each in self._cluster.assignment[partition] if each not in removing)
+
     def spare_logs(self) -> list[str]:
         """The logs on brokers that are not assigned to their partition."""
         assignment = self._cluster.assignment
@@ -158,7 +163,16 @@ class Reassignments(RandomHistory):
         self.checks = ReassignmentChecks(cluster)
         cluster.world.after_each = self.checks.after_event
         self._wishes: dict[Replicated, _Wishes] = {}
-        self._actions += [(24, self._move), (6, self._cancel)]
+        self._actions += [
+            (30, self._move),
+            (8, self._cancel),
+            (8, self._there_and_back),
+            # Moves take brokers that live.
+            (20, self._restart),
+            (10, self._resume),
+            (10, self._reach_registry),
+            (10, self._join),
+        ]
 
     def run(self, steps: int = STEPS) -> None:
         super().run(steps)
@@ -169,13 +183,29 @@ class Reassignments(RandomHistory):
             assert replicas in possible, f"{partition} has {replicas}, asked were {possible}"
 
     def _heal(self) -> None:
+        """Everything heals, then each partition moves once more, which nothing disturbs."""
         super()._heal()
         cluster = self._cluster
+        assert cluster.world.run_until(self._is_whole, QUIET_LIMIT_MS), "a broker is missing"
+        for partition in self._writable():
+            self._ask([(partition, self._target(partition))])
+        assert cluster.world.run_until(self._are_last_answered, QUIET_LIMIT_MS), "no answer"
         assert cluster.world.run_until(lambda: not self.checks.is_moving(), QUIET_LIMIT_MS), (
             "a partition still moves: " + cluster.describe()
         )
         assert cluster.world.run_until(lambda: not self.checks.spare_logs(), QUIET_LIMIT_MS), (
             f"logs that nobody needs: {self.checks.spare_logs()}"
+        )
+
+    def _is_whole(self) -> bool:
+        controller = self._cluster.controller
+        known = None if controller is None else controller.driver.controller
+        return known is not None and len(known.state.brokers) == len(self._cluster.brokers)
+
+    def _are_last_answered(self) -> bool:
+        """Whether the last request for each partition is answered; all went to one controller."""
+        return all(
+            wishes.requests[-1].is_answered for wishes in self._wishes.values() if wishes.requests
         )
 
     def _identity(self, partition: TopicPartition) -> Replicated:
@@ -211,6 +241,15 @@ class Reassignments(RandomHistory):
             present = self._random.sample(brokers, size)
         return tuple(present)
 
+    def _there_and_back(self) -> None:
+        """Drop a replica and add it again at once: it may not know of the first."""
+        partition = self._random.choice(self._writable())
+        present = self.checks.original(partition)
+        if len(present) > self.replicas_min:
+            dropped = self._random.choice(present)
+            self._ask([(partition, tuple(each for each in present if each != dropped))])
+            self._ask([(partition, present)])
+
     def _cancel(self) -> None:
         self._ask([(self._random.choice(self._writable()), None)])
 
@@ -228,6 +267,7 @@ class Reassignments(RandomHistory):
             for (identity, request), (partition, outcome) in zip(requests, outcomes, strict=True):
                 cluster.world.note(f"move of {partition}: {outcome.code.name} {outcome.detail}")
                 self._on_answer(identity, request, outcome.code)
+                self._check_target(partition, identity)
 
         node, moves = broker.node, broker.requests
         node.run(
@@ -235,6 +275,13 @@ class Reassignments(RandomHistory):
                 asked, may_change_factor=True, timeout_ms=_TIMEOUT_MS, on_done=on_done
             )
         )
+
+    def _check_target(self, partition: TopicPartition, identity: Replicated) -> None:
+        """The partition is on its way to what was asked for last."""
+        if self._cluster.topic_id(partition.topic) == identity.topic_id:
+            target = self.checks.target(partition)
+            possible = self._wishes[identity].possible()
+            assert target in possible, f"{partition} moves to {target}, asked were {possible}"
 
     def _note(
         self, partition: TopicPartition, target: Replicas | None
