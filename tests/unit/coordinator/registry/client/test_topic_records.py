@@ -1,6 +1,6 @@
 """What the controller and brokers keep in the registry: on the fake one and on the real one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,47 +21,13 @@ from cluster.model.ids import (
     TopicPartition,
 )
 from cluster.model.plan import Plan
-from tests.integration.registry_process import RegistryProcess
 from tests.support.cluster_states import a_broker, a_partition, a_topic
-from tests.support.fake_registry import FakeClient, FakeTree, store_of
+from tests.support.fake_registry import FakeClient, store_of
 from tests.support.waiting import wait_until
 
 WALL_MS = WallMs(1_700_000_000_000)
 ONE, TWO = BrokerId(1), BrokerId(2)
 EPOCH_1 = ControllerEpoch(1)
-
-
-@pytest.fixture(scope="module")
-def real_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
-    with RegistryProcess(tmp_path_factory.mktemp("registry") / "data") as registry:
-        yield registry
-
-
-@pytest.fixture(params=["fake", "real"])
-def new_client(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
-    """Makes clients of one registry that is empty at first."""
-    if request.param == "fake":
-        tree = FakeTree()
-        yield lambda: FakeClient(tree)
-        return
-    registry: RegistryProcess = request.getfixturevalue("real_registry")
-    admin = registry.client()
-    for name in admin.get_children("/"):
-        if name != "zookeeper":
-            admin.delete(f"/{name}", recursive=True)
-
-    def make() -> Any:
-        return registry.client()
-
-    yield make
-    registry.close_clients()
-
-
-@pytest.fixture
-def client(new_client: Callable[[], Any]) -> Any:
-    client = new_client()
-    store_of(client).brokers.prepare()
-    return client
 
 
 def commit(client: Any, plan: Plan, state: ClusterState, version: StoreVersion) -> None:
