@@ -106,9 +106,13 @@ class Membership:
     def _forget(self, member: Member) -> None:
         self._supervisor.forget(member)
         self._tell_clients()
-        files = DataDir(self._supervisor.plan.data_dir)
-        with suppress(OSError):
-            files.stats(member.spec.broker_id or 0).unlink(missing_ok=True)
+        plan, broker = self._supervisor.plan, member.spec.broker_id or 0
+        files = [DataDir(plan.data_dir).stats(broker)]
+        if plan.security is not None:
+            files.append(plan.security.key_store(broker))
+        for file in files:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
 
     def _tell_clients(self) -> None:
         """Let the files for clients of a secure cluster name the present brokers."""

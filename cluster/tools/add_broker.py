@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
         f"Broker {broker} runs on {added['host']}:{added['port']}{rack}, after {seconds:.1f} s."
         f" Its log is {shown(files.log(f'broker-{broker}'))}.\n"
         f"BOOTSTRAP={state['bootstrap']}\n\n"
-        "It has no partitions yet: new topics use it, existing ones stay where they are.\n"
+        "It has no partitions yet: new topics use it, and"
+        f" `{command} partitions balance --execute` moves existing ones.\n"
         f"Later starts start it, too, until `{command} remove-broker {broker}`."
     )
     return 0

@@ -35,6 +35,7 @@ GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
+CLUSTER_TOOL = "org.apache.kafka.tools.ClusterTool"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
@@ -505,3 +506,15 @@ def in_order(shown: Any) -> Any:
         )
         for broker in shown["brokers"]
     )
+
+
+def test_a_broker_that_is_unknown_or_alive_is_not_unregistered(
+    cluster: Cluster, shell: ToolShell
+) -> None:
+    def refusal(broker: int) -> str:
+        words = ("unregister", "--bootstrap-server", cluster.bootstrap, "--id", str(broker))
+        return shell.run(CLUSTER_TOOL, *words, fails=True)
+
+    unknown, alive = refusal(99), refusal(1)
+    assert "BrokerIdNotRegisteredException" in unknown
+    assert "InvalidRequestException" in alive

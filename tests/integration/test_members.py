@@ -144,6 +144,7 @@ def test_replicas_move_away_before_a_broker_is_removed(cluster: Cluster) -> None
     cluster.command("topics", "--delete", "--topic", topic)
 
 
+@pytest.mark.long
 def test_a_removal_that_was_interrupted_goes_on_when_it_is_run_again(cluster: Cluster) -> None:
     target, broker = add(cluster), add(cluster)
     topic = topic_on(cluster, [broker], [broker])
@@ -317,6 +318,7 @@ def test_a_second_broker_with_the_same_id_is_refused_and_the_first_stays(
     assert {each.node_id for each in describe(address(cluster, 5)).brokers} >= {5, 100}
 
 
+@pytest.mark.long
 def test_an_id_that_is_in_use_elsewhere_is_not_added(cluster: Cluster, tmp_path: Path) -> None:
     lone = LoneBroker(cluster, tmp_path / "lone", broker_id="950")
     with serving(lone):
@@ -326,6 +328,7 @@ def test_an_id_that_is_in_use_elsewhere_is_not_added(cluster: Cluster, tmp_path:
     assert 950 not in ids(cluster)
 
 
+@pytest.mark.long
 def test_brokers_with_a_range_of_ids_join_those_of_another_data_directory(
     cluster: Cluster, tmp_path: Path
 ) -> None:
