@@ -28,9 +28,14 @@ class Draft:
     broker. If some brokers have racks, those without share one, as when topics are created.
     """
 
-    def __init__(self, layout: Layout, targets: Collection[BrokerId]) -> None:
-        """`targets` are the live brokers that stay."""
+    def __init__(
+        self, layout: Layout, targets: Collection[BrokerId], *, keeps_placed: bool = False
+    ) -> None:
+        """`targets` are the live brokers that stay. With `keeps_placed` replicas that they have
+        already do not move: only those that had to leave another broker do.
+        """
         self._layout = layout
+        self._keeps_placed = keeps_placed
         self.targets = sorted(targets)
         self.partitions: list[TopicPartition] = sorted(layout.replicas)
         self.replicas = [list(layout.replicas[partition]) for partition in self.partitions]
@@ -88,8 +93,12 @@ class Draft:
             source in replicas
             and target not in replicas
             and not self.is_fixed[index]
+            and not (self._keeps_placed and self._is_placed(index, source))
             and self.rack_change(index, source, target) <= 0
         )
+
+    def _is_placed(self, index: int, broker: BrokerId) -> bool:
+        return broker in self._layout.replicas[self.partitions[index]]
 
     def move(self, index: int, source: BrokerId, target: BrokerId) -> None:
         """Replace one replica by one on another broker, at the same place in the list."""

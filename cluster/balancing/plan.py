@@ -53,8 +53,10 @@ def plan_even(
 
 def plan_without(leaving: Collection[BrokerId], layout: Layout) -> Plan:
     """Move replicas away from brokers, live or dead, and nothing else."""
-    draft = Draft(layout, layout.racks.keys() - set(leaving))
+    draft = Draft(layout, layout.racks.keys() - set(leaving), keeps_placed=True)
     stuck = _move_away(draft, leaving)
+    while even_counts(draft) + even_bytes(draft, TOLERANCE, _LEAST_BYTES):
+        draft.forget_candidates()
     even_leaders(draft, {draft.partitions.index(partition) for partition in draft.moves()})
     return Plan(draft.moves(), stuck)
 

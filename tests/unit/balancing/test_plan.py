@@ -158,6 +158,17 @@ def test_moving_away_changes_only_what_a_broker_has() -> None:
     }
 
 
+def test_replicas_that_move_away_spread_evenly() -> None:
+    """Where each has few brokers to go to, a chain of moves evens out their counts."""
+    layout = a_layout([None] * 5, [[0, 1, 2]] * 4 + [[0, 2, 3]] * 4 + [[0, 3, 4]] * 4)
+    plan = plan_without([BrokerId(0)], layout)
+    loads = layout.after(plan.moves).loads()
+    assert [load.replicas for load in loads.values()] == [0, 9, 9, 9, 9]
+    assert [load.leaders for load in loads.values()] == [0, 3, 3, 3, 3]
+    for partition, replicas in plan.moves.items():
+        assert len(set(replicas) - set(layout.replicas[partition])) == 1
+
+
 def test_replicas_that_no_other_broker_can_take_are_stuck() -> None:
     layout = a_layout([None] * 2, [[0, 1], [0]])
     plan = plan_without([BrokerId(0)], layout)
