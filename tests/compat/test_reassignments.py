@@ -1,7 +1,8 @@
-"""Reassignments of Java's AdminClient, kafka-python, and tools of Kafka's ZooKeeper mode."""
+"""Reassignments of clients in Java, Python and Go, and of tools of Kafka's ZooKeeper mode."""
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,12 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition, errors
 from kazoo.client import KazooClient
 
+from tests.compat.client_programs import (
+    ClientProgram,
+    ProgramFailed,
+    RunningProgram,
+    go_programs,
+)
 from tests.compat.kafka_jvm import NEWEST, VERSION
 from tests.compat.kafka_process import run_program, run_tool
 from tests.support.running_cluster import Cluster
@@ -18,7 +25,8 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 LAST_ZOOKEEPER_TOOLS = "2.7.2"
-FIRST, OTHER, DEAD = 0, 1, 2
+LIBRARIES = ("franz-go", "sarama")
+FIRST, OTHER, DEAD, UNKNOWN = 0, 1, 2, 99
 STAYS_ONGOING = [DEAD, OTHER]
 """A target that is not reached as long as the dead broker is dead."""
 
@@ -37,6 +45,8 @@ class Stage(NamedTuple):
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with Cluster(tmp_path_factory.mktemp("reassignments")) as cluster:
         topic = create_topic(cluster, unique_name("moved"), assignments=[[FIRST, DEAD]] * 5)
+        for library in LIBRARIES:
+            create_topic(cluster, f"{topic}-{library}", assignments=[[FIRST, DEAD]])
         cluster.kill(DEAD, stay_down=True)
 
         def is_noticed() -> bool:
@@ -98,6 +108,27 @@ def test_kafka_python_reassigns_partitions(stage: Stage) -> None:
         assert stage.replicas(2) == [OTHER, FIRST]
     finally:
         admin.close()
+
+
+@pytest.mark.beyond_pypi
+def test_go_libraries_reassign_partitions(stage: Stage) -> None:
+    with closing(RunningProgram([go_programs() / "go_clients"])) as process:
+        for library in LIBRARIES:
+            client = ClientProgram(process, stage.cluster.bootstrap, library=library)
+            topic = {"topic": f"{stage.topic}-{library}"}
+            client.ask("reassign", **topic, moved_to=STAYS_ONGOING)
+            assert client.ask("reassignments", **topic) == {
+                "0": {"replicas": [DEAD, OTHER, FIRST], "adding": [OTHER], "removing": [FIRST]}
+            }
+            with pytest.raises(
+                ProgramFailed,
+                match=r"(?i)invalid.?replica.?assignment|replica assignment is invalid",
+            ):
+                client.ask("reassign", **topic, moved_to=[UNKNOWN])
+            client.ask("reassign", **topic)
+            with pytest.raises(ProgramFailed, match=r"(?i)no.*reassignment.*in.?progress"):
+                client.ask("reassign", **topic)
+            assert client.ask("reassignments", **topic) == {}
 
 
 @pytest.mark.beyond_pypi

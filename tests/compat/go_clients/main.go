@@ -50,6 +50,7 @@ type Request struct {
 	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
 	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
 	Security    Security            `json:"security"`
+	MovedTo     []int32             `json:"moved_to"` // the replicas of a reassignment; nil cancels it
 	Transaction
 }
 
@@ -105,6 +106,7 @@ type Client interface {
 	Stream(request Request, records <-chan Record, acknowledged func(Record)) error
 	// Follow every partition from its beginning, whatever becomes of its leaders, until told to end.
 	Follow(request Request, ended <-chan struct{}, read func(Record)) error
+	Reassigning
 }
 
 var libraries = map[string]Client{"franz-go": franz{}, "sarama": saramas{}}
@@ -184,6 +186,10 @@ func answer(client Client, request Request) (any, error) {
 		return client.Quotas(request)
 	case "alter-quotas":
 		return nil, client.AlterQuotas(request)
+	case "reassign":
+		return nil, client.Reassign(request)
+	case "reassignments":
+		return client.Reassignments(request)
 	}
 	if perform, found := transactionActions[request.Action]; found {
 		return perform(client, request)
