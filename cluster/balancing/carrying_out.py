@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from cluster.balancing.replica_layout import Layout, Moves
 from cluster.balancing.replication_throttles import (
@@ -16,8 +16,12 @@ from cluster.client.admin import Admin
 from cluster.client.election_requests import elect_leaders
 from cluster.client.reassignment_requests import alter_reassignments, list_reassignments
 from cluster.client.refusals import reason_of
+from cluster.client.socket_client import SocketClient
 from cluster.client.topic_requests import Place
+from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, TopicPartition
+
+Reply = TypeVar("Reply")
 
 _POLL_S: Final = 0.1
 _AT_ONCE: Final = 1_000
@@ -145,8 +149,8 @@ class _Work:
     def _begin(self, partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Ask for the moves of these; returns those that the controller accepted."""
         targets = {Place(*partition): self._moves[partition] for partition in partitions}
-        answers = self._admin.controller(
-            partial(alter_reassignments, targets=targets, may_change_factor=False)
+        answers = _of_controller(
+            self._admin, partial(alter_reassignments, targets=targets, may_change_factor=False)
         )
         refused = {
             TopicPartition(*place): reason_of(problem)
@@ -158,7 +162,8 @@ class _Work:
         return set(partitions) - refused.keys()
 
     def _in_progress(self) -> set[TopicPartition]:
-        return {TopicPartition(*place) for place in self._admin.controller(list_reassignments)}
+        listed = _of_controller(self._admin, list_reassignments)
+        return {TopicPartition(*place) for place in listed}
 
     def _brokers_down(self, partitions: Collection[TopicPartition]) -> tuple[BrokerId, ...]:
         """The brokers that these wait for."""
@@ -175,4 +180,12 @@ def _elect(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
     """Have preferred replicas lead. Those that cannot yet do so when they are in sync."""
     for first in range(0, len(partitions), _AT_ONCE):
         places = [Place(*partition) for partition in partitions[first : first + _AT_ONCE]]
-        admin.controller(partial(elect_leaders, election_type="preferred", places=places))
+        _of_controller(admin, partial(elect_leaders, election_type="preferred", places=places))
+
+
+def _of_controller(admin: Admin, ask: Callable[[SocketClient], Reply]) -> Reply:
+    """The controller's answer to a question that may be asked twice, as when it dies meanwhile."""
+    try:
+        return admin.controller(ask)
+    except UserError:  # the connection broke; another one finds the next controller
+        return admin.controller(ask)

@@ -92,17 +92,22 @@ def clear_throttles(admin: Admin, brokers: Iterable[int], topics: Iterable[str])
     """
     for topic in sorted(topics):
         _alter(admin, "topics", topic, deleted=(_LEADER_REPLICAS, _FOLLOWER_REPLICAS))
-    missed = []
-    for broker in sorted(brokers):
+    return [broker for broker in sorted(brokers) if not _clear_broker(admin, broker)]
+
+
+def _clear_broker(admin: Admin, broker: int) -> bool:
+    """Remove the rates of one broker; False if it is not reached. Raises Refused."""
+    for _ in range(2):  # an open connection is broken if the broker has restarted
         try:
             _alter(admin, "brokers", str(broker), deleted=(*_RATES, _LOG_DIRS_RATE))
         except UserError:
-            missed.append(broker)
+            continue
         except Refused as refused:
             if refused.code is not ErrorCode.broker_not_available:
                 raise
-            missed.append(broker)
-    return missed
+            return False
+        return True
+    return False
 
 
 def _alter(
