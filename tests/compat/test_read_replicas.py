@@ -101,6 +101,10 @@ def java(cluster: Cluster, topic: str, directory: Path) -> Iterator[Callable[[],
     with MemberHost([*java_command(classes, NEWEST), "GroupMembers"]) as host:
         member = host.start(cluster.bootstrap, f"of {topic}", [topic], client="reader", rack=RACK)
         yield lambda: [offset for _, _, offset in member.read]
+        sessions = read_stats(cluster.data_dir / "run" / f"broker-{NEAR}.stats").values[
+            BY_KEY["NumIncrementalFetchSessions"].name
+        ]
+        assert sessions >= 1
         assert NEAR in [event["replica"] for event in member.of_kind("replica")]
         member.leave()
 

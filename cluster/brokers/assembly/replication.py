@@ -97,6 +97,7 @@ def assemble_replication(
         ports.random,
         purgatory,
         loop.defer,
+        lambda: loop.now_ms,
         membership.metadata.topic_name,
     )
     appends = OwnAppends(table, events, ports.clock, loop)

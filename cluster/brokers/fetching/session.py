@@ -108,6 +108,7 @@ class FetchSession:
         "created_ms",
         "epoch",
         "id",
+        "is_asleep",
         "last_used_ms",
         "on_changed",
         "partitions",
@@ -131,6 +132,8 @@ class FetchSession:
         """The epoch that the next request must have."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
+        self.is_asleep = False
+        """Whether it watches nothing, because it was long unused."""
         self.cached_size = -1
         """The number of partitions when it was last used, by which it is evicted."""
         self.partitions: dict[Key, CachedPartition] = {}

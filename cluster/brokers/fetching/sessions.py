@@ -6,7 +6,7 @@ equal in them: brokers replicate by links of their own.
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol
 from uuid import UUID
@@ -39,6 +39,10 @@ class Changes(Protocol):
         """No longer."""
         ...
 
+    def is_watched(self, key: FetchSession) -> bool:
+        """Whether a request of the session waits."""
+        ...
+
     def check(self, key: FetchSession) -> None:
         """Try the waiting request of a session."""
         ...
@@ -47,7 +51,8 @@ class Changes(Protocol):
 class FetchSessions:
     """One per broker, used by its thread.
 
-    Invariant: every partition of every session is watched once its topic's name is known.
+    Invariant: every partition of a session is watched once its topic's name is known, unless the
+    session sleeps: its client may be gone, and its partitions shall not cost anything for ever.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class FetchSessions:
         random: Random,
         changes: Changes,
         defer: Callable[[Callable[[], None]], None],
+        now_ms: Callable[[], MonotonicMs],
         topic_name: Callable[[UUID | None], str | None],
         partitions_max: int = PARTITIONS_MAX,
     ) -> None:
@@ -66,6 +72,7 @@ class FetchSessions:
         self._random = random
         self._changes = changes
         self._defer = defer
+        self._now_ms = now_ms
         self._topic_name = topic_name
         self._partitions_max = partitions_max
         self._by_id: OrderedDict[int, FetchSession] = OrderedDict()
@@ -129,6 +136,8 @@ class FetchSessions:
         if session.cached_size >= 0:
             self._uncount(session)
             self._by_id.move_to_end(session.id)
+        if session.is_asleep:
+            self._awaken(session)
         session.last_used_ms = now_ms
         session.cached_size = len(session.partitions)
         self.partition_count += session.cached_size
@@ -158,13 +167,24 @@ class FetchSessions:
         self.eviction_count += 1
         return True
 
-    def _has_room_for(self, topics: Iterable[FetchTopic]) -> bool:
+    def _has_room_for(
+        self, topics: Iterable[FetchTopic], present: Mapping[Key, CachedPartition] | None = None
+    ) -> bool:
         count = self.partition_count
         for name, _, partitions in topics:
             count += len(partitions)
             if name is not None and len(name) > _NAME_MAX:
                 return False
-        return count <= self._partitions_max
+        if count <= self._partitions_max:
+            return True
+        if present is None:
+            return False
+        new = sum(
+            (name if topic_id is None else topic_id, wanted[0]) not in present
+            for name, topic_id, partitions in topics
+            for wanted in partitions
+        )
+        return self.partition_count + new <= self._partitions_max
 
     # -- partitions ----------------------------------------------------------------------------
 
@@ -178,7 +198,7 @@ class FetchSessions:
         then nothing is changed.
         """
         if topics:
-            if not self._has_room_for(topics):
+            if not self._has_room_for(topics, session.partitions):
                 return False
             self._take(session, topics)
         for name, topic_id, indexes in forgotten:
@@ -227,5 +247,21 @@ class FetchSessions:
 
     def _wake_all(self) -> None:
         woken, self._woken = self._woken, {}
+        now_ms = self._now_ms()
         for session in woken:
-            self._changes.check(session)
+            if self._changes.is_watched(session):
+                self._changes.check(session)
+            elif now_ms - session.last_used_ms > EVICTION_MS:
+                self._put_to_sleep(session)
+
+    def _put_to_sleep(self, session: FetchSession) -> None:
+        session.is_asleep = True
+        for cached in session.partitions.values():
+            self._unwatch(cached)
+
+    def _awaken(self, session: FetchSession) -> None:
+        session.is_asleep = False
+        session.unread = dict.fromkeys(session.partitions.values())
+        for cached in session.unread:
+            if cached.topic is not None:
+                self._watch(cached, cached.topic)

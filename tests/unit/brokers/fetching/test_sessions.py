@@ -20,15 +20,21 @@ class Changes:
     def __init__(self) -> None:
         self.watched: dict[Any, set[CachedPartition]] = {}
         self.tried: list[int] = []
+        self.idle: set[int] = set()
+        """Sessions of which no request waits."""
         self.deferred: list[Callable[[], None]] = []
 
     def watch(self, key: Any, watcher: CachedPartition) -> None:
         self.watched.setdefault(key, set()).add(watcher)
 
     def unwatch(self, key: Any, watcher: CachedPartition) -> None:
-        self.watched[key].remove(watcher)
-        if not self.watched[key]:
-            del self.watched[key]
+        watchers = self.watched.get(key, set())
+        watchers.discard(watcher)
+        if not watchers:
+            self.watched.pop(key, None)
+
+    def is_watched(self, key: Any) -> bool:
+        return key.id not in self.idle
 
     def check(self, key: Any) -> None:
         self.tried.append(key.id)
@@ -50,6 +56,7 @@ class Stage:
             Random(1),
             self.changes,
             self.changes.deferred.append,
+            lambda: MonotonicMs(self.now_ms),
             lambda _: None,
             PARTITIONS_MAX,
         )
@@ -144,6 +151,37 @@ def test_the_partitions_of_all_sessions_are_bounded() -> None:
     assert len(session.partitions) == PARTITIONS_MAX
     stage.sessions.close(only)
     assert stage.open(1) != 0
+
+
+def test_partitions_that_are_known_count_once() -> None:
+    stage = Stage(10)
+    only = stage.open(PARTITIONS_MAX)
+    session = stage.sessions.find(only)
+    assert session is not None
+    named = [FetchPartition(index, -1, 7, -1, -1, 1) for index in range(PARTITIONS_MAX)]
+    assert stage.sessions.change(session, [FetchTopic("t", None, named)], [])
+    assert {each.wanted.fetch_offset for each in session.partitions.values()} == {7}
+
+
+def test_a_session_that_is_long_unused_watches_nothing_until_it_is_used() -> None:
+    stage = Stage(2)
+    only = stage.open(3)
+    session = stage.sessions.find(only)
+    assert session is not None
+    session.unread.clear()
+    stage.now_ms = EVICTION_MS + 1
+    stage.changes.change("t", 0)
+    assert stage.changes.tried == [only]  # its request waits all the time
+    stage.changes.idle.add(only)
+    stage.changes.change("t", 1)
+    assert stage.changes.tried == [only]
+    assert not stage.changes.watched
+
+    stage.use(only)
+    assert len(session.unread) == len(stage.changes.watched) == 3
+    stage.changes.idle.clear()
+    stage.changes.change("t", 2)
+    assert stage.changes.tried == [only, only]
 
 
 def test_a_closed_session_watches_nothing() -> None:
