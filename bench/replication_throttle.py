@@ -42,6 +42,7 @@ class Case(NamedTuple):
     partitions: int = 1
     followers: int = 1
     by_file: bool = True
+    leaders: int = 1
 
     @property
     def batch_bytes(self) -> int:
@@ -56,6 +57,8 @@ CASES: Final = (
     Case("leader", 50_000_000, partitions=8, followers=3),
     Case("follower", 1_000_000, partitions=8, followers=3),
     Case("follower", 10_000_000, partitions=8, followers=3),
+    Case("follower", 1_000_000, partitions=9, leaders=3),
+    Case("follower", 50_000_000, partitions=9, leaders=3),
     Case("leader", 10_000_000, partitions=8, followers=3, by_file=False),
     Case("follower", 10_000_000, partitions=8, followers=3, by_file=False),
 )
@@ -78,8 +81,8 @@ def main() -> None:
         measure_latency()
         return
     chosen = [int(number) for number in options.cases.split(",") if number]
-    print("| throttled | rate | partitions | followers | bytes in 10 s: range | in all |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| throttled | rate | partitions | leaders | followers | any 10 s | in all |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for number, case in enumerate(CASES):
         if not chosen or number in chosen:
             print(measured(case), flush=True)
@@ -95,10 +98,11 @@ def measured(case: Case) -> str:
     }
     with (
         tempfile.TemporaryDirectory() as folder,
-        Cluster(Path(folder), brokers=1 + case.followers, overrides=settings) as cluster,
+        Cluster(Path(folder), brokers=case.leaders + case.followers, overrides=settings) as cluster,
     ):
-        followers = range(1, 1 + case.followers)
-        topic = create_topic(cluster, assignments=[[0, *followers]] * case.partitions)
+        followers = range(case.leaders, case.leaders + case.followers)
+        replicas = [[number % case.leaders, *followers] for number in range(case.partitions)]
+        topic = create_topic(cluster, assignments=replicas)
         for follower in followers:
             cluster.kill(follower, stay_down=True)
         moved = case.rate * (_MEASURED_S + _SETTLED_S + 1)
@@ -121,6 +125,7 @@ def measured(case: Case) -> str:
         f"{case.side}{way}",
         f"{case.rate / 1e6:g} MB/s",
         str(case.partitions),
+        str(case.leaders),
         str(case.followers),
         f"{min(tens):.2%} - {max(tens):.2%}",
         f"{statistics.mean(whole):.2%}",

@@ -6,7 +6,7 @@ most a tenth of a second's worth, and an answer contains no more than that, or o
 of a batch is owed, so that the limit holds over seconds whatever the size of batches.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.model.clocks import MonotonicMs
 from cluster.quotas.sampled_rate import SampledRate, WindowOptions
@@ -19,6 +19,15 @@ in 10 s, a shorter one would lose bytes whenever a broker is busy for that long.
 _PAUSE_MS: Final = 25
 """Once nothing may move, it is so until this time's worth has accumulated: 40 fetches a second
 instead of one for each batch."""
+
+
+class Grant(NamedTuple):
+    """What one answer may contain."""
+
+    most_bytes: int
+    """More only for a single batch."""
+    reserved_bytes: int
+    """At least as much: what the answer is expected to contain."""
 
 
 class ReplicationQuota:
@@ -36,6 +45,10 @@ class ReplicationQuota:
         """Bytes that may move; negative if some are owed."""
         self._at_ms = now_ms
         self._is_open = False
+        self._batch_bytes = 0
+        """The size of the last answer, if it was one batch larger than what was granted. The next
+        ones may be, too: without this each leader of a follower would send one.
+        """
         self.total_bytes = 0
         """The bytes counted since the start."""
 
@@ -56,26 +69,29 @@ class ReplicationQuota:
         """The bytes per second over the windows, as Kafka's `byte-rate`."""
         return self._measured.rate(now_ms)
 
-    def take(self, now_ms: MonotonicMs, sharers: int = 1) -> int:
-        """Reserve the bytes that one answer may contain; 0 while the quota is exceeded.
+    def take(self, now_ms: MonotonicMs, sharers: int = 1) -> Grant | None:
+        """Reserve the bytes that one answer may contain; None while the quota is exceeded.
 
         So many share what may move, including the one that takes. To be followed by `settle`.
         """
         if self._limit is None:
-            return CHUNK_BYTES
+            return Grant(CHUNK_BYTES, 0)
         self._accumulate(self._limit, now_ms)
         if not self._is_open:
-            return 0
-        taken = min(max(1, int(self._level / sharers)), CHUNK_BYTES)
-        self._level -= taken
-        return taken
+            return None
+        most_bytes = min(max(1, int(self._level / sharers)), CHUNK_BYTES)
+        reserved_bytes = max(most_bytes, self._batch_bytes)
+        self._level -= reserved_bytes
+        return Grant(most_bytes, reserved_bytes)
 
-    def settle(self, taken: int, used: int, now_ms: MonotonicMs) -> None:
-        """An answer contained `used` bytes for which `taken` were reserved, or will never come."""
+    def settle(self, grant: Grant, used: int, now_ms: MonotonicMs) -> None:
+        """An answer contained `used` bytes of a grant, or more, or will never come."""
+        if used:
+            self._batch_bytes = used if used > grant.most_bytes else 0
         if self._limit is not None:
             self._accumulate(self._limit, now_ms)
-            self._level += taken - used
-            self._is_open = self._is_open or taken > used
+            self._level += grant.reserved_bytes - used
+            self._is_open = self._is_open or (grant.reserved_bytes > used and self._level >= 1)
         self._count(used, now_ms)
 
     def record(self, used: int, now_ms: MonotonicMs) -> None:

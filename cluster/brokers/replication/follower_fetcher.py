@@ -389,7 +389,7 @@ class FollowerFetcher:
             following = self._by_handle.get(handle)
             if following is None or following.partition.leader_epoch != epoch:
                 continue  # not followed any more, or `follow` has put it on the next request
-            if following.granted or self._throttle.is_active:
+            if following.grant is not None or self._throttle.is_active:
                 self.throttled.on_answered(following, 0 if position == NO_RECORDS else count)
             partition = following.partition
             try:
@@ -445,7 +445,7 @@ class FollowerFetcher:
         partition = following.partition
         if fetched.leader_epoch != partition.leader_epoch:
             return  # `follow` has put it on the next request already
-        if following.granted or self._throttle.is_active:
+        if following.grant is not None or self._throttle.is_active:
             self.throttled.on_answered(following, _size(records))
         try:
             if fetched.error is ErrorCode.offset_out_of_range:

@@ -6,6 +6,7 @@ from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replica_throttle import NO_LIMIT
 from cluster.log.mmap_segment import FileIdentity
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.quotas.replication_quota import Grant
 from cluster.runtime.peer_sockets import LocalConnection
 
 Way = bytes | LocalConnection
@@ -20,7 +21,7 @@ class Followed:
         "fetch_offset",
         "file",
         "given_offset",
-        "granted",
+        "grant",
         "handle",
         "id",
         "is_told",
@@ -48,7 +49,7 @@ class Followed:
         """The bytes that the follower wants at most."""
         self.most_bytes = NO_LIMIT
         """The bytes that the next answer may contain; 0 while the partition is held back."""
-        self.granted = 0
+        self.grant: Grant | None = None
         """The bytes that the leader's quota has reserved for the next answer."""
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replica_throttle import NO_LIMIT, ReplicaThrottle
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.quotas.replication_quota import Grant
 
 _ON_THEIR_WAY_MAX: Final = 2
 """So many throttled partitions are fetched at once of one leader: their answers are appended
@@ -21,7 +22,7 @@ between those of other partitions, whose records should not wait."""
 class Following:
     """One partition that is followed, as both sides know it in this session."""
 
-    __slots__ = ("granted", "handle", "id", "inode", "is_new", "most_bytes", "partition", "path")
+    __slots__ = ("grant", "handle", "id", "inode", "is_new", "most_bytes", "partition", "path")
 
     def __init__(self, partition: Partition) -> None:
         self.id = partition.id
@@ -35,7 +36,7 @@ class Following:
         """Its leader does not know its position in this epoch and session."""
         self.most_bytes = NO_LIMIT
         """The bytes that the answer to its next position may contain."""
-        self.granted = 0
+        self.grant: Grant | None = None
         """The bytes that are reserved for that answer."""
 
 
@@ -68,7 +69,7 @@ class ThrottledFetches:
         """Take out the positions that have to wait, and put in those that need not any more."""
         throttle, held = self._throttle, self._held
         for following in list(self._changed):
-            if following.granted:
+            if following.grant is not None:
                 continue
             if throttle.limits(following.id) and (
                 following.is_new or following.id in self._lagging
@@ -93,9 +94,9 @@ class ThrottledFetches:
 
     def on_answered(self, following: Following, size_bytes: int) -> None:
         """Count the bytes of an answer, or use those that were reserved for it otherwise."""
-        if following.granted:
-            self._throttle.settle(following.granted, size_bytes)
-            following.granted = 0
+        if following.grant is not None:
+            self._throttle.settle(following.grant, size_bytes)
+            following.grant = None
             self._on_their_way -= 1
         else:
             self._throttle.record(following.id, size_bytes)
@@ -108,18 +109,19 @@ class ThrottledFetches:
     def begin_again(self, following: Following) -> None:
         """The leader is to learn its position anew; an answer that is on its way is ignored."""
         following.is_new = True
-        if following.granted:
+        if following.grant is not None:
             self.on_answered(following, 0)
 
     def release(self) -> None:
         """Put in the positions whose turn it is."""
         while self._held and self._on_their_way < _ON_THEIR_WAY_MAX:
-            granted = self._throttle.take(self)
-            if not granted:
+            grant = self._throttle.take(self)
+            if grant is None:
                 self._throttle.wait(self)
                 return
             following = next(iter(self._held))
             del self._held[following]
-            following.granted = following.most_bytes = granted
+            following.grant = grant
+            following.most_bytes = grant.most_bytes
             self._on_their_way += 1
             self._changed[following] = None

@@ -43,14 +43,14 @@ class HeldFollowers:
         if followed in held:
             del held[followed]
             followed.most_bytes = followed.asked_bytes
-        if followed.granted:
+        if followed.grant is not None:
             self.on_sent(followed, 0)
 
     def on_sent(self, followed: Followed, size_bytes: int) -> None:
         """Count the bytes of an answer."""
-        if followed.granted:
-            self._throttle.settle(followed.granted, size_bytes)
-            followed.granted = 0
+        if followed.grant is not None:
+            self._throttle.settle(followed.grant, size_bytes)
+            followed.grant = None
         else:
             self._throttle.record(followed.id, size_bytes)
 
@@ -62,11 +62,11 @@ class HeldFollowers:
         """Answer a session with one partition that it waits for, if it is parked."""
         followed = next((each for each in session.held if not each.is_told), None)
         if session.parked_until_ms is not None and followed is not None:
-            granted = self._throttle.take(session)
-            if granted:
+            grant = self._throttle.take(session)
+            if grant is not None:
                 del session.held[followed]
-                followed.granted = granted
-                followed.most_bytes = min(followed.asked_bytes, granted)
+                followed.grant = grant
+                followed.most_bytes = min(followed.asked_bytes, grant.most_bytes)
                 session.ready[followed] = None
                 self._answer(session)
         if session.held:

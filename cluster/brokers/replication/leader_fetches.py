@@ -353,7 +353,7 @@ class LeaderFetches:
         followed.last_fetched_epoch = last_fetched_epoch
         followed.is_told = False
         followed.asked_bytes = followed.most_bytes = max_bytes
-        if followed.granted:
+        if followed.grant is not None:
             self._held.on_sent(followed, 0)
         if session.ready:
             session.ready.pop(followed, None)
@@ -476,7 +476,7 @@ class LeaderFetches:
             del session.ready[followed]
             followed.is_told = True
             session.behind.discard(followed)
-            if followed.granted or self._throttle.is_active:
+            if followed.grant is not None or self._throttle.is_active:
                 self._held.on_sent(followed, size_bytes)
             if size_bytes:
                 followed.given_offset = followed.fetch_offset
@@ -514,7 +514,7 @@ class LeaderFetches:
                 size_bytes = records.size_bytes if isinstance(records, FileSource) else len(records)
                 budget -= size_bytes
                 self.sent_bytes += size_bytes
-            if followed.granted or self._throttle.is_active:
+            if followed.grant is not None or self._throttle.is_active:
                 self._held.on_sent(followed, size_bytes)
             answers.append(fetched)
         answer = FetchAnswer(session.number, session.sequence, ErrorCode.none, answers)

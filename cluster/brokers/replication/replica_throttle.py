@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import TopicPartition
-from cluster.quotas.replication_quota import ReplicationQuota
+from cluster.quotas.replication_quota import Grant, ReplicationQuota
 from cluster.quotas.sampled_rate import WindowOptions
 
 W = TypeVar("W")
@@ -86,16 +86,16 @@ class ReplicaThrottle(Generic[W]):
         """Whether the bytes of a partition may have to wait."""
         return self.quota.limit is not None and self.counts(partition)
 
-    def take(self, waiter: W) -> int:
-        """Reserve bytes for one answer; 0 if the quota is exceeded, or it is others' turn."""
+    def take(self, waiter: W) -> Grant | None:
+        """Reserve bytes for one answer; None if the quota is exceeded, or it is others' turn."""
         if self._waiting and waiter is not self._turn and waiter is not next(iter(self._waiting)):
-            return 0
+            return None
         others = len(self._waiting) - (waiter in self._waiting)
         return self.quota.take(self._now_ms(), 1 + others)
 
-    def settle(self, taken: int, used: int) -> None:
+    def settle(self, grant: Grant, used: int) -> None:
         """Count an answer for which bytes were reserved (`ReplicationQuota.settle`)."""
-        self.quota.settle(taken, used, self._now_ms())
+        self.quota.settle(grant, used, self._now_ms())
 
     def record(self, partition: TopicPartition, used: int) -> None:
         """Count bytes that were not reserved, if the replica is throttled."""

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.model.clocks import MonotonicMs
-from cluster.quotas.replication_quota import CHUNK_BYTES, ReplicationQuota
+from cluster.quotas.replication_quota import CHUNK_BYTES, Grant, ReplicationQuota
 from cluster.quotas.sampled_rate import WindowOptions
 from tests.support.examples import examples
 
@@ -24,9 +24,9 @@ def moved(
     total = 0
     for now_ms in range(since_ms, until_ms, turn_ms):
         at_ms = MonotonicMs(now_ms)
-        while taken := quota.take(at_ms):
-            used = max(batch, taken // batch * batch)
-            quota.settle(taken, used, at_ms)
+        while grant := quota.take(at_ms):
+            used = max(batch, grant.most_bytes // batch * batch)
+            quota.settle(grant, used, at_ms)
             total += used
     return total
 
@@ -37,23 +37,44 @@ def test_the_rate_holds_within_two_percent_over_ten_seconds():
             assert 0.98 <= moved(a_quota(limit), batch, 10_000) / (10 * limit) <= 1.02
 
 
+def taken(quota: ReplicationQuota, at_ms: MonotonicMs) -> Grant:
+    grant = quota.take(at_ms)
+    assert grant is not None
+    return grant
+
+
 def test_a_batch_above_what_may_move_is_paid_for_by_a_pause():
     quota = a_quota(100_000)
     at_ms = MonotonicMs(25)
-    assert quota.take(at_ms) == 2_500
-    quota.settle(2_500, 1_000_000, at_ms)
+    grant = taken(quota, at_ms)
+    assert grant.most_bytes == 2_500
+    quota.settle(grant, 1_000_000, at_ms)
     assert quota.wait_ms(at_ms) == 10_000
-    assert quota.take(MonotonicMs(10_024)) == 0
-    assert quota.take(MonotonicMs(10_025)) == 2_500
+    assert quota.take(MonotonicMs(10_024)) is None
+    assert taken(quota, MonotonicMs(10_025)).most_bytes == 2_500
+
+
+def test_answers_that_are_under_way_are_expected_to_be_as_large_as_the_last_batch():
+    quota = a_quota(MB)
+    now_ms, moved_bytes = 0, 0
+    while moved_bytes < 10 * MB:
+        now_ms += 1
+        # Three leaders are asked before any of them answers.
+        grants = [quota.take(MonotonicMs(now_ms)) for _ in range(3)]
+        for grant in filter(None, grants):
+            quota.settle(grant, 64_000, MonotonicMs(now_ms))
+            moved_bytes += 64_000
+        assert moved_bytes <= MB * (now_ms + 100) / 1_000 + (3 if now_ms < 500 else 1) * 64_000
+    assert 9_800 < now_ms < 10_200
 
 
 def test_unused_bytes_are_given_back():
     quota = a_quota(MB)
     at_ms = MonotonicMs(25)
-    taken = quota.take(at_ms)
-    assert quota.take(at_ms) == 0
-    quota.settle(taken, 1_000, at_ms)
-    assert quota.take(at_ms) == taken - 1_000
+    grant = taken(quota, at_ms)
+    assert quota.take(at_ms) is None
+    quota.settle(grant, 1_000, at_ms)
+    assert taken(quota, at_ms).most_bytes == grant.most_bytes - 1_000
 
 
 def test_idle_time_gives_a_tenth_of_a_second_and_no_more():
@@ -75,20 +96,20 @@ def test_bytes_of_in_sync_replicas_count_and_owe_no_more_than_all_windows():
 
 def test_a_limit_of_zero_lets_nothing_pass_until_it_changes():
     quota = a_quota(0)
-    assert quota.take(MonotonicMs(100_000)) == 0
+    assert quota.take(MonotonicMs(100_000)) is None
     assert quota.wait_ms(MonotonicMs(100_000)) is None
     quota.set_limit(MB, MonotonicMs(100_000))
     assert quota.wait_ms(MonotonicMs(100_000)) == 25
-    assert quota.take(MonotonicMs(100_025)) == 25_000
+    assert taken(quota, MonotonicMs(100_025)) == (25_000, 25_000)
 
 
 def test_a_changed_limit_acts_at_once_and_forgives_what_is_owed():
     quota = a_quota(1_000)
-    quota.settle(quota.take(MonotonicMs(25)), 10 * MB, MonotonicMs(25))
+    quota.settle(taken(quota, MonotonicMs(25)), 10 * MB, MonotonicMs(25))
     quota.set_limit(10 * MB, MonotonicMs(1_000))
     assert 0.98 <= moved(quota, 1_000, 11_000, since_ms=1_000) / (100 * MB) <= 1.02
     quota.set_limit(None, MonotonicMs(11_000))
-    assert quota.take(MonotonicMs(11_000)) == CHUNK_BYTES
+    assert taken(quota, MonotonicMs(11_000)).most_bytes == CHUNK_BYTES
 
 
 def test_the_rate_is_that_of_the_windows():
@@ -111,9 +132,11 @@ def test_no_pattern_gets_more_than_the_limit_and_a_batch(limit, pattern):
     for wait_ms, batch, is_used in pattern:
         now_ms += wait_ms
         at_ms = MonotonicMs(now_ms)
-        taken = quota.take(at_ms)
-        used = max(batch, taken) if is_used and taken else 0
-        quota.settle(taken, used, at_ms)
+        grant = quota.take(at_ms)
+        if grant is None:
+            continue
+        used = max(batch, grant.most_bytes) if is_used else 0
+        quota.settle(grant, used, at_ms)
         used_bytes += used
         largest = max(largest, used)
     assert used_bytes <= limit * (now_ms + 100) / 1_000 + largest

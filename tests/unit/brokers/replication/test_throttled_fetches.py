@@ -401,6 +401,40 @@ def test_a_held_follower_still_learns_where_the_log_starts(tmp_path: Path) -> No
     scene.close()
 
 
+def test_an_in_sync_follower_is_served_in_a_new_session_whatever_its_quota(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    (broker,) = scene.followers
+    scene.append(0, 10)
+    scene.follow()
+    scene.deliver()
+    assert scene.proposals[-1].isr == (LEADER, broker)
+    scene.throttle_followers(0)
+    for count in range(1, 4):
+        scene.lose_messages(broker)
+        scene.append(0)
+        scene.deliver()
+        assert scene.end(broker, 0) == 10 + count
+    scene.close()
+
+
+def test_bytes_are_free_again_when_their_partition_is_not_followed_any_more(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, partitions=3)
+    (broker,) = scene.followers
+    scene.throttle_leader(0, {0, 1})
+    scene.throttle_followers(RATE)
+    for number in range(3):
+        scene.append(number, 50)
+    scene.follow()
+    scene.run(200)  # the leader holds back what the follower has reserved bytes for
+    for partition in scene.following[broker][:2]:
+        scene.fetchers[broker].unfollow(partition.id)
+    scene.run(1_000)
+    assert scene.end(broker, 2) == 50
+    scene.close()
+
+
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -449,5 +483,7 @@ def test_all_is_replicated_and_nothing_stays_reserved_after_any_events(events, b
         quotas = [scene.throttle.quota, *(each.quota for each in scene.throttles.values())]
         for quota in quotas:
             scene.run(200)
-            assert quota.take(scene.now_ms) == 100_000  # nothing is reserved
+            grant = quota.take(scene.now_ms)
+            assert grant is not None
+            assert grant.most_bytes == 100_000  # nothing is reserved
         scene.close()
