@@ -98,8 +98,8 @@ def _begun(admin: Admin, wanted: Mapping[Replica, str]) -> list[Replica]:
         paths = {replica.place: wanted[replica] for replica in replicas}
         try:
             codes = admin.broker(broker, partial(alter_replica_log_dirs, paths=paths))
-        except Refused as refused:  # the broker is not there: it may come back
-            codes = dict.fromkeys(paths, refused.code)
+        except (Refused, UserError):  # the broker is not there: it may come back
+            codes = dict.fromkeys(paths, ErrorCode.broker_not_available)
         for place, code in codes.items():
             replica = Replica(broker, *place)
             if code is ErrorCode.none:
