@@ -111,6 +111,26 @@ def test_kafka_python_reassigns_partitions(stage: Stage) -> None:
 
 
 @pytest.mark.beyond_pypi
+def test_topics_that_are_being_moved_are_described_as_by_kafkas_tool(stage: Stage) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=stage.cluster.bootstrap)
+    moved = TopicPartition(stage.topic, 4)
+    try:
+        assert admin.alter_partition_reassignments({moved: STAYS_ONGOING}) == {moved: None}
+        describe_it = ("--describe", "--topic", stage.topic)
+        kafkas = run_tool(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", stage.cluster.bootstrap, *describe_it),
+            version=NEWEST,
+        )
+        ours = stage.cluster.command("topics", *describe_it).stdout
+        assert ours.splitlines() == [each for each in kafkas.splitlines() if "Topic: " in each]
+        assert f"Adding Replicas: {OTHER}\tRemoving Replicas: {FIRST}" in ours
+        assert admin.alter_partition_reassignments({moved: None}) == {moved: None}
+    finally:
+        admin.close()
+
+
+@pytest.mark.beyond_pypi
 def test_go_libraries_reassign_partitions(stage: Stage) -> None:
     with closing(RunningProgram([go_programs() / "go_clients"])) as process:
         for library in LIBRARIES:

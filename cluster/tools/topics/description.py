@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cluster.client.reassignment_requests import OngoingReassignment
 from cluster.model.printable import one_line
 
 
@@ -15,11 +16,19 @@ class PartitionDescription:
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    reassignment: OngoingReassignment | None = None
+    """Where it is being moved to, if it is."""
+
+    @property
+    def replication_factor(self) -> int:
+        """The number of replicas without those that a reassignment adds."""
+        added = () if self.reassignment is None else self.reassignment.adding
+        return len(self.replicas) - len(added)
 
     @property
     def is_under_replicated(self) -> bool:
         """Whether a replica is missing from the in-sync set."""
-        return len(self.isr) < len(self.replicas)
+        return len(self.isr) < self.replication_factor
 
     @property
     def is_unavailable(self) -> bool:
@@ -37,9 +46,13 @@ class PartitionDescription:
     def line(self, topic: str) -> str:
         """The line of Kafka's tool, without eligible leader replicas."""
         leader = "none" if self.leader is None else self.leader
+        moves = ""
+        if self.reassignment is not None:
+            adding, removing = map(_joined, (self.reassignment.adding, self.reassignment.removing))
+            moves = f"\tAdding Replicas: {adding}\tRemoving Replicas: {removing}"
         return (
             f"\tTopic: {one_line(topic)}\tPartition: {self.id}\tLeader: {leader}"
-            f"\tReplicas: {_joined(self.replicas)}\tIsr: {_joined(self.isr)}"
+            f"\tReplicas: {_joined(self.replicas)}\tIsr: {_joined(self.isr)}{moves}"
             "\tElr: \tLastKnownElr: "
         )
 
@@ -67,7 +80,7 @@ class TopicDescription:
     @property
     def replication_factor(self) -> int:
         """The number of replicas of the first partition, as Kafka's tool counts."""
-        return len(self.partitions[0].replicas) if self.partitions else 0
+        return self.partitions[0].replication_factor if self.partitions else 0
 
     def chosen_partitions(self, wanted: "Chosen") -> tuple[PartitionDescription, ...]:
         """The partitions that meet at least one of the conditions that are set."""
@@ -105,10 +118,17 @@ class TopicDescription:
                     "leader": partition.leader,
                     "replicas": list(partition.replicas),
                     "isr": list(partition.isr),
+                    **_moves(partition.reassignment),
                 }
                 for partition in partitions
             ],
         }
+
+
+def _moves(reassignment: OngoingReassignment | None) -> dict[str, list[int]]:
+    if reassignment is None:
+        return {}
+    return {"adding": list(reassignment.adding), "removing": list(reassignment.removing)}
 
 
 def _joined(brokers: tuple[int, ...]) -> str:

@@ -7,7 +7,12 @@ from uuid import UUID
 
 from cluster.client.admin import Admin
 from cluster.client.config_requests import topic_configs
+from cluster.client.reassignment_requests import OngoingReassignment, list_reassignments
+from cluster.client.socket_client import SocketClient
+from cluster.client.topic_requests import Place
 from cluster.config.snapshot import Source
+from cluster.model.errors import Refused, UserError
+from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import DescribeConfigsResourceResult
 from cluster.tools.topics.description import PartitionDescription, TopicDescription
 
@@ -19,9 +24,11 @@ def describe_topics(admin: Admin, names: Sequence[str]) -> list[TopicDescription
 
     Raises UserError.
     """
-    facts = {topic.name: topic for topic in admin.facts().topics}
+    all_facts = admin.facts()
+    facts = {topic.name: topic for topic in all_facts.topics}
     present = [name for name in names if name in facts]
     configs = admin.any_broker(lambda client: topic_configs(client, present))
+    ongoing = _ongoing(admin, all_facts.controller)
     return [
         TopicDescription(
             name=name,
@@ -32,13 +39,36 @@ def describe_topics(admin: Admin, names: Sequence[str]) -> list[TopicDescription
                 if entry.config_source != Source.DEFAULT
             },
             partitions=tuple(
-                PartitionDescription(each.number, each.leader, each.replicas, each.isr)
+                PartitionDescription(
+                    each.number,
+                    each.leader,
+                    each.replicas,
+                    each.isr,
+                    ongoing.get(Place(name, each.number)),
+                )
                 for each in facts[name].partitions
             ),
             min_isr=_min_isr(configs.get(name, ())),
         )
         for name in present
     ]
+
+
+def _ongoing(admin: Admin, controller: int | None) -> dict[Place, OngoingReassignment]:
+    """The reassignments that are in progress; none if the controller does not tell, as in Kafka's
+    tool.
+    """
+
+    def ask(client: SocketClient) -> dict[Place, OngoingReassignment]:
+        is_served = client.serves(ApiKey.LIST_PARTITION_REASSIGNMENTS)
+        return list_reassignments(client) if is_served else {}
+
+    if controller is None:
+        return {}
+    try:
+        return admin.broker(controller, ask)
+    except (Refused, UserError):
+        return {}
 
 
 def _url_safe(topic_id: UUID) -> str:

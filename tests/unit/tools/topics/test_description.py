@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.client.reassignment_requests import OngoingReassignment
 from cluster.tools.topics.description import (
     Chosen,
     PartitionDescription,
@@ -33,6 +34,24 @@ def test_a_partition_line_is_kafkas():
         "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3"
         "\tElr: \tLastKnownElr: "
     )
+
+
+MOVING = PartitionDescription(
+    0, 1, (3, 1, 2), (1, 2), OngoingReassignment((3, 1, 2), adding=(3,), removing=(2,))
+)
+
+
+def test_a_partition_that_is_being_moved_names_the_replicas_it_gains_and_loses():
+    assert MOVING.line("orders") == (
+        "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 3,1,2\tIsr: 1,2"
+        "\tAdding Replicas: 3\tRemoving Replicas: 2\tElr: \tLastKnownElr: "
+    )
+    assert not MOVING.is_under_replicated
+    assert replace(MOVING, isr=(1,)).is_under_replicated
+    topic = replace(TOPIC, partitions=(MOVING,))
+    assert topic.replication_factor == 2
+    (told,) = topic.as_json([MOVING])["partitions"]
+    assert (told["adding"], told["removing"]) == ([3], [2])
 
 
 def test_a_missing_leader_is_none():

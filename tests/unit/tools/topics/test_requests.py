@@ -5,14 +5,19 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from cluster.client.reassignment_requests import OngoingReassignment
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
 from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode
+from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 from cluster.tools.topics.description import PartitionDescription
 from cluster.tools.topics.requests import describe_topics
@@ -42,8 +47,17 @@ class Broker:
 
     def __init__(self, *gone: str) -> None:
         self.gone = gone
+        self.reassignments: ListPartitionReassignmentsResponse | None = None
 
-    def call(self, _api_key: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    def serves(self, _api_key: int) -> bool:
+        return self.reassignments is not None
+
+    def call(self, api_key: int, request: Any) -> Any:
+        if api_key == ApiKey.LIST_PARTITION_REASSIGNMENTS:
+            return self.reassignments
+        return self._described(request)
+
+    def _described(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         entries = (
             setting("retention.ms", "60000", Source.DYNAMIC_TOPIC),
             setting("min.insync.replicas", "2", Source.STATIC_BROKER),
@@ -78,6 +92,10 @@ class Cluster:
     def any_broker(self, ask: Callable[[Any], Any]) -> Any:
         return ask(self._broker)
 
+    def broker(self, broker_id: int, ask: Callable[[Any], Any]) -> Any:
+        assert broker_id == 0
+        return ask(self._broker)
+
 
 def test_a_topic_is_described_with_what_was_set() -> None:
     admin: Any = Cluster(Broker(), ORDERS)
@@ -89,6 +107,28 @@ def test_a_topic_is_described_with_what_was_set() -> None:
         PartitionDescription(0, 1, (1, 2), (1,)),
         PartitionDescription(1, None, (2, 0), (2,)),
     )
+
+
+def test_partitions_that_are_being_moved_are_described_so() -> None:
+    broker = Broker()
+    row = OngoingPartitionReassignment(
+        partition_index=1, replicas=(2, 0), adding_replicas=(2,), removing_replicas=(0,)
+    )
+    broker.reassignments = ListPartitionReassignmentsResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        error_message=None,
+        topics=(OngoingTopicReassignment(name="orders", partitions=(row,)),),
+    )
+    admin: Any = Cluster(broker, ORDERS)
+    (described,) = describe_topics(admin, ["orders"])
+    assert [each.reassignment for each in described.partitions] == [
+        None,
+        OngoingReassignment((2, 0), (2,), (0,)),
+    ]
+    broker.reassignments.error_code = ErrorCode.cluster_authorization_failed
+    (described,) = describe_topics(admin, ["orders"])
+    assert [each.reassignment for each in described.partitions] == [None, None]
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_left_out_or_has_no_settings() -> None:
