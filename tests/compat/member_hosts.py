@@ -65,7 +65,7 @@ class MemberHost:
 
     def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
         """A new member; `client`, `strategy`, `session_ms`, `instance`, `protocol` as of
-        RunningMember, and of Kafka's own client `expression`, in place of topics."""
+        RunningMember, and of Kafka's own client `rack` and, in place of topics, `expression`."""
         options = {"strategy": "range", "session_ms": 6_000, **options}
         name = str(next(self._numbers))
         member = self._members[name] = HostedMember(self, name, options["client"])

@@ -12,9 +12,11 @@ from confluent_kafka.admin import AdminClient
 
 from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.protocol.api import ApiKey
 from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import compiled, java_command
 from tests.compat.member_hosts import MemberHost
+from tests.support.kafka_wire import WireClient, request
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import Member, Place, RunningGroup, RunningMember, a_group
 from tests.support.topics import create_topic, leader, unique_name, wait_for_isr
@@ -37,8 +39,8 @@ QUICK = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three brokers whose members are missed soon."""
-    with Cluster(tmp_path_factory.mktemp("newer"), overrides=QUICK) as made:
+    """Three brokers, each in a rack of its own, whose members are missed soon."""
+    with Cluster(tmp_path_factory.mktemp("newer"), overrides=QUICK, racks="a,b,c") as made:
         yield made
 
 
@@ -90,6 +92,36 @@ def newer(group: RunningGroup, **options: str) -> RunningMember:
 def java(group: RunningGroup, jvm: MemberHost, **options: str) -> Member:
     """A member by Kafka's own client."""
     return group.start_in(jvm, client="java", protocol="consumer", strategy="uniform", **options)
+
+
+def test_racks_of_members_are_stored_and_their_clients_assign_by_them(
+    cluster: Cluster, jvm: MemberHost
+) -> None:
+    # RangeAssignor without racks would give each member two partitions in a row (KIP-881).
+    one_replica_each = [[number % 3] for number in range(PARTITIONS)]
+    topic = create_topic(cluster, unique_name("near"), assignments=one_replica_each)
+    with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
+        members = [
+            group.start_in(jvm, client="java", protocol="classic", strategy="range", rack=rack)
+            for rack in "abc"
+        ]
+        group.wait_until_shared(members, places(topic))
+        for number, member in enumerate(members):
+            assert member.assignment == [(topic, number), (topic, number + 3)]
+    with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
+        members = [java(group, jvm, rack=rack) for rack in "ab"]
+        group.wait_until_shared(members, places(topic))
+        number = partition_of(group.name, 50)
+        coordinator = leader(cluster, CONSUMER_OFFSETS_TOPIC, number)
+        asked = request(
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            1,
+            group_ids=[group.name],
+            include_authorized_operations=False,
+        )
+        with WireClient(cluster.addresses[coordinator]) as client:
+            (told,) = client.call(asked).groups
+        assert sorted(each.rack_id for each in told.members) == ["a", "b"]
 
 
 def test_members_of_both_clients_share_the_partitions_and_read_each_record_once(

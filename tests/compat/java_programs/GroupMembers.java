@@ -151,6 +151,7 @@ public class GroupMembers {
             settings.put("key.deserializer", StringDeserializer.class.getName());
             settings.put("value.deserializer", StringDeserializer.class.getName());
             if (order.hasNonNull("rack")) settings.put("client.rack", order.get("rack").asText());
+            if (order.hasNonNull("rack")) settings.put("client.rack", order.get("rack").asText());
             if (order.hasNonNull("instance")) settings.put("group.instance.id", order.get("instance").asText());
             return settings;
         }
