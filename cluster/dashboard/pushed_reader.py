@@ -43,7 +43,8 @@ class PushedReader:
         A broker that does not answer is left out.
         """
         alive = [each.broker for each in brokers if each.state == ALIVE]
-        asked = [each.broker for each in brokers if each.state == ALIVE and _has_values(each)]
+        # A client pushes to one broker, and the others measure its requests, too.
+        asked = alive if any(map(_has_values, brokers)) else []
         now_ms = self._clock.monotonic_ms()
         if self._asked_ms is None or now_ms - self._asked_ms >= _FRESH_MS:
             self._answers = self._ask(state, alive, asked) if asked else []
@@ -66,4 +67,5 @@ class PushedReader:
 
 
 def _has_values(broker: BrokerStats) -> bool:
-    return broker.stats.values.get(BY_KEY["PushingClientCount"].name, 0) > 0
+    figure = broker.stats.values.get(BY_KEY["PushingClientCount"].name, 0)
+    return broker.state == ALIVE and figure > 0

@@ -5,7 +5,12 @@ from typing import Final
 
 from cluster.dashboard.sources import Json
 from cluster.protocol.peer.pushed_metrics import PushedMetricsAnswer
-from cluster.views.pushed_latencies import PushedLatency, latest_clients, pushed_latencies
+from cluster.views.pushed_latencies import (
+    PushedLatency,
+    latest_clients,
+    measured_times,
+    pushed_latencies,
+)
 
 SHOWN_MAX: Final = 200
 """Latencies in one response; if there are more, the largest."""
@@ -17,6 +22,7 @@ def pushed_view(answers: Sequence[PushedMetricsAnswer], apis: Iterable[Json]) ->
     found = sorted(pushed_latencies(clients), key=_order)
     now_ms = max((answer.now_ms for answer in answers), default=0)
     times = {(each["broker"], each["api"]): each for each in apis}
+    measured = measured_times(answers)
     return {
         "clients": sum(not each.is_closed for each in clients),
         "latencies": [
@@ -29,6 +35,7 @@ def pushed_view(answers: Sequence[PushedMetricsAnswer], apis: Iterable[Json]) ->
                 "avg_ms": each.avg_ms,
                 "max_ms": each.max_ms,
                 "api": each.api,
+                "measured_ms": measured.get(each.place),
                 "p50_ms": times.get((each.broker, each.api), {}).get("p50_ms"),
                 "p99_ms": times.get((each.broker, each.api), {}).get("p99_ms"),
                 "age_ms": max(0, now_ms - each.client.ts_ms),

@@ -28,7 +28,7 @@ from cluster.protocol.peer.pushed_metrics import (
 from cluster.tools.arguments import UsageError, add_command, running_state
 from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.terminal import print_table
-from cluster.views.pushed_latencies import latest_clients, pushed_latencies
+from cluster.views.pushed_latencies import latest_clients, measured_times, pushed_latencies
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -201,7 +201,7 @@ def _show(admin: Admin, args: argparse.Namespace) -> int:
     _print_clients(clients, now_ms)
     if left_out:
         print(f"... and {left_out} more, too many for one answer: name one with --client-id")
-    _print_latencies(clients, args)
+    _print_latencies(clients, measured_times(answers), args)
     if args.client_id is not None or prefixes:
         _print_values(clients)
     return 0
@@ -226,28 +226,35 @@ def _print_clients(clients: Sequence[PushingClient], now_ms: int) -> None:
     )
 
 
-def _print_latencies(clients: Sequence[PushingClient], args: argparse.Namespace) -> None:
+def _print_latencies(
+    clients: Sequence[PushingClient],
+    measured: Mapping[tuple[int, str, str, str], float],
+    args: argparse.Namespace,
+) -> None:
     """What clients and brokers say of the same requests; nothing if no client says anything."""
     found = pushed_latencies(clients)
     if not found:
         return
     own = _times_of_brokers(args)
-    print("\nLatency of requests in ms, as clients see it and as brokers measure it (all clients):")
+    print(
+        "\nLatency of requests in ms, as clients see it, and as brokers measure it: MEASURED of the"
+        "\nlatest requests by this client id, P50 and P99 of all clients since the broker's start."
+    )
     print_table(
-        ["CLIENT", "ROLE", "BROKER", "AVG", "MAX", "API", "BROKER P50", "BROKER P99"],
+        ["CLIENT", "BROKER", "API", "AVG", "MAX", "MEASURED", "P50", "P99"],
         [
             [
                 each.client.client_id,
-                each.role,
                 str(each.broker),
+                each.api,
                 _ms(each.avg_ms),
                 _ms(each.max_ms),
-                each.api,
+                _ms(measured.get(each.place)),
                 *map(_ms, own.get((each.broker, each.api), (None, None))),
             ]
             for each in found
         ],
-        right=["AVG", "MAX", "BROKER P50", "BROKER P99"],
+        right=["AVG", "MAX", "MEASURED", "P50", "P99"],
     )
 
 

@@ -37,6 +37,24 @@ class PushedLatency(NamedTuple):
         """The API of most of these requests."""
         return API_OF[self.role]
 
+    @property
+    def place(self) -> tuple[int, str, str, str]:
+        """Its key in `measured_times`."""
+        return self.broker, self.client.user, self.client.client_id, self.api
+
+
+def measured_times(
+    answers: Iterable[PushedMetricsAnswer],
+) -> dict[tuple[int, str, str, str], float]:
+    """The mean times in ms that brokers measure of clients' requests, by broker, user, client id,
+    and API.
+    """
+    return {
+        (answer.broker, each.user, each.client_id, each.api): each.mean_us / 1_000
+        for answer in answers
+        for each in answer.measured
+    }
+
 
 def latest_clients(answers: Iterable[PushedMetricsAnswer]) -> list[PushingClient]:
     """Each client instance as the broker has it that it pushed to last; the latest first."""

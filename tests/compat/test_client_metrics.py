@@ -78,10 +78,11 @@ def test_librdkafka_pushes_and_its_latency_is_shown_beside_the_brokers(own: Clus
     assert found["rd-consumer"].software_name == "confluent-kafka-python"
     assert ("group_id", "rd") in found["rd-consumer"].labels
     text = own.command("client-metrics", "--show").stdout
-    (line,) = (each for each in text.splitlines() if each.startswith("rd-producer  producer"))
-    *_, broker, average, _, api, p50, p99 = line.split()
+    (line,) = (each for each in text.splitlines() if each.startswith("rd-producer  0 "))
+    _, broker, api, average, _, measured, p50, p99 = line.split()
     assert (broker, api) == ("0", "Produce")
     assert float(average) > 0
+    assert float(measured) > 0
     assert float(p50) <= float(p99)
     dashboard = own.state()["dashboard"]
     (row,) = (

@@ -1,7 +1,10 @@
 """Clients that pushed metrics, as brokers list them."""
 
+from collections.abc import Sequence
+
 from cluster.model.error_codes import ErrorCode
 from cluster.protocol.peer.pushed_metrics import (
+    MeasuredLatency,
     PushedLabel,
     PushedMetricsAnswer,
     PushedValue,
@@ -37,6 +40,9 @@ def pushing_client(
 
 
 def pushed_answer(
-    *clients: PushingClient, broker: int = 0, left_out: int = 0
+    *clients: PushingClient,
+    broker: int = 0,
+    left_out: int = 0,
+    measured: Sequence[MeasuredLatency] = (),
 ) -> PushedMetricsAnswer:
-    return PushedMetricsAnswer(ErrorCode.none, broker, 5_000, clients, left_out)
+    return PushedMetricsAnswer(ErrorCode.none, broker, 5_000, clients, left_out, tuple(measured))

@@ -103,6 +103,7 @@ def assemble_clients(
         security,
         quota_changes,
         client_metrics,
+        limits.connected,
         long_work,
     )
     pipeline = Pipeline(

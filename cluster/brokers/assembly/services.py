@@ -23,6 +23,7 @@ from cluster.brokers.handlers.services import (
 )
 from cluster.brokers.stored.departed_brokers import DepartedBrokers
 from cluster.brokers.stored.quota_changes import QuotaChanges
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.config import broker as keys
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.long_work import LongWork
@@ -39,6 +40,7 @@ def assemble_services(
     security: Security,
     quota_changes: QuotaChanges,
     client_metrics: ClientMetrics,
+    connected: ConnectedClients,
     long_work: LongWork,
 ) -> ServicesOfFamilies:
     """One record for each family of APIs."""
@@ -76,6 +78,7 @@ def assemble_services(
         moves=storage.moves,
         group_configs=groups.configs,
         client_metrics=client_metrics,
+        connected=connected,
         setting_changes=foundation.setting_changes,
         quota_changes=quota_changes,
         departed_brokers=DepartedBrokers(foundation.ports.store),

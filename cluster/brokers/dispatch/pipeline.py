@@ -58,6 +58,8 @@ PARKED_FACTOR: Final = 24
 becomes a tuple, its numbers, and a key in the purgatory.
 """
 
+_MEAN_OVER: Final = 32
+"""The requests whose times make up most of `Route.mean_us`."""
 _LONG_NS: Final = 1_000_000
 """The duration from which a request is charged immediately."""
 
@@ -279,15 +281,21 @@ class Pipeline:
         throttle_ms: int,
     ) -> None:
         """Time this request once its answer is sent."""
-        kind = context.route.kind
+        route = context.route
+        kind = route.kind
         assert kind is not None
         assert self._counters is not None
         channel, pending = context.channel, context.pending
+        arrived_ns = channel.arrived_ns if pending is None else pending.arrived_ns
+        # What this client waited for, beside what it may push of its own view (KIP-714).
+        route.timed_count = count = route.timed_count + 1
+        share = _MEAN_OVER if count > _MEAN_OVER else count
+        route.mean_us += ((answered_ns - arrived_ns) / 1_000 - route.mean_us) / share
         note = partial(
             self._counters.times.note,
             kind.api,
             kind.on_timed(),
-            channel.arrived_ns if pending is None else pending.arrived_ns,
+            arrived_ns,
             context.began_ns,
             handled_ns,
             answered_ns,

@@ -6,6 +6,8 @@ defines the bodies. Clients that pushed last come first; one whose values would 
 only counted, and so are those after it.
 """
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from cluster.brokers.client_metrics.pushed import PushedClient, is_wanted
@@ -13,15 +15,19 @@ from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
 from cluster.brokers.handlers.own_requests import own_request
 from cluster.brokers.handlers.request import RequestContext
 from cluster.brokers.handlers.services import AdminServices
+from cluster.brokers.network.connection import Connection
+from cluster.metrics.kafka_names import kafka_api_name
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import encode_uuid
 from cluster.model.kept_names import kept_name
-from cluster.protocol.api import Api, OwnApiKey
+from cluster.protocol.api import Api, ApiKey, OwnApiKey
 from cluster.protocol.otlp import Labels
 from cluster.protocol.peer.pushed_metrics import (
     ANSWER,
+    MEASURED_MAX,
     QUESTION,
     VALUES_MAX,
+    MeasuredLatency,
     PushedLabel,
     PushedMetricsAnswer,
     PushedMetricsQuestion,
@@ -39,7 +45,7 @@ def handle(
     now_ms = services.clock.wall_ms()
     if not may(services, context, DESCRIBE_CLUSTER):
         code = ErrorCode.cluster_authorization_failed
-        return PushedMetricsAnswer(code, services.broker_id, now_ms, (), 0)
+        return PushedMetricsAnswer(code, services.broker_id, now_ms, (), 0, ())
     client_id = None if asked.client_id is None else kept_name(asked.client_id)
     room = min(asked.values_max, VALUES_MAX)
     found: list[PushingClient] = []
@@ -53,7 +59,36 @@ def handle(
             continue
         room -= len(values)
         found.append(_client(encode_uuid(instance), client, values))
-    return PushedMetricsAnswer(ErrorCode.none, services.broker_id, now_ms, tuple(found), left_out)
+    return PushedMetricsAnswer(
+        ErrorCode.none,
+        services.broker_id,
+        now_ms,
+        tuple(found),
+        left_out,
+        _measured(services.connected, client_id),
+    )
+
+
+def _measured(
+    connected: Iterable[tuple[Connection, str, str]], wanted: str | None
+) -> tuple[MeasuredLatency, ...]:
+    """The times of clients' requests, weighted by how many of each connection were timed."""
+    sums: dict[tuple[str, str, str], tuple[float, int]] = {}
+    for channel, user, client_id in connected:
+        if wanted not in (None, client_id):
+            continue
+        for route in channel.routes.values():
+            if route.handler.api.key not in (ApiKey.PRODUCE, ApiKey.FETCH) or not route.timed_count:
+                continue
+            key = user, client_id, kafka_api_name(route.handler.api.key.name)
+            total, count = sums.get(key, (0.0, 0))
+            sums[key] = total + route.mean_us * route.timed_count, count + route.timed_count
+        if len(sums) >= MEASURED_MAX:
+            break
+    return tuple(
+        MeasuredLatency(*key, total / count)
+        for key, (total, count) in islice(sums.items(), MEASURED_MAX)
+    )
 
 
 def _values(client: PushedClient, prefixes: tuple[str, ...]) -> tuple[PushedValue, ...]:

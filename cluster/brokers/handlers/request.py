@@ -198,6 +198,9 @@ class Route:
     """Counts requests; None if metrics are disabled."""
     take_ticket: Callable[[], bool] | None
     """Counts a request and returns whether to time it; None if metrics are disabled."""
+    mean_us: float = 0.0
+    """The mean time from arrival to answer of its latest timed requests, some tens of them."""
+    timed_count: int = 0
 
 
 def now_or_later(

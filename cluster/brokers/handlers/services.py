@@ -26,6 +26,7 @@ from cluster.brokers.stored.producer_ids import ProducerIds
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.stored.setting_changes import SettingChanges
 from cluster.brokers.stored.user_credentials import UserCredentials
+from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.brokers.transactions.marker_writer import MarkerWriter
 from cluster.brokers.transactions.recent_writers import RecentWriters
 from cluster.brokers.transactions.transaction_checks import TransactionChecks
@@ -123,6 +124,7 @@ class AdminServices(Services):
     moves: ReplicaMoves
     group_configs: GroupConfigs
     client_metrics: ClientMetrics
+    connected: ConnectedClients
     setting_changes: SettingChanges
     quota_changes: QuotaChanges
     departed_brokers: DepartedBrokers

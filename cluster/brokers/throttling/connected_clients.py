@@ -7,7 +7,7 @@ the mutes of a client that pauses are quiet, and hardly any of one that does not
 report connections and mutes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cluster.brokers.network.connection import Connection
@@ -130,6 +130,11 @@ class ConnectedClients:
     def get(self, user: str, client_id: str) -> ConnectedClient | None:
         """The client; None if it has no connection and has had none lately."""
         return self._clients.get((user, client_id))
+
+    def __iter__(self) -> Iterator[tuple[Connection, str, str]]:
+        """The open connections, each with the user and client id of its latest requests."""
+        for channel, link in self._links.items():
+            yield channel, *link.key
 
     def take_changed(self) -> Iterable[_Key]:
         """Remove and return the clients that have changed since the last call."""

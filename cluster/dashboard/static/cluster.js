@@ -65,12 +65,12 @@ export function clusterView() {
       return;
     }
     fill(pushed, table("Latency as clients see it",
-      ["Client", "Software", ["Broker", true], "API", ["Client's mean", true], ["Client's max", true], ["Broker's p50", true], ["Broker's p99", true], ["Pushed", true]],
+      ["Client", "Software", ["Broker", true], "API", ["Client's mean", true], ["Client's max", true], ["Broker's mean", true], ["All clients' p50", true], ["All clients' p99", true], ["Pushed", true]],
       found.latencies.map((each) => [name(each.client_id), each.software || "-", each.broker, el("span", { class: "nowrap" }, each.api),
-        ms(each.avg_ms), ms(each.max_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]),
+        ms(each.avg_ms), ms(each.max_ms), ms(each.measured_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]),
       ""),
-      el("p", { class: "soft" }, "Clients push it (bin/cluster client-metrics); the broker's times are those of all its clients in the last seconds."
-        + " Both contain the wait for replicas or, in a fetch, for data."),
+      el("p", { class: "soft" }, "Clients push it (bin/cluster client-metrics); the broker's mean is that of its latest requests by this client id,"
+        + " those of all clients are of the last seconds. All contain the wait for replicas or, in a fetch, for data."),
       found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: bin/cluster client-metrics --show`));
   }
 

@@ -24,6 +24,7 @@ from cluster.protocol.peer.packed_body import PackedBody
 
 VALUES_MAX: Final = 5_000
 """Values in one answer; packing them takes some 10 ms."""
+MEASURED_MAX: Final = 2_000
 _PREFIXES_MAX: Final = 100
 _LABELS_MAX: Final = 8
 _TEXT: Final = text(1_000)
@@ -86,6 +87,17 @@ class PushingClient:
         return f"{self.software_name} {self.software_version}".strip()
 
 
+class MeasuredLatency(NamedTuple):
+    """The time from arrival to answer that a broker measures of the requests of one client."""
+
+    user: str
+    client_id: str
+    api: str
+    """`Produce` or `FetchConsumer`."""
+    mean_us: float
+    """Of the latest timed requests of the client's open connections."""
+
+
 @dataclass(frozen=True, slots=True)
 class PushedMetricsAnswer:
     """What one broker has."""
@@ -97,6 +109,8 @@ class PushedMetricsAnswer:
     """Those that pushed last first."""
     clients_left_out: int
     """Further clients, whose values would exceed the limit."""
+    measured: tuple[MeasuredLatency, ...]
+    """Of at most `MEASURED_MAX` clients that are connected, whether they push or not."""
 
 
 _LABELS: Final = listed(record(PushedLabel, key=_TEXT, value=_TEXT), _LABELS_MAX)
@@ -134,5 +148,9 @@ ANSWER: Final = PackedBody[PushedMetricsAnswer](
         now_ms=_TIME,
         clients=listed(_CLIENT, VALUES_MAX),
         clients_left_out=NUMBER,
+        measured=listed(
+            record(MeasuredLatency, user=text(40_000), client_id=_TEXT, api=_TEXT, mean_us=_FLOAT),
+            MEASURED_MAX,
+        ),
     )
 )

@@ -4,6 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.dashboard import pushed_series, pushed_view
 from cluster.dashboard.prometheus import exposition
+from cluster.protocol.peer.pushed_metrics import MeasuredLatency
 from tests.support.pushing_clients import LATENCY, pushed_answer, pushed_value, pushing_client
 
 LATENCY_ON_1 = pushed_value(f"{LATENCY}.avg", 2.5, {"node_id": "node-1"})
@@ -73,7 +74,11 @@ def test_the_page_shows_both_sides_of_a_latency(monkeypatch):
     fast = pushing_client(fast_value, instance="f", ts_ms=4_900)
     closed = pushing_client(LATENCY_ON_1, instance="x", is_closed=True)
     apis = [{"broker": 1, "api": "Produce", "p50_ms": 0.4, "p99_ms": 1.5}]
-    found = pushed_view.pushed_view([pushed_answer(slow, fast, closed)], apis)
+    answers = [
+        pushed_answer(slow, fast, closed),
+        pushed_answer(broker=1, measured=[MeasuredLatency("ann", "slow", "Produce", 700.0)]),
+    ]
+    found = pushed_view.pushed_view(answers, apis)
     assert (found["clients"], found["left_out"]) == (2, 1)
     assert found["latencies"] == [
         {
@@ -85,6 +90,7 @@ def test_the_page_shows_both_sides_of_a_latency(monkeypatch):
             "avg_ms": 2.5,
             "max_ms": None,
             "api": "Produce",
+            "measured_ms": 0.7,
             "p50_ms": 0.4,
             "p99_ms": 1.5,
             "age_ms": 1_000,

@@ -9,8 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.config_alterations import APPEND, DELETE, SET
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.coordinator.cluster_store import client_metrics_config
+from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.peer import pushed_metrics
@@ -18,8 +21,10 @@ from cluster.protocol.peer.pushed_metrics import PushedLabel, PushedMetricsQuest
 from cluster.records.batch import Compression
 from cluster.records.compression import compress
 from tests.support import otlp_messages as otlp
-from tests.support.handler_stage import HandlerStage, StageConnection
-from tests.support.kafka_wire import request
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import a_batch
+from tests.support.handler_stage import BROKER, HandlerStage, StageConnection
+from tests.support.kafka_wire import produce_to, request
 
 CLIENT_METRICS = 16
 CODES = ErrorCode
@@ -197,6 +202,19 @@ def test_pushed_values_are_listed_as_far_as_they_fit(stage: HandlerStage) -> Non
     assert (len(show(stage, most=3).clients), show(stage, most=3).clients_left_out) == (1, 1)
     assert show(stage, client_id="another").clients == ()
     assert len(show(stage, client_id="wire").clients) == 2
+
+
+def test_the_times_that_the_broker_measures_are_listed_by_client(tmp_path: Path) -> None:
+    counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    with HandlerStage(tmp_path / "data", counters=counters) as stage:
+        stage.update(a_topic("t", a_partition([BROKER])))
+        client = stage.connect()
+        for _ in range(3):
+            client.call(produce_to(("t", 0, a_batch()), acks=1))
+        (measured,) = show(stage).measured
+        assert measured[:3] == ("ANONYMOUS", "wire", "Produce")
+        assert measured.mean_us >= 0
+        assert show(stage, client_id="another").measured == ()
 
 
 @pytest.mark.parametrize("codec", list(Compression))
