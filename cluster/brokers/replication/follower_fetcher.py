@@ -239,7 +239,7 @@ class FollowerFetcher:
             self._begin_session()
         else:
             self._sequence += 1
-        if self._throttle.is_active or self.throttled.is_needed:
+        if self._throttle.is_active or self.throttled.held:
             self.throttled.sort_out()
         told = list(islice(self._changed, ENTRIES_MAX))
         is_full = (

@@ -57,17 +57,14 @@ class ThrottledFetches:
         self._throttle = throttle
         self._changed = changed
         self._lagging = lagging
-        self._held: dict[Following, None] = {}
+        self.held: dict[Following, None] = {}
+        """Partitions that wait, in the order of their turns; `sort_out` is needed if there are any.
+        """
         self._on_their_way = 0
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether anything here may be throttled, so that `sort_out` must be called."""
-        return self._throttle.is_active or bool(self._held)
 
     def sort_out(self) -> None:
         """Take out the positions that have to wait, and put in those that need not any more."""
-        throttle, held = self._throttle, self._held
+        throttle, held = self._throttle, self.held
         for following in list(self._changed):
             if following.grant is not None:
                 continue
@@ -86,9 +83,9 @@ class ThrottledFetches:
 
     def recheck(self) -> None:
         """Put in the positions that need not wait any more, after a change of configs."""
-        for following in list(self._held):
+        for following in list(self.held):
             if not self._throttle.limits(following.id):
-                del self._held[following]
+                del self.held[following]
                 following.most_bytes = NO_LIMIT
                 self._changed[following] = None
 
@@ -103,7 +100,7 @@ class ThrottledFetches:
 
     def forget(self, following: Following) -> None:
         """The partition is not followed any more."""
-        self._held.pop(following, None)
+        self.held.pop(following, None)
         self.begin_again(following)
 
     def begin_again(self, following: Following) -> None:
@@ -114,13 +111,13 @@ class ThrottledFetches:
 
     def release(self) -> None:
         """Put in the positions whose turn it is."""
-        while self._held and self._on_their_way < _ON_THEIR_WAY_MAX:
+        while self.held and self._on_their_way < _ON_THEIR_WAY_MAX:
             grant = self._throttle.take(self)
             if grant is None:
                 self._throttle.wait(self)
                 return
-            following = next(iter(self._held))
-            del self._held[following]
+            following = next(iter(self.held))
+            del self.held[following]
             following.grant = grant
             following.most_bytes = grant.most_bytes
             self._on_their_way += 1
