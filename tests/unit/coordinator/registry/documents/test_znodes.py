@@ -3,9 +3,12 @@
 import json
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.cluster import BrokerRegistration, DoubtfulLog, Endpoint
@@ -18,6 +21,7 @@ from cluster.model.ids import (
     TopicPartition,
 )
 from cluster.model.log_condition import INTACT, LogCondition, LogEnd
+from tests.support.examples import examples
 
 REGISTRATION = BrokerRegistration(
     id=BrokerId(1),
@@ -168,6 +172,8 @@ HOSTILE = (
         znodes.decode_login_secret,
         znodes.decode_config_change,
         znodes.decode_producer_id_block,
+        znodes.decode_reassignments,
+        znodes.decode_elections,
     ],
 )
 def test_other_documents_are_value_errors(
@@ -175,6 +181,32 @@ def test_other_documents_are_value_errors(
 ) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the text quotes the document
         decode(document)
+
+
+SOME_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["version", "partitions", "topic", "partition", "replicas"]), inner
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@example({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+@given(SOME_JSON)
+@examples(200)
+def test_any_json_asks_for_reassignments_and_elections_or_is_refused(document: object) -> None:
+    text = json.dumps(document).encode()
+    for decode in (znodes.decode_reassignments, znodes.decode_elections):
+        with suppress(ValueError):
+            for topic, number in decode(text):
+                assert (type(topic), type(number)) == (str, int)
+    with suppress(ValueError):
+        targets = znodes.decode_reassignments(text)
+        assert znodes.decode_reassignments(znodes.encode_reassignments(targets)) == targets
 
 
 def test_paths() -> None:
