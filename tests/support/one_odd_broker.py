@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.datadir.state_file import KnownBroker
 from cluster.launch import plan
 from cluster.supervisor.plan import ChildSpec
 
@@ -58,9 +59,9 @@ def main() -> int:
             texts = {**texts, **{key: text.format(port=port) for key, text in own.items()}}
         return settings_of(texts, *places)
 
-    def child(broker: int, *arguments: Any) -> ChildSpec:
+    def child(broker: KnownBroker, *arguments: Any) -> ChildSpec:
         spec: ChildSpec = child_of(broker, *arguments)
-        if broker != ODD or not namespace:
+        if broker.id != ODD or not namespace:
             return spec
 
         def run(reports: Any) -> None:
