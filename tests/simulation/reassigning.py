@@ -15,7 +15,8 @@ from cluster.model.ids import BrokerId, TopicPartition
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checks import Replicated, decode_state, state_path
 from tests.simulation.cluster import QUIET_LIMIT_MS, SimulatedCluster
-from tests.simulation.faults import STEPS, LostDisks, PowerLosses, RandomHistory
+from tests.simulation.faults import STEPS, GroupCommits, LostDisks, PowerLosses, RandomHistory
+from tests.simulation.transactions.histories import TransactionHistory
 
 Replicas = tuple[BrokerId, ...]
 
@@ -187,7 +188,7 @@ class Reassignments(RandomHistory):
         super()._heal()
         cluster = self._cluster
         assert cluster.world.run_until(self._is_whole, QUIET_LIMIT_MS), "a broker is missing"
-        for partition in self._writable():
+        for partition in self._movable():
             self._ask([(partition, self._target(partition))])
         assert cluster.world.run_until(self._are_last_answered, QUIET_LIMIT_MS), "no answer"
         assert cluster.world.run_until(lambda: not self.checks.is_moving(), QUIET_LIMIT_MS), (
@@ -208,6 +209,10 @@ class Reassignments(RandomHistory):
             wishes.requests[-1].is_answered for wishes in self._wishes.values() if wishes.requests
         )
 
+    def _movable(self) -> list[TopicPartition]:
+        """The partitions that may be moved."""
+        return self._writable()
+
     def _identity(self, partition: TopicPartition) -> Replicated:
         topic_id = self._cluster.topic_id(partition.topic)
         assert topic_id is not None
@@ -215,7 +220,7 @@ class Reassignments(RandomHistory):
 
     def _move(self) -> None:
         """Ask for any replicas; often near the present ones, as people do."""
-        partitions = self._writable()
+        partitions = self._movable()
         chosen = self._random.sample(
             partitions, self._random.choice([1, 1, min(2, len(partitions))])
         )
@@ -243,7 +248,7 @@ class Reassignments(RandomHistory):
 
     def _there_and_back(self) -> None:
         """Drop a replica and add it again at once: it may not know of the first."""
-        partition = self._random.choice(self._writable())
+        partition = self._random.choice(self._movable())
         present = self.checks.original(partition)
         if len(present) > self.replicas_min:
             dropped = self._random.choice(present)
@@ -251,7 +256,7 @@ class Reassignments(RandomHistory):
             self._ask([(partition, present)])
 
     def _cancel(self) -> None:
-        self._ask([(self._random.choice(self._writable()), None)])
+        self._ask([(self._random.choice(self._movable()), None)])
 
     def _ask(self, asked: Sequence[tuple[TopicPartition, Replicas | None]]) -> None:
         """Ask the controller, or a broker that may take itself for it, without waiting."""
@@ -321,3 +326,20 @@ class ReassignmentsWithLostDisks(Reassignments, LostDisks):
     """The disks of one broker at a time are lost while partitions move."""
 
     replicas_min = 2
+
+
+class MovingCoordinators(Reassignments):
+    """The partitions of coordinators move too."""
+
+    replicas_min = 2
+
+    def _movable(self) -> list[TopicPartition]:
+        return list(self._cluster.assignment)
+
+
+class ReassignmentsWithGroups(MovingCoordinators, GroupCommits):
+    """Groups commit offsets while everything moves."""
+
+
+class ReassignmentsWithTransactions(MovingCoordinators, TransactionHistory):
+    """Transactions take place while everything moves."""

@@ -14,15 +14,25 @@ from tests.simulation.faults import LostDisks
 from tests.simulation.reassigning import (
     ReassignmentChecks,
     Reassignments,
+    ReassignmentsWithGroups,
     ReassignmentsWithLostDisks,
     ReassignmentsWithPowerLosses,
+    ReassignmentsWithTransactions,
     move,
 )
 from tests.simulation.test_random_faults import seeds
+from tests.simulation.transactions.histories import SETTINGS, TransactionHistory
 
 pytestmark = [pytest.mark.simulation, pytest.mark.no_cover]
 
-HISTORIES = (Reassignments, ReassignmentsWithPowerLosses, ReassignmentsWithLostDisks)
+SEEDS: dict[type[Reassignments], int] = {
+    Reassignments: 4,
+    ReassignmentsWithPowerLosses: 3,
+    ReassignmentsWithLostDisks: 4,
+    ReassignmentsWithGroups: 3,
+    ReassignmentsWithTransactions: 2,
+}
+"""How many seeds of each kind of history run."""
 
 
 def a_cluster(seed: int, directory: Path, history: type[Reassignments]) -> SimulatedCluster:
@@ -35,13 +45,16 @@ def a_cluster(seed: int, directory: Path, history: type[Reassignments]) -> Simul
         by_file=seed % 2 == 0,
         is_local=seed % 4 == 0,
         directory_count=1 + (issubclass(history, LostDisks) and seed % 2),
+        overrides=SETTINGS if issubclass(history, TransactionHistory) else None,
     )
 
 
-@pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize(
+    ("history", "seed"),
+    [(history, seed) for history, count in SEEDS.items() for seed in seeds(count)],
+)
 def test_partitions_end_where_they_were_moved_to_and_lose_nothing(
-    seed: int, history: type[Reassignments], tmp_path: Path
+    history: type[Reassignments], seed: int, tmp_path: Path
 ) -> None:
     cluster = a_cluster(seed, tmp_path, history)
     try:
