@@ -5,7 +5,7 @@ deletions of topics (Kafka: `KafkaController.processZkPartitionReassignment` and
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -18,12 +18,12 @@ from cluster.coordinator.cluster_store import (
     StoreVersion,
 )
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
+from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.coordinator.controller.leader_operations import ElectLeaders
 from cluster.coordinator.controller.operation import Operation
 from cluster.coordinator.controller.reassignment_operations import AlterReassignments
 from cluster.coordinator.controller.topic_operations import DeleteTopics
-from cluster.model.cluster import ClusterState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome, Plan
@@ -52,14 +52,14 @@ class AdminNodes:
         store: StoreSession,
         updates: BrokerUpdates,
         enqueue: Callable[[Operation], None],
-        controller: StoreVersion,
-        state: ClusterState,
+        controller: Controller,
+        epoch_version: StoreVersion,
         *,
         may_delete: Callable[[], bool],
         is_current: Callable[[], bool],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """`controller` is the version that writes are conditional on, `state` the controller's.
+        """Writes are conditional on `epoch_version`.
 
         `may_delete` says whether topics may be deleted, `is_current` whether the term continues.
         """
@@ -67,7 +67,7 @@ class AdminNodes:
         self._updates = updates
         self._enqueue = enqueue
         self._controller = controller
-        self._state = state
+        self._epoch_version = epoch_version
         self._may_delete = may_delete
         self._is_current = is_current
         self._on_failed = on_failed
@@ -95,12 +95,12 @@ class AdminNodes:
             changed = self._begun & plan.changed.keys()
             if plan.deleted:
                 changed |= {each for each in self._begun if each.topic in plan.deleted}
-            self._note_ended(changed)
+            self._remove({each for each in changed if not self._is_moving(each)})
 
     def _load_reassignments(self) -> None:
         self._submit(
             lambda store: store.admin.load_reassignments(
-                self._controller, lambda: self._look_again(self._load_reassignments)
+                self._epoch_version, lambda: self._look_again(self._load_reassignments)
             ),
             self._on_reassignments,
         )
@@ -139,12 +139,12 @@ class AdminNodes:
         _report("a reassignment", begun)
         accepted = {partition for partition, (code, _) in begun if code in _DONE}
         self._begun |= accepted
-        self._ended.update(partition for partition, _ in begun if partition not in accepted)
-        self._note_ended(accepted)
+        refused = {partition for partition, _ in begun if partition not in accepted}
+        # Whether those that go on have this target is seen when they change.
+        self._remove(refused | accepted - self._controller.reassigning.partitions.keys())
 
-    def _note_ended(self, looked_at: Iterable[TopicPartition]) -> None:
-        """Some of these reassignments may have ended."""
-        ended = {each for each in looked_at if not self._is_moving(each)}
+    def _remove(self, ended: Set[TopicPartition]) -> None:
+        """These have ended, or were refused."""
         self._begun -= ended
         self._ended |= ended
         if self._ended:
@@ -152,7 +152,7 @@ class AdminNodes:
 
     def _is_moving(self, partition: TopicPartition) -> bool:
         """Whether the partition is on its way to the target that the node has for it."""
-        state = self._state.partition(partition)
+        state = self._controller.state.partition(partition)
         if state is None or not state.is_reassigning:
             return False
         target = tuple(broker for broker in state.replicas if broker not in state.removing)
@@ -166,7 +166,7 @@ class AdminNodes:
         removed, version = frozenset(self._ended), self._version
         rest = {each: target for each, target in self._targets.items() if each not in removed}
         self._submit(
-            lambda store: store.admin.write_reassignments(rest, version, self._controller),
+            lambda store: store.admin.write_reassignments(rest, version, self._epoch_version),
             lambda new_version: self._on_node_written(removed, version, new_version),
         )
 
@@ -190,7 +190,7 @@ class AdminNodes:
     def _load_elections(self) -> None:
         self._submit(
             lambda store: store.admin.load_elections(
-                self._controller, lambda: self._look_again(self._load_elections)
+                self._epoch_version, lambda: self._look_again(self._load_elections)
             ),
             self._on_elections,
         )
@@ -203,7 +203,7 @@ class AdminNodes:
             if self._is_current():
                 _report("an election of a preferred replica", elected)
                 self._submit(
-                    lambda store: store.admin.remove_elections(found.version, self._controller),
+                    lambda store: store.admin.remove_elections(found.version, self._epoch_version),
                     lambda _: None,
                 )
 
@@ -253,7 +253,7 @@ class AdminNodes:
         _report("a deletion of a topic", outcomes)
         names = [name for name, _ in outcomes]
         self._submit(
-            lambda store: store.admin.remove_deletions(names, self._controller),
+            lambda store: store.admin.remove_deletions(names, self._epoch_version),
             lambda _: self._deleting.difference_update(names),
         )
 
