@@ -7,7 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.brokers.dispatch.table import HANDLERS
 from cluster.brokers.handlers.access import READ_TOPIC
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_reader import read_memory
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset
 from cluster.model.quotas import QuotaEntity, QuotaKind
@@ -212,6 +216,17 @@ def test_partitions_are_found_again_when_the_leader_returns(stage: HandlerStage)
     stage.update(a_topic("t", a_partition(both), back))
     assert told(client.ask()) == [(1, 0, 0)]  # the end of the error is news
     assert told(client.ask()) == []
+
+
+def test_refused_requests_are_counted_by_error(tmp_path: Path) -> None:
+    counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    with HandlerStage(tmp_path, counters=counters) as stage:
+        answer = stage.connect().call(fetch_from(session=(77, 1)))
+        assert answer.error_code == ErrorCode.fetch_session_id_not_found
+        counters.store()
+        counted = read_memory(memoryview(counters.stats.memory)).values
+        (name,) = [key for key in counted if "error=FETCH_SESSION_ID_NOT_FOUND" in key]
+        assert ("request=Fetch" in name, counted[name]) == (True, 1)
 
 
 # -- rights ----------------------------------------------------------------------------------------
