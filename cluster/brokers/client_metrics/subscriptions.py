@@ -69,7 +69,9 @@ def subscription_of(texts: Mapping[str, str]) -> Subscription:
         try:
             key, text = match_parts(part)
             expressions[key] = TopicExpression(text)
-        except (SettingError, InvalidExpression) as problem:
+        except SettingError as problem:
+            raise Refused(ErrorCode.invalid_config, str(problem)) from None
+        except InvalidExpression as problem:
             raise Refused(
                 ErrorCode.invalid_config, f"Illegal client matching pattern: {part} ({problem})"
             ) from None
