@@ -205,8 +205,9 @@ class Reassignments(RandomHistory):
 
     def _are_last_answered(self) -> bool:
         """Whether the last request for each partition is answered; all went to one controller."""
+        found = [self._wishes.get(self._identity(each)) for each in self._movable()]
         return all(
-            wishes.requests[-1].is_answered for wishes in self._wishes.values() if wishes.requests
+            wishes.requests[-1].is_answered for wishes in found if wishes and wishes.requests
         )
 
     def _movable(self) -> list[TopicPartition]:
