@@ -22,7 +22,7 @@ from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.coordinator.controller.leader_operations import ElectLeaders
 from cluster.coordinator.controller.operation import Operation
-from cluster.coordinator.controller.reassignment_operations import AlterReassignments
+from cluster.coordinator.controller.reassignment_operations import alter_in_parts
 from cluster.coordinator.controller.topic_operations import DeleteTopics
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
@@ -121,14 +121,13 @@ class AdminNodes:
         self._begun &= known
         self._ended &= known
         if new:
-            self._enqueue(
-                AlterReassignments(
-                    self._updates,
-                    tuple(new.items()),
-                    UPDATE_TIMEOUT_MS,
-                    self._on_begun,
-                    may_change_factor=True,
-                )
+            alter_in_parts(
+                self._enqueue,
+                self._updates,
+                tuple(new.items()),
+                UPDATE_TIMEOUT_MS,
+                self._on_begun,
+                may_change_factor=True,
             )
         elif self._ended or not found.targets:
             self._remove_ended()

@@ -236,16 +236,15 @@ class ControllerRequests:
         """Move partitions to other replicas, or cancel that; calls back when every live broker
         knows that it has begun, or at the timeout.
 
-        `reassignment_operations.AlterReassignments` defines the results.
+        `reassignment_operations.alter_in_parts` defines the results.
         """
-        self._driver.enqueue(
-            reassignment_operations.AlterReassignments(
-                self._driver.updates,
-                asked,
-                timeout_ms,
-                on_done,
-                may_change_factor=may_change_factor,
-            )
+        reassignment_operations.alter_in_parts(
+            self._driver.enqueue,
+            self._driver.updates,
+            asked,
+            timeout_ms,
+            on_done,
+            may_change_factor=may_change_factor,
         )
 
     def reassigning(self) -> list[TopicPartition]:

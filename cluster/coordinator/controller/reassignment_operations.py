@@ -2,16 +2,61 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.operation import tell
+from cluster.coordinator.controller.operation import Operation, tell
 from cluster.coordinator.controller.reassignments import Answered, Asked
 from cluster.coordinator.controller.topic_operations import NOT_CONTROLLER, late
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome, Plan
 
 log = logging.getLogger(__name__)
+
+
+PARTITIONS_AT_ONCE: Final = 500
+"""Of one operation: what follows its write takes some milliseconds of the loop in one turn."""
+
+
+def alter_in_parts(
+    enqueue: Callable[[Operation], None],
+    updates: BrokerUpdates,
+    asked: Asked,
+    timeout_ms: int,
+    on_done: Callable[[Outcome, Answered], None],
+    *,
+    may_change_factor: bool,
+) -> None:
+    """Start, change or cancel reassignments by as many operations as they need.
+
+    `on_done` receives the outcome of the request, and those of its partitions in order, once.
+    """
+    firsts = range(0, max(1, len(asked)), PARTITIONS_AT_ONCE)
+    answers: dict[int, tuple[Outcome, Answered]] = {}
+
+    def on_part(first: int, outcome: Outcome, answered: Answered) -> None:
+        answers[first] = (outcome, answered)
+        if len(answers) < len(firsts):
+            return
+        of_parts = [answers[each] for each in firsts]
+        failed = (each for each, _ in of_parts if each.code is not ErrorCode.none)
+        on_done(
+            next(failed, Outcome(ErrorCode.none)),
+            [outcome for _, outcomes in of_parts for outcome in outcomes],
+        )
+
+    for first in firsts:
+        enqueue(
+            AlterReassignments(
+                updates,
+                asked[first : first + PARTITIONS_AT_ONCE],
+                timeout_ms,
+                partial(on_part, first),
+                may_change_factor=may_change_factor,
+            )
+        )
 
 
 class AlterReassignments:
