@@ -5,7 +5,7 @@ Every write of the controller is part of a transaction that also checks the vers
 """
 
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -283,15 +283,16 @@ def _writes(
     """
     for topic in plan.created:
         yield from _create_topic(client, topic, epoch)
-    for name in {partition.topic for partition in plan.added}:
-        yield _set_assignment(state.topics[name], plan)
+    for name, added in _by_topic(plan.added).items():
+        yield _set_assignment(state.topics[name], added)
     for partition, new_state in plan.added.items():
         yield from _create_partition(partition, new_state, epoch)
     for partition, new_state in plan.changed.items():
         yield from _change_partition(client, partition, new_state, epoch)
     # After the states: if only a part is written, a new controller finds the old assignment.
-    for name in _reassigned(plan, state):
-        yield _set_assignment(state.topics[name], plan)
+    for name, changed in _by_topic(plan.changed).items():
+        if _are_reassigned(state.topics[name], changed):
+            yield _set_assignment(state.topics[name], changed)
     for name, configs in plan.configured.items():
         yield _put_configs(client, name, configs)
         change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
@@ -330,21 +331,26 @@ def _change_partition(
         yield lambda t: t.set_data(path, document, version=state.partition_epoch - 1)
 
 
-def _reassigned(plan: Plan, state: ClusterState) -> set[str]:
-    """The topics of partitions whose replicas change."""
-    return {
-        partition.topic
-        for partition, new in plan.changed.items()
-        if (old := state.partition(partition)) is not None
-        and (new.replicas, new.adding, new.removing) != (old.replicas, old.adding, old.removing)
-    }
+def _by_topic(
+    states: Mapping[TopicPartition, PartitionState],
+) -> dict[str, dict[int, PartitionState]]:
+    found: defaultdict[str, dict[int, PartitionState]] = defaultdict(dict)
+    for (topic, number), state in states.items():
+        found[topic][number] = state
+    return found
 
 
-def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
-    partitions = dict(topic.partitions)
-    for changes in (plan.added, plan.changed):
-        partitions |= {p.partition: new for p, new in changes.items() if p.topic == topic.name}
-    return _assignment_write(topic.name, _assignment(topic.topic_id, partitions))
+def _are_reassigned(topic: TopicState, changed: Mapping[int, PartitionState]) -> bool:
+    """Whether the replicas of any of these partitions change."""
+    return any(
+        (new.replicas, new.adding, new.removing) != (old.replicas, old.adding, old.removing)
+        for number, new in changed.items()
+        if (old := topic.partitions.get(number)) is not None
+    )
+
+
+def _set_assignment(topic: TopicState, new: Mapping[int, PartitionState]) -> _Write:
+    return _assignment_write(topic.name, _assignment(topic.topic_id, {**topic.partitions, **new}))
 
 
 def _assignment(topic_id: UUID, partitions: Mapping[int, PartitionState]) -> TopicAssignment:

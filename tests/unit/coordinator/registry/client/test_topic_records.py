@@ -11,7 +11,7 @@ from cluster.coordinator.cluster_store import Deposed, OutOfStep, StoreVersion
 from cluster.coordinator.registry.client import topic_records
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
-from cluster.model.cluster import ClusterState
+from cluster.model.cluster import ClusterState, PartitionState
 from cluster.model.errors import UserError
 from cluster.model.ids import (
     BrokerId,
@@ -22,7 +22,7 @@ from cluster.model.ids import (
 )
 from cluster.model.plan import Plan
 from tests.support.cluster_states import a_broker, a_partition, a_topic
-from tests.support.fake_registry import FakeClient, store_of
+from tests.support.fake_registry import FakeClient, FakeTree, store_of
 from tests.support.waiting import wait_until
 
 WALL_MS = WallMs(1_700_000_000_000)
@@ -394,6 +394,32 @@ def test_a_partly_written_move_leaves_in_sync_replicas_that_are_assigned(
         assert state.leader in state.isr
     is_whole = survived_count == 3
     assert loaded.topics["orders"].partitions[1].is_reassigning != is_whole
+
+
+class CountingChanges(dict[TopicPartition, PartitionState]):
+    """Counts how often all of it is looked at."""
+
+    looks = 0
+
+    def items(self) -> Any:
+        self.looks += 1
+        return super().items()
+
+
+def test_a_plan_that_moves_many_topics_is_looked_at_as_often_as_one_of_a_single_topic():
+    client = FakeClient(FakeTree())
+    store_of(client).brokers.prepare()
+    version, state, looks = elected(client), ClusterState(), []
+    for count in (1, 20):
+        made = [a_topic(f"t{count}-{number}", a_partition([1])) for number in range(count)]
+        commit(client, Plan(created=made), state, version)
+        moved = replace(a_partition([2, 1], [1], 1, partition_epoch=1), adding=(TWO,))
+        changed = CountingChanges({TopicPartition(topic.name, 0): moved for topic in made})
+        store_of(client).topics.commit(Plan(changed=changed), state, EPOCH_1, version)
+        looks.append(changed.looks)
+        loaded = store_of(client).topics.load(version).state
+        assert {loaded.topics[topic.name].partitions[0] for topic in made} == {moved}
+    assert looks[0] == looks[1]
 
 
 def test_only_the_controller_gives_topics_ids(client):
