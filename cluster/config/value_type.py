@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -266,23 +267,25 @@ def throttled_replicas() -> ValueType[tuple[str, ...]]:
     `ThrottledReplicaListValidator`); numbers are 32-bit.
     """
 
-    def parse(text: str) -> tuple[str, ...]:
-        items = _split(text)
-        if items == ("*",):
-            return items
-        for item in items:
-            numbers = re.fullmatch(r"([0-9]+):([0-9]+)", item)
-            if numbers is None or any(int(each) > INT_MAX for each in numbers.groups()):
-                raise ValueError(text)
-        return items
-
     return ValueType(
         TypeCode.LIST,
         "the literal '*' or a list of replicas in the following format:"
         " [partitionId]:[brokerId],[partitionId]:[brokerId],...",
-        parse,
+        _parse_replicas,
         ",".join,
     )
+
+
+@lru_cache(maxsize=64)  # of a topic that moves, again with each change of its in-sync replicas
+def _parse_replicas(text: str) -> tuple[str, ...]:
+    items = _split(text)
+    if items == ("*",):
+        return items
+    for item in items:
+        numbers = re.fullmatch(r"([0-9]+):([0-9]+)", item)
+        if numbers is None or any(int(each) > INT_MAX for each in numbers.groups()):
+            raise ValueError(text)
+    return items
 
 
 def listener_list() -> ValueType[tuple[Listener, ...]]:

@@ -60,11 +60,6 @@ class ReplicaThrottle(Generic[W]):
         else:
             self._replicas.pop(topic, None)
 
-    def keep_topics(self, topics: Collection[str]) -> None:
-        """Forget the replicas of all other topics. Call `apply` afterwards."""
-        for topic in self._replicas.keys() - topics:
-            del self._replicas[topic]
-
     def set_limit(self, limit: int | None) -> None:
         """Take a new limit in bytes per second. Call `apply` afterwards."""
         self.quota.set_limit(limit, self._now_ms())

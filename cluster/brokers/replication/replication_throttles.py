@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.replication.replica_throttle import ReplicaThrottle
@@ -23,6 +23,16 @@ Replicas = tuple[Collection[str], Collection[str]]
 _NONE: Final[Replicas] = ((), ())
 
 
+class _Known(NamedTuple):
+    """The configs of a topic, which every update of the topic has, and what they throttle."""
+
+    configs: Mapping[str, str]
+    replicas: Replicas
+
+
+_NOTHING_KNOWN: Final = _Known({}, _NONE)
+
+
 class ReplicationThrottles:
     """Owned by the broker's thread."""
 
@@ -37,7 +47,8 @@ class ReplicationThrottles:
         """`replicas_of` reads the configs of a topic, and raises Refused."""
         self._local_id = local_id
         self._replicas_of = replicas_of
-        self._topics: dict[str, Replicas] = {}
+        self._topics: dict[str, _Known] = {}
+        """The topics with configs."""
         self.leader: ReplicaThrottle[Any] = _throttle(windows, now_ms, call_at)
         self.follower: ReplicaThrottle[Any] = _throttle(windows, now_ms, call_at)
 
@@ -50,24 +61,30 @@ class ReplicationThrottles:
 
     def on_update(self, update: ClusterUpdate) -> None:
         """Take the throttled replicas of the topics in an update of the controller, at once."""
-        topics = dict(self._topics)
+        gone = set(update.deleted)
         if update.is_full:
-            topics.clear()
-        for name in update.deleted:
-            topics.pop(name, None)
+            gone |= self._topics.keys() - {topic.name for topic in update.topics}
+        changed: dict[str, Replicas] = {}
         for topic in update.topics:
-            topics.pop(topic.name, None)
-            replicas = self._replicas(topic.name, topic.configs) if topic.configs else _NONE
-            if any(replicas):
-                topics[topic.name] = replicas
-        if topics == self._topics:
+            gone.discard(topic.name)
+            known = self._topics.get(topic.name, _NOTHING_KNOWN)
+            if topic.configs != known.configs:
+                replicas = self._replicas(topic.name, topic.configs)
+                if replicas != known.replicas:
+                    changed[topic.name] = replicas
+                if topic.configs:
+                    self._topics[topic.name] = _Known(topic.configs, replicas)
+                else:
+                    del self._topics[topic.name]
+        changed |= {
+            name: _NONE for name in gone if any(self._topics.pop(name, _NOTHING_KNOWN).replicas)
+        }
+        if not changed:
             return
         for direction, throttle in enumerate((self.leader, self.follower)):
-            throttle.keep_topics(topics.keys())
-            for name, replicas in topics.items():
+            for name, replicas in changed.items():
                 throttle.set_replicas(name, self._here(replicas[direction]))
             throttle.apply()
-        self._topics = topics
 
     def _replicas(self, topic: str, configs: Mapping[str, str]) -> Replicas:
         try:

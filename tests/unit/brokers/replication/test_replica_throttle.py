@@ -100,6 +100,6 @@ def test_only_bytes_of_listed_replicas_count():
     turns.throttle.record(TopicPartition("other", 0), 1_000)
     turns.throttle.record(TopicPartition("t", 7), 300)
     assert turns.throttle.quota.total_bytes == 300
-    turns.throttle.keep_topics(())
+    turns.throttle.set_replicas("t", ())
     turns.throttle.apply()
     assert not turns.throttle.is_active

@@ -1,6 +1,6 @@
 """Which replicas are throttled, as updates of the controller and settings say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -9,7 +9,7 @@ from cluster.brokers.assembly.options import (
     replication_windows,
     throttled_replicas,
 )
-from cluster.brokers.replication.replication_throttles import ReplicationThrottles
+from cluster.brokers.replication.replication_throttles import Replicas, ReplicationThrottles
 from cluster.config.settings import broker_settings
 from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
@@ -27,15 +27,19 @@ class NoTimer:
         return
 
 
-@pytest.fixture
-def throttles() -> ReplicationThrottles:
+def throttles_by(replicas_of: Callable[[Mapping[str, str]], Replicas]) -> ReplicationThrottles:
     return ReplicationThrottles(
         HERE,
         replication_windows(SETTINGS),
         lambda: MonotonicMs(0),
         lambda _at_ms, _call: NoTimer(),
-        lambda configs: throttled_replicas(SETTINGS, configs),
+        replicas_of,
     )
+
+
+@pytest.fixture
+def throttles() -> ReplicationThrottles:
+    return throttles_by(lambda configs: throttled_replicas(SETTINGS, configs))
 
 
 def update(
@@ -74,6 +78,36 @@ def test_later_updates_replace_what_they_name(throttles):
     assert throttled(throttles, "u") == ([], [])
     throttles.on_update(update(is_full=True, w={}))
     assert not throttles.leader.is_active
+
+
+def test_configs_that_stay_are_read_once_however_many_updates_have_them():
+    read: list[Mapping[str, str]] = []
+
+    def replicas_of(configs: Mapping[str, str]) -> Replicas:
+        read.append(configs)
+        return throttled_replicas(SETTINGS, configs)
+
+    throttles = throttles_by(replicas_of)
+    for numbers in ("0:1", "0:1", "1:1"):
+        throttles.on_update(update(t={LEADER: numbers}, u={"retention.ms": "5"}))
+    throttles.on_update(update(is_full=True, t={LEADER: "1:1"}))
+    assert read == [{LEADER: "0:1"}, {"retention.ms": "5"}, {LEADER: "1:1"}]
+    assert throttled(throttles, "t") == ([1], [])
+    for again in ({}, {LEADER: "2:1"}):
+        throttles.on_update(update(t=again))
+    throttles.on_update(update(deleted=("t",)))
+    assert not throttles.leader.is_active
+    throttles.on_update(update(t={LEADER: "2:1"}))
+    assert throttled(throttles, "t") == ([2], [])
+
+
+def test_a_long_list_is_parsed_once_for_all_that_read_it():
+    text = ",".join(f"{number}:1" for number in range(100))
+    first, again = (
+        throttled_replicas(SETTINGS, {LEADER: "".join(parts)})[0] for parts in (text, list(text))
+    )
+    assert len(first) == 100
+    assert first is again
 
 
 def test_an_invalid_list_in_the_registry_throttles_nothing(throttles):
