@@ -1,6 +1,7 @@
 """Partitions move to other brokers while clients use them and processes die."""
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -131,6 +132,26 @@ def test_a_cancelled_move_leaves_no_replica_behind(four: Cluster) -> None:
         refused = alter_reassignments(client, {place: None})[place]
     assert refused is not None
     assert refused.code is ErrorCode.no_reassignment_in_progress
+
+
+def test_records_that_wait_for_a_replica_are_acknowledged_when_it_is_dropped(four: Cluster) -> None:
+    """The leader stays, though in another epoch."""
+    waits = next(broker for broker in (2, 3) if broker != controller(four))
+    topic = create_topic(four, assignments=[[0, 1, waits]])
+    recorder = Recorder(four, topic, retries=0, enable_idempotence=False)
+    recorder.produce("before", 10)
+    recorder.flush()
+    four.pause(waits)
+    try:
+        recorder.produce("waiting", 10)
+        asking = threading.Thread(target=move, args=(four, {Place(topic, 0): [0, 1]}))
+        asking.start()  # answered when the paused broker knows it too
+        recorder.flush()
+    finally:
+        four.resume(waits)
+    asking.join()
+    assert recorder.failed == []
+    assert list(read_all(four, topic)[0].values()) == recorder.sent[0]
 
 
 def test_partitions_move_under_load_whoever_dies_and_lose_nothing(four: Cluster) -> None:
