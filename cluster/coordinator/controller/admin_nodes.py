@@ -20,7 +20,7 @@ from cluster.coordinator.cluster_store import (
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.leader_elections import ElectionType
-from cluster.coordinator.controller.leader_operations import ElectLeaders
+from cluster.coordinator.controller.leader_operations import elect_in_parts
 from cluster.coordinator.controller.operation import Operation
 from cluster.coordinator.controller.reassignment_operations import alter_in_parts
 from cluster.coordinator.controller.topic_operations import DeleteTopics
@@ -206,14 +206,14 @@ class AdminNodes:
                     lambda _: None,
                 )
 
-        self._enqueue(
-            ElectLeaders(
-                self._updates,
-                ElectionType.PREFERRED,
-                found.partitions,
-                UPDATE_TIMEOUT_MS,
-                on_done,
-            )
+        elect_in_parts(
+            self._enqueue,
+            self._updates,
+            ElectionType.PREFERRED,
+            found.partitions,
+            tuple,
+            UPDATE_TIMEOUT_MS,
+            on_done,
         )
 
     # -- deletions ---------------------------------------------------------------------------

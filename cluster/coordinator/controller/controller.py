@@ -194,13 +194,26 @@ class Controller:
         return plan
 
     def elect_leaders(
-        self, election: ElectionType, asked: Sequence[TopicPartition] | None
+        self,
+        election: ElectionType,
+        asked: Sequence[TopicPartition] | None,
+        *,
+        only_needed: bool = False,
     ) -> tuple[Plan, Elected]:
         """Plan the elections that a client asked for; the outcomes are complete when the plan
         is."""
         plan, outcomes = Plan(), Elected()
         live, rules = self._staying, self._election_rules()
-        plan.steps = elect_asked(self.state, election, asked, live, rules, plan.changed, outcomes)
+        plan.steps = elect_asked(
+            self.state,
+            election,
+            asked,
+            live,
+            rules,
+            plan.changed,
+            outcomes,
+            only_needed=only_needed,
+        )
         return plan, outcomes
 
     def return_leaders(self, percentage: int, of: set[BrokerId]) -> Plan:

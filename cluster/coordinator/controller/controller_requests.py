@@ -217,13 +217,21 @@ class ControllerRequests:
     ) -> None:
         """Elect leaders; calls back when every live broker knows them, or at the timeout.
 
-        `leader_operations.ElectLeaders` defines the results.
+        `leader_operations.elect_in_parts` defines the results.
         """
-        self._driver.enqueue(
-            leader_operations.ElectLeaders(
-                self._driver.updates, election, partitions, timeout_ms, on_done
-            )
+        leader_operations.elect_in_parts(
+            self._driver.enqueue,
+            self._driver.updates,
+            election,
+            partitions,
+            self._all_partitions,
+            timeout_ms,
+            on_done,
         )
+
+    def _all_partitions(self) -> list[TopicPartition]:
+        controller = self._driver.controller
+        return [] if controller is None else [each for each, _ in controller.state.partitions()]
 
     def alter_reassignments(
         self,

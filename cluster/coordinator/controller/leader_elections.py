@@ -68,13 +68,15 @@ def elect_asked(
     rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
     outcomes: Elected,
+    *,
+    only_needed: bool = False,
 ) -> Iterator[None]:
     """Elect leaders of the given partitions (None: of all), in steps; see `Plan.steps`.
 
-    The outcomes are in the order of the request. For all partitions, those that need no election
-    are left out, as in Kafka. `live` excludes brokers that are about to stop.
+    The outcomes are in the order of the request. For all partitions, and with `only_needed`, those
+    that need no election are left out, as in Kafka. `live` excludes brokers that are about to stop.
     """
-    is_of_all = asked is None
+    is_of_all = asked is None or only_needed
     partitions = [each for each, _ in cluster.partitions()] if asked is None else asked
     for count, partition in enumerate(partitions, 1):
         outcome = _elect_one(cluster, election, partition, live, rules_of, changed)

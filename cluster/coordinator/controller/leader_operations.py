@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
@@ -10,7 +11,7 @@ from cluster.coordinator.controller.leader_elections import (
     Elected,
     ElectionType,
 )
-from cluster.coordinator.controller.operation import tell
+from cluster.coordinator.controller.operation import Operation, in_parts, tell
 from cluster.coordinator.controller.topic_operations import NOT_CONTROLLER, late
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
@@ -18,31 +19,64 @@ from cluster.model.plan import Outcome, Plan
 
 log = logging.getLogger(__name__)
 
+LEADERS_AT_ONCE: Final = 500
+"""Of one operation: what follows its write takes some milliseconds of the loop in one turn."""
+
+
+def elect_in_parts(
+    enqueue: Callable[[Operation], None],
+    updates: BrokerUpdates,
+    election: ElectionType,
+    partitions: Sequence[TopicPartition] | None,
+    all_partitions: Callable[[], Sequence[TopicPartition]],
+    timeout_ms: int,
+    on_done: Callable[[Outcome, Elected], None],
+) -> None:
+    """Elect leaders of some or all (None) partitions by as many operations as they need, so that
+    each partition is without a leader for a few milliseconds only.
+
+    `on_done` receives the outcome of the request, and those of its partitions in order, once. Of
+    all partitions, those that need no election are left out.
+    """
+
+    def begin(some: Sequence[TopicPartition], on_part: Callable[[Outcome, Elected], None]) -> None:
+        is_of_all = partitions is None
+        enqueue(ElectLeaders(updates, election, some, timeout_ms, on_part, only_needed=is_of_all))
+
+    in_parts(
+        all_partitions() if partitions is None else partitions, LEADERS_AT_ONCE, begin, on_done
+    )
+
 
 class ElectLeaders:
-    """Elect leaders of some or all partitions; answers when every live broker knows them."""
+    """Elect leaders of partitions; answers when every live broker knows them."""
 
     def __init__(
         self,
         updates: BrokerUpdates,
         election: ElectionType,
-        partitions: Sequence[TopicPartition] | None,
+        partitions: Sequence[TopicPartition],
         timeout_ms: int,
         on_done: Callable[[Outcome, Elected], None],
+        *,
+        only_needed: bool = False,
     ) -> None:
         """`on_done` receives the outcome of the request, and those of its partitions in order.
 
-        `partitions` None means all; those that need no election are left out then.
+        With `only_needed`, those that need no election are left out.
         """
         self._updates = updates
         self._election = election
         self._partitions = partitions
         self._timeout_ms = timeout_ms
         self._on_done = on_done
+        self._only_needed = only_needed
         self._outcomes: Elected = []
 
     def plan(self, controller: Controller) -> Plan:
-        plan, self._outcomes = controller.elect_leaders(self._election, self._partitions)
+        plan, self._outcomes = controller.elect_leaders(
+            self._election, self._partitions, only_needed=self._only_needed
+        )
         return plan
 
     def finish(self, plan: Plan) -> None:
@@ -54,9 +88,10 @@ class ElectLeaders:
         self.fail(NOT_CONTROLLER)
 
     def fail(self, outcome: Outcome) -> None:
-        partitions = self._partitions
-        of_request = outcome if partitions is None else Outcome(ErrorCode.none)
-        self._on_done(of_request, [(each, outcome) for each in partitions or ()])
+        if self._only_needed:
+            self._on_done(outcome, [])
+        else:
+            self._on_done(Outcome(ErrorCode.none), [(each, outcome) for each in self._partitions])
 
     def _answer(self, do_all_know: bool) -> None:
         outcomes = self._outcomes

@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.operation import Operation, tell
+from cluster.coordinator.controller.operation import Operation, in_parts, tell
 from cluster.coordinator.controller.reassignments import Answered, Asked
 from cluster.coordinator.controller.topic_operations import NOT_CONTROLLER, late
 from cluster.model.errors import ErrorCode
@@ -33,30 +32,15 @@ def alter_in_parts(
 
     `on_done` receives the outcome of the request, and those of its partitions in order, once.
     """
-    firsts = range(0, max(1, len(asked)), PARTITIONS_AT_ONCE)
-    answers: dict[int, tuple[Outcome, Answered]] = {}
 
-    def on_part(first: int, outcome: Outcome, answered: Answered) -> None:
-        answers[first] = (outcome, answered)
-        if len(answers) < len(firsts):
-            return
-        of_parts = [answers[each] for each in firsts]
-        failed = (each for each, _ in of_parts if each.code is not ErrorCode.none)
-        on_done(
-            next(failed, Outcome(ErrorCode.none)),
-            [outcome for _, outcomes in of_parts for outcome in outcomes],
-        )
-
-    for first in firsts:
+    def begin(some: Asked, on_part: Callable[[Outcome, Answered], None]) -> None:
         enqueue(
             AlterReassignments(
-                updates,
-                asked[first : first + PARTITIONS_AT_ONCE],
-                timeout_ms,
-                partial(on_part, first),
-                may_change_factor=may_change_factor,
+                updates, some, timeout_ms, on_part, may_change_factor=may_change_factor
             )
         )
+
+    in_parts(asked, PARTITIONS_AT_ONCE, begin, on_done)
 
 
 class AlterReassignments:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.coordinator.controller.leader_elections import Elected, ElectionType
+from cluster.coordinator.controller.leader_operations import LEADERS_AT_ONCE
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
@@ -111,6 +112,23 @@ def test_an_election_that_is_not_needed_is_answered_at_once(
     assert again.codes == [("none", [("orders-0", "election_not_needed")])]
     assert of_all.codes == [("none", [])]
     assert updates(controller) == {}
+
+
+def test_many_elections_are_held_in_parts_and_answered_once_in_order(
+    stage: Stage, controller: Member
+) -> None:
+    missing = TopicPartition("missing", 0)
+    answers = elect(controller, *[ORDERS_0] * LEADERS_AT_ONCE, missing, ORDERS_0)
+    stage.settle()
+    assert answers.codes == []
+    settle(stage, controller)
+    assert answers.codes == [
+        (
+            "none",
+            [("orders-0", "none")] * LEADERS_AT_ONCE
+            + [("missing-0", "unknown_topic_or_partition"), ("orders-0", "election_not_needed")],
+        )
+    ]
 
 
 def test_an_election_times_out_when_a_broker_is_late(stage: Stage, controller: Member) -> None:
