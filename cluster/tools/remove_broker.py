@@ -47,8 +47,8 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="also if partitions keep fewer replicas, or are lost with it; its log directories are"
-        " then kept, for `add-broker --broker-id ID`",
+        help="also if partitions keep fewer replicas, or cannot leave it; for the latter its log"
+        " directories are kept, so that `add-broker --broker-id ID` brings them back",
     )
     add_servers(parser)
 
