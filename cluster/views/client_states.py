@@ -113,7 +113,9 @@ def read_brokers(
         except (OSError, ValueError):
             continue
         if number.isdecimal():
-            age_ms = _now_ms() - stats.written_ms  # not the time before: the file may be newer
+            age_ms = 0  # the broker has just made it, and writes the first figures soon
+            if stats.written_ms:
+                age_ms = _now_ms() - stats.written_ms  # not the time before: the file may be newer
             found.append(BrokerStats(int(number), _state(stats, age_ms), max(0, age_ms), stats))
     return sorted(found, key=lambda broker: broker.broker)
 
