@@ -23,6 +23,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 BYTES_OUT = BY_KEY["BytesOutPerSec"].name
+SESSIONS = BY_KEY["NumIncrementalFetchSessions"].name
 RACK = "b"
 LEADER, NEAR = 0, 1
 RECORDS = 20
@@ -101,17 +102,14 @@ def java(cluster: Cluster, topic: str, directory: Path) -> Iterator[Callable[[],
     with MemberHost([*java_command(classes, NEWEST), "GroupMembers"]) as host:
         member = host.start(cluster.bootstrap, f"of {topic}", [topic], client="reader", rack=RACK)
         yield lambda: [offset for _, _, offset in member.read]
-        sessions = read_stats(cluster.data_dir / "run" / f"broker-{NEAR}.stats").values[
-            BY_KEY["NumIncrementalFetchSessions"].name
-        ]
-        assert sessions >= 1
+        wait_until(lambda: counted(cluster, NEAR, SESSIONS) >= 1, "a session in the figures")
         assert NEAR in [event["replica"] for event in member.of_kind("replica")]
         member.leave()
 
 
-def sent_bytes(cluster: Cluster, broker: int) -> float:
-    """The record bytes that a broker has sent to consumers since it started."""
-    return read_stats(cluster.data_dir / "run" / f"broker-{broker}.stats").values[BYTES_OUT]
+def counted(cluster: Cluster, broker: int, name: str) -> float:
+    """A figure of a broker, which is at most a second old."""
+    return read_stats(cluster.data_dir / "run" / f"broker-{broker}.stats").values[name]
 
 
 CLIENTS = ["librdkafka", pytest.param("java", marks=pytest.mark.beyond_pypi)]
@@ -132,9 +130,9 @@ def test_a_consumer_reads_near_it_through_deaths(
             assert offsets() == list(range(written.count))
 
         def reads_from(broker: int) -> bool:
-            before = sent_bytes(racks, broker)
+            before = counted(racks, broker, BYTES_OUT)
             pass_records()
-            return sent_bytes(racks, broker) - before >= RECORDS * len(VALUE)
+            return counted(racks, broker, BYTES_OUT) - before >= RECORDS * len(VALUE)
 
         def wait_for_reads_from(broker: int) -> None:
             wait_until(partial(reads_from, broker), f"records from broker {broker}")
