@@ -74,12 +74,18 @@ class Membership:
 
     def remove(self, request: Request) -> Request:
         """Stop a broker, and forget it once it has ended. Raises UserError."""
-        plan = self._plan_of_running_cluster()
+        self._plan_of_running_cluster()
         member = self._supervisor.broker(request["id"])
         if member is None:
             raise UserError(f"there is no broker {request['id']}")
-        if len(plan.brokers) == 1:
-            raise UserError(f"broker {request['id']} is the only one: use `stop --purge`")
+        if not any(
+            each.spec.broker_id is not None and not each.is_leaving
+            for each in self._supervisor.members
+            if each is not member
+        ):
+            raise UserError(
+                f"broker {request['id']} is the only one that stays: use `stop --purge`"
+            )
         self._supervisor.note(member, "is removed by a command")
         member.is_leaving = True
         effects = member.child.on_stop_ordered(self._clock.monotonic_ms())

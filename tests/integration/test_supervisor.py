@@ -379,6 +379,19 @@ def test_a_broker_is_added_and_removed_while_the_others_run(cluster):
         cluster.ask("remove-broker", id=1)
 
 
+def test_the_last_broker_stays_while_another_one_is_still_leaving(cluster):
+    (cluster.files.path / "stubborn").write_text("0")
+    cluster.start_and_wait()
+    leaving = cluster.broker(0)["pid"]
+    cluster.ask("remove-broker", id=0)
+    with pytest.raises(UserError, match="broker 1 is the only one that stays"):
+        cluster.ask("remove-broker", id=1)
+    os.kill(leaving, signal.SIGKILL)
+    until(lambda: broker_state(cluster, 0) is None)
+    assert broker_state(cluster, 1) == "running"
+    assert remembered(cluster) == [1]
+
+
 def test_an_added_broker_that_cannot_start_is_forgotten_and_the_others_stay(cluster):
     (cluster.files.path / "broken").write_text("2")
     cluster.start_and_wait()
