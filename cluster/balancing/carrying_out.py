@@ -69,7 +69,7 @@ def carry_out(
     in progress then.
     """
     copied = [p for p, held in moves.items() if set(held) != set(layout.replicas[p])]
-    reordered = [p for p in moves if p not in set(copied)]
+    reordered = [p for p, held in moves.items() if set(held) == set(layout.replicas[p])]
     work = _Work(admin, layout, moves, report)
     if throttle_bytes is not None and copied:
         present = {Place(*p): layout.replicas[p] for p in copied}

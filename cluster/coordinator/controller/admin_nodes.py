@@ -94,7 +94,8 @@ class AdminNodes:
         if self._begun:
             changed = self._begun & plan.changed.keys()
             if plan.deleted:
-                changed |= {each for each in self._begun if each.topic in plan.deleted}
+                gone = frozenset(plan.deleted)
+                changed |= {each for each in self._begun if each.topic in gone}
             self._remove({each for each in changed if not self._is_moving(each)})
 
     def _load_reassignments(self) -> None:

@@ -308,6 +308,7 @@ class Controller:
         id."""
         plan = Plan()
         outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]] = []
+        gone: set[str] = set()
         for name, topic_id in topics:
             found = self.state.topic_name(topic_id) if name is None and topic_id else name
             topic = self.state.topics.get(found) if found is not None else None
@@ -318,7 +319,7 @@ class Controller:
                     else ErrorCode.unknown_topic_or_partition
                 )
                 outcomes.append((name, topic_id, Outcome(code)))
-            elif topic.name in plan.deleted:
+            elif topic.name in gone:
                 outcomes.append(
                     (name, topic_id, Outcome(ErrorCode.invalid_request, "Duplicate topic."))
                 )
@@ -329,6 +330,7 @@ class Controller:
                     outcome = Outcome(refused.code, refused.detail)
                 else:
                     plan.deleted.append(topic.name)
+                    gone.add(topic.name)
                     outcome = Outcome(ErrorCode.none)
                 outcomes.append((topic.name, topic.topic_id, outcome))
         return plan, outcomes

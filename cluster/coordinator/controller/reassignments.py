@@ -174,7 +174,8 @@ class Reassigning:
     def on_deleted(self, topics: Collection[str]) -> None:
         """These topics are gone."""
         if topics and self.partitions:
-            for partition in [each for each in self.partitions if each.topic in topics]:
+            gone = frozenset(topics)  # of a list, each look would be at all of its names
+            for partition in [each for each in self.partitions if each.topic in gone]:
                 del self.partitions[partition]
                 self._due.pop(partition, None)
 

@@ -271,9 +271,14 @@ def test_moves_are_completed_in_parts_and_found_again_by_a_new_controller() -> N
     assert not reassigning.partitions
 
 
+class UnsearchableNames(list[str]):
+    def __contains__(self, name: object) -> bool:
+        raise AssertionError(f"looked through all names for {name!r}")
+
+
 def test_a_deleted_topic_moves_no_more() -> None:
     state = moving([3, 1], [3], [1], [1], 1)
     reassigning = Reassigning(a_cluster([1, 3], a_topic("orders", state)))
-    reassigning.on_deleted(["orders"])
+    reassigning.on_deleted(UnsearchableNames(["orders"]))
     reassigning.look_again()
     assert not reassigning.is_due
