@@ -15,7 +15,6 @@ from cluster.coordinator.transactions import records
 from cluster.coordinator.transactions.loading import Loading
 from cluster.coordinator.transactions.machine import TransactionMachine
 from cluster.coordinator.transactions.storing import Storing
-from cluster.log import recovery
 from cluster.log.aborted_transactions import AbortedTransactions
 from cluster.log.log_transactions import LogTransactions
 from tests.simulation.cluster import SimulatedCluster
@@ -116,13 +115,6 @@ FAULTS = {
         "_why_doubtful",
         "if mark.boot_id != boot_id:",
         "if False:",
-        history=TransactionPowerLosses,
-    ),
-    "a segment that was lost counts as compacted": Fault(
-        recovery,
-        "_load_segments",
-        "slot >= first_unsynced or not _was_emptied(segment)",
-        "not _was_emptied(segment)",
         history=TransactionPowerLosses,
     ),
 }
