@@ -57,7 +57,8 @@ def plan_without(leaving: Collection[BrokerId], layout: Layout) -> Plan:
     stuck = _move_away(draft, leaving)
     while even_counts(draft) + even_bytes(draft, TOLERANCE, _LEAST_BYTES):
         draft.forget_candidates()
-    even_leaders(draft, {draft.partitions.index(partition) for partition in draft.moves()})
+    moves = draft.moves()
+    even_leaders(draft, {at for at, partition in enumerate(draft.partitions) if partition in moves})
     return Plan(draft.moves(), stuck)
 
 
