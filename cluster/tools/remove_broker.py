@@ -76,21 +76,27 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     if ours is None:
-        if not left_behind:
-            _unregister(args)
+        if not left_behind and not _unregister(args):
+            return 1
         print(f"Broker {args.id} is forgotten.")
         return 0
     remove_broker(files, args.id)
     directories = [Path(path) for path in ours["log_dirs"]]
     where = ", ".join(shown(path) for path in directories)
+    to_have_it_back = f"To have it back: {launcher(files.path)} add-broker --broker-id {args.id}"
     if left_behind:
         print(
             f"Broker {args.id} is stopped and forgotten. Its log directories stay, with the"
-            f" partitions that could not move: {where}.\nTo have it back:"
-            f" {launcher(files.path)} add-broker --broker-id {args.id}"
+            f" partitions that could not move: {where}.\n{to_have_it_back}"
         )
         return 0
-    _unregister(args)
+    if not _unregister(args):
+        # Such as a topic that was created on it after everything had moved away.
+        print(
+            f"Broker {args.id} is stopped. Its log directories stay, since it may have replicas:"
+            f" {where}.\n{to_have_it_back}"
+        )
+        return 1
     try:
         remove_directories(directories)
     except OSError as problem:
@@ -107,8 +113,10 @@ def _broker_of(state: Mapping[str, Any], broker: int) -> dict[str, Any] | None:
     return next((each for each in brokers if each["id"] == broker), None)
 
 
-def _unregister(args: argparse.Namespace) -> None:
-    """Have the registry forget the broker, if it knows it."""
+def _unregister(args: argparse.Namespace) -> bool:
+    """Have the registry forget the broker, if it knows it; False, with a warning, if it is not
+    certain that no replica is assigned to the broker.
+    """
     from cluster.client.cluster_requests import unregister_broker
 
     try:
@@ -120,6 +128,8 @@ def _unregister(args: argparse.Namespace) -> None:
                 f"warning: the registry still knows broker {args.id}: {reason_of(refused)}",
                 file=sys.stderr,
             )
+            return False
+    return True
 
 
 def _check_known(facts: "ClusterFacts", broker: int, state: Mapping[str, Any] | None) -> bool:
