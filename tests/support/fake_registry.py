@@ -275,6 +275,10 @@ class FakeTransaction:
             for step in self._steps:
                 try:
                     results.append(step())
+                except NotReadOnlyCallError:  # the registry refuses all of it
+                    tree.nodes = saved
+                    fired.clear()
+                    raise
                 except KazooException as error:
                     results = [RolledBackError()] * len(results) + [error]
                     results += [RuntimeInconsistency()] * (len(self._steps) - len(results))

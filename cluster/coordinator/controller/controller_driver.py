@@ -383,6 +383,14 @@ class ControllerDriver:
         operation.fail(outcome_of(error))
         if self._controller is controller:
             self._is_busy = False
+            if isinstance(operation, CompleteReassignments):
+                self._loop.call_after(RETRY_MS, lambda: self._complete_again(controller))
+            self._next()
+
+    def _complete_again(self, controller: Controller) -> None:
+        if self._controller is controller:
+            controller.reassigning.look_again()
+            self._complete_reassignments(controller)
             self._next()
 
     def _on_lost_registry(self, error: Exception, term: int) -> None:

@@ -107,5 +107,5 @@ class CompleteReassignments:
         """Nobody waits for an answer; the next controller completes them."""
 
     def fail(self, outcome: Outcome) -> None:
-        """The registry is full: the next change of brokers or in-sync replicas tries again."""
+        """The registry is full: the driver tries again."""
         log.warning("no reassignment is completed: %s", outcome.detail)

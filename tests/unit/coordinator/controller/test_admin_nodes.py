@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster.coordinator.cluster_store import RETRY_MS
 from cluster.coordinator.registry.documents import paths
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
@@ -294,4 +295,24 @@ def test_a_full_disk_of_the_registry_only_delays_the_removal_of_names(
     assert len(content(stage, REASSIGNMENTS)["partitions"]) == 2
     stage.tree.is_full = False
     finish_move(stage, controller, 1)
+    assert content(stage, REASSIGNMENTS) is None
+
+
+def test_a_move_that_a_full_registry_keeps_from_its_end_ends_when_there_is_room(
+    stage: Stage, controller: Member
+) -> None:
+    put(stage, REASSIGNMENTS, moves(("orders", 0, [2, 3])))
+    settle(stage, controller)
+    propose(controller, [1, 2, 3], state_of(controller).partition_epoch)
+    while not controller.session.pending:
+        stage.loop.run_once(max_wait_ms=0)
+    controller.session.work()  # the in-sync replicas, and nothing after them
+    stage.tree.is_full = True
+    settle(stage, controller)
+    assert state_of(controller).isr == (1, 2, 3)
+    assert state_of(controller).replicas == (2, 3, 1)
+    stage.tree.is_full = False
+    stage.pass_time(RETRY_MS)
+    settle(stage, controller)
+    assert state_of(controller).replicas == (2, 3)
     assert content(stage, REASSIGNMENTS) is None
