@@ -5,11 +5,12 @@
 First table: the leaders of so many partitions with three replicas move. A bystander goes on
 producing and fetching at each broker; its longest wait is the last column. Second table: partitions
 with so many bytes get other followers, while an unpipelined producer with acks=all writes to each
-in turn; beside it what `cp` of the same files takes on the same disk.
+in turn; beside it what `cp` and `sync` of the same files take on the same disk.
 """
 
 import argparse
 import itertools
+import os
 import re
 import shutil
 import socket
@@ -43,6 +44,7 @@ _MOVED = 8
 """Partitions that hold the bytes."""
 _RECORD_BYTES = 100_000
 _QUIET_S = 10.0
+_THROTTLE_MB = 100
 _RETURNED = re.compile(r"leadership of (\d+) partitions returns to preferred replicas")
 
 
@@ -212,6 +214,30 @@ def fill(address: tuple[str, int], megabytes: int) -> None:
             read_whole(connection, size)
 
 
+def throttle(cluster: BenchCluster) -> None:
+    """Limit what followers of the topic copy."""
+    rate = f"follower.replication.throttled.rate={_THROTTLE_MB * 1_000_000}"
+    brokers = ["--entity-type", "brokers", "--entity-default", "--add-config", rate]
+    cluster.command("configs", "--alter", *brokers)
+    replicas = ["--topic", TOPIC, "--add-config", "follower.replication.throttled.replicas=*"]
+    cluster.command("configs", "--alter", *replicas)
+
+
+def moved(
+    cluster: BenchCluster, producer: Producer, target: list[int], name: str, megabytes: int
+) -> str:
+    """Move every partition to these replicas; returns the row of the table."""
+    began = time.monotonic()
+    reassign(cluster, [target] * _MOVED)
+    poll(lambda: is_moved(cluster), "the replicas to move")
+    ended = time.monotonic()
+    seconds = ended - began
+    return (
+        f"| {name}, {_MOVED} partitions, {megabytes} MB | {seconds:.1f} |"
+        f" {megabytes / seconds:.0f} | {producer.quantiles(began, ended)} |"
+    )
+
+
 def measure_replicas(root: Path, megabytes: int) -> None:
     """Give partitions other followers while a producer writes to them."""
     print("| step | seconds | MB/s | producer: p50 / p99 / max, ms |")
@@ -227,16 +253,10 @@ def measure_replicas(root: Path, megabytes: int) -> None:
                 ended = time.monotonic()
                 print(f"| quiet cluster | {_QUIET_S:.0f} | | {producer.quantiles(began, ended)} |")
                 for target, name in (([0, 2], "replica 1 -> 2"), ([0, 1], "replica 2 -> 1")):
-                    began = time.monotonic()
-                    reassign(cluster, [target] * _MOVED)
-                    poll(lambda: is_moved(cluster), "the replicas to move")
-                    ended = time.monotonic()
-                    seconds = ended - began
-                    print(
-                        f"| {name}, {_MOVED} partitions, {megabytes} MB | {seconds:.1f} |"
-                        f" {megabytes / seconds:.0f} | {producer.quantiles(began, ended)} |",
-                        flush=True,
-                    )
+                    print(moved(cluster, producer, target, name, megabytes), flush=True)
+                throttle(cluster)
+                name = f"replica 1 -> 2, throttled to {_THROTTLE_MB} MB/s"
+                print(moved(cluster, producer, [0, 2], name, megabytes), flush=True)
                 began = time.monotonic()
                 copied = Path(directory) / "copied"
                 copied.mkdir()
@@ -244,9 +264,10 @@ def measure_replicas(root: Path, megabytes: int) -> None:
                 files = [str(file) for log in logs for file in log.glob("*.log")]
                 assert files
                 subprocess.run(["cp", *files, "--backup=numbered", str(copied)], check=True)
+                os.sync()
                 seconds = time.monotonic() - began
                 print(
-                    f"| `cp` of the same files | {seconds:.1f} | {megabytes / seconds:.0f} |"
+                    f"| `cp` and `sync` of the same files | {seconds:.1f} | {megabytes / seconds:.0f} |"
                     f" {producer.quantiles(began, began + seconds)} |",
                     flush=True,
                 )

@@ -12,7 +12,8 @@ from cluster.model.clocks import MonotonicMs
 from cluster.quotas.sampled_rate import SampledRate, WindowOptions
 
 CHUNK_BYTES: Final = 256 << 10
-"""The most that is given at once: appending more would delay the records of other partitions."""
+"""The most that a replica which catches up is given at once: a follower that appends more in one
+turn delays the records of other partitions."""
 _BURST_MS: Final = 100
 """How long unused bytes may be used later. A longer time would admit more than 1 % above the limit
 in 10 s, a shorter one would lose bytes whenever a broker is busy for that long."""

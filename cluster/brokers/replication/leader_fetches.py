@@ -44,6 +44,7 @@ from cluster.protocol.peer.replication import (
     FileSource,
     FollowerFetch,
 )
+from cluster.quotas.replication_quota import CHUNK_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -446,6 +447,8 @@ class LeaderFetches:
                 return False
             try:
                 if fetch_offset < log.log_end_offset and followed.most_bytes:
+                    is_in_sync = session.follower in leader.isr
+                    budget = budget if is_in_sync else min(budget, CHUNK_BYTES)
                     most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
                     if session.by_file:
                         found = log.locate(fetch_offset, most_bytes)
@@ -497,9 +500,13 @@ class LeaderFetches:
                 break  # the rest stays ready and goes first next time
             del session.ready[followed]
             followed.is_told = True
+            partition = self._actions.find_partition(followed.id)
+            leader = None if partition is None else partition.leader
+            if leader is not None and session.follower not in leader.isr:
+                budget = min(budget, CHUNK_BYTES)
             most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
             fetched = full_answer(
-                self._actions.find_partition(followed.id),
+                partition,
                 followed,
                 most_bytes,
                 self._actions.note_failure,

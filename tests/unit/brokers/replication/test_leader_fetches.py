@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from cluster.brokers.replication.follower_sessions import Way
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.model.errors import ErrorCode
@@ -62,3 +64,41 @@ def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path)
             ErrorCode.none,
         ]
         assert answer.partitions[1].records
+
+
+class CompactAnswers(KeptAnswers):
+    """Takes compact answers, and counts the bytes of their records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compact: list[int] = []
+
+    def send_compact(self, _way: Way, frames: list[bytes | memoryview]) -> bool:
+        self.compact.append(sum(map(len, frames[1:])))
+        return True
+
+
+@pytest.mark.parametrize(("isr", "batches"), [([BROKER], 3), ([BROKER, OTHER], 6)])
+def test_replicas_that_catch_up_get_no_more_than_a_follower_appends_quickly(
+    tmp_path: Path, isr: list[int], batches: int
+) -> None:
+    topic = a_topic("t", a_partition([BROKER, OTHER], isr), a_partition([BROKER, OTHER], isr))
+    with HandlerStage(tmp_path) as stage:
+        stage.update(topic)
+        client = stage.connect()
+        batch = a_batch(b"v" * 100_000)
+        for partition in (0, 1):
+            for _ in range(3):
+                client.call(produce_to(("t", partition, batch), acks=1))
+        sender = CompactAnswers()
+        leader_side = LeaderFetches(stage.leader_actions, "here", 10_000_000, sender)
+        positions = [
+            FetchPosition("t", number, LeaderEpoch(0), Offset(0), LeaderEpoch(-1), Offset(0))
+            for number in (0, 1)
+        ]
+        leader_side.on_fetch(
+            b"other",
+            FollowerFetch(BrokerId(OTHER), "here", 7, 0, positions, [], 500, 50_000_000, False),
+            stage.loop.now_ms,
+        )
+        assert sender.compact == [batches * len(batch)]
