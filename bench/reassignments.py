@@ -267,8 +267,8 @@ def measure_replicas(root: Path, megabytes: int) -> None:
                 os.sync()
                 seconds = time.monotonic() - began
                 print(
-                    f"| `cp` and `sync` of the same files | {seconds:.1f} | {megabytes / seconds:.0f} |"
-                    f" {producer.quantiles(began, began + seconds)} |",
+                    f"| `cp` and `sync` of the same files | {seconds:.1f} |"
+                    f" {megabytes / seconds:.0f} | {producer.quantiles(began, began + seconds)} |",
                     flush=True,
                 )
                 shutil.rmtree(copied)
