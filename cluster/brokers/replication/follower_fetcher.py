@@ -72,12 +72,6 @@ def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
     return
 
 
-def _size(records: bytes | memoryview | FileSource | None) -> int:
-    if records is None:
-        return 0
-    return records.size_bytes if isinstance(records, FileSource) else len(records)
-
-
 class RequestSender(Protocol):
     """The way to a leader."""
 
@@ -446,7 +440,7 @@ class FollowerFetcher:
         if fetched.leader_epoch != partition.leader_epoch:
             return  # `follow` has put it on the next request already
         if following.grant is not None or self._throttle.is_active:
-            self.throttled.on_answered(following, _size(records))
+            self.throttled.on_answered(following, fetched.size_bytes)
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 start_over(partition, fetched.log_start_offset, fetched.high_watermark)

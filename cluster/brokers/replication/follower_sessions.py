@@ -1,6 +1,7 @@
 """What a leader knows of the followers that fetch from it: their sessions and positions."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replica_throttle import NO_LIMIT
@@ -8,6 +9,9 @@ from cluster.log.mmap_segment import FileIdentity
 from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.quotas.replication_quota import Grant
 from cluster.runtime.peer_sockets import LocalConnection
+
+_WATERMARKS_PERIOD_MS: Final = 500
+"""How often followers get high watermarks without records; in Kafka, their fetch wait."""
 
 Way = bytes | LocalConnection
 """How a request came: by ZeroMQ from this identity, or by a local connection."""
@@ -100,6 +104,14 @@ class FollowerSession:
         """The epoch of the follower's registration in its last full request."""
         self.way: Way = identity
         """The way by which the last request came."""
+
+    def tell_watermarks(self, now_ms: int) -> None:
+        """Make ready what has moved since the follower last got it, unless that was just now."""
+        if self.tell_watermarks_at_ms <= now_ms:
+            self.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
+            behind = [followed for followed in self.behind if not followed.is_told]
+            behind.sort(key=lambda followed: followed.id)
+            self.ready.update(dict.fromkeys(behind))
 
 
 def tell_at_once(

@@ -41,15 +41,12 @@ from cluster.protocol.peer.compact import (
 from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchPosition,
-    FileSource,
     FollowerFetch,
 )
 from cluster.quotas.replication_quota import CHUNK_BYTES
 
 log = logging.getLogger(__name__)
 
-_WATERMARKS_PERIOD_MS: Final = 500
-"""How often followers get high watermarks without records; in Kafka, their fetch wait."""
 _SESSIONS_MAX: Final = 4096
 """Far more than there are brokers: it bounds the memory that a bug could leak."""
 _PARKED_MAX_MS: Final = 300_000
@@ -285,11 +282,8 @@ class LeaderFetches:
     def on_tick(self, now_ms: MonotonicMs) -> None:
         """Answer the requests whose wait is over; send high watermarks periodically."""
         for session in list(self._sessions.values()):
-            if session.behind and session.tell_watermarks_at_ms <= now_ms:
-                session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
-                behind = [followed for followed in session.behind if not followed.is_told]
-                behind.sort(key=lambda followed: followed.id)
-                session.ready.update(dict.fromkeys(behind))
+            if session.behind:
+                session.tell_watermarks(now_ms)
             until_ms = session.parked_until_ms
             if until_ms is not None and (session.ready or until_ms <= now_ms):
                 self._answer(session)
@@ -447,8 +441,7 @@ class LeaderFetches:
                 return False
             try:
                 if fetch_offset < log.log_end_offset and followed.most_bytes:
-                    is_in_sync = session.follower in leader.isr
-                    budget = budget if is_in_sync else min(budget, CHUNK_BYTES)
+                    budget = budget if session.follower in leader.isr else min(budget, CHUNK_BYTES)
                     most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
                     if session.by_file:
                         found = log.locate(fetch_offset, most_bytes)
@@ -501,8 +494,7 @@ class LeaderFetches:
             del session.ready[followed]
             followed.is_told = True
             partition = self._actions.find_partition(followed.id)
-            leader = None if partition is None else partition.leader
-            if leader is not None and session.follower not in leader.isr:
+            if partition is None or not partition.has_in_sync(session.follower):
                 budget = min(budget, CHUNK_BYTES)
             most_bytes = min(budget, self._partition_max_bytes, followed.most_bytes)
             fetched = full_answer(
@@ -515,10 +507,9 @@ class LeaderFetches:
                 session.behind.add(followed)  # it gets no high watermark before its log agrees
             elif fetched.error is ErrorCode.none:
                 session.behind.discard(followed)
-            records, size_bytes = fetched.records, 0
-            if records is not None:
+            size_bytes = fetched.size_bytes
+            if size_bytes:
                 followed.given_offset = followed.fetch_offset
-                size_bytes = records.size_bytes if isinstance(records, FileSource) else len(records)
                 budget -= size_bytes
                 self.sent_bytes += size_bytes
             if followed.grant is not None or self._throttle.is_active:

@@ -180,6 +180,10 @@ class Partition:
         if self.leader_id == NO_BROKER or 0 <= current_leader_epoch != self.leader_epoch:
             self.check_leader(current_leader_epoch)
 
+    def has_in_sync(self, follower: BrokerId) -> bool:
+        """Whether this broker leads, and the follower is in the ISR."""
+        return self.leader is not None and follower in self.leader.isr
+
     def append(
         self,
         records: memoryview,

@@ -104,6 +104,14 @@ class FetchedPartition:
     """The epoch and its end offset (KIP-595)."""
     records: bytes | memoryview | FileSource | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the records, wherever they are."""
+        records = self.records
+        if records is None:
+            return 0
+        return records.size_bytes if isinstance(records, FileSource) else len(records)
+
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
