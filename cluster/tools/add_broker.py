@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster.local.member_orders import add_broker
 from cluster.model.errors import Refused, UserError
+from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import add_command, data_dir, running_state
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     added = next((each for each in state["brokers"] if each["id"] == broker), None)
     if added is None:
         raise UserError(f"broker {broker} was removed right after it had started")
-    rack = f", rack {added['rack']}" if added.get("rack") else ""
+    rack = f", rack {one_line(added['rack'])}" if added.get("rack") else ""
     command = launcher(files.path)
     print(
         f"Broker {broker} runs on {added['host']}:{added['port']}{rack}, after {seconds:.1f} s."

@@ -459,6 +459,8 @@ def _decode_replicas(replicas: Mapping[str, list[int]]) -> dict[int, Replicas]:
 
 
 def _decode_broker_ids(ids: list[int]) -> Replicas:
+    if not isinstance(ids, list):  # a text of digits would be read as several ids
+        raise ValueError(f"{ids!r} is not a list of broker ids")  # noqa: TRY004 - wrong text
     return tuple(BrokerId(_int32(one)) for one in ids)
 
 

@@ -183,6 +183,12 @@ def test_other_documents_are_value_errors(
         decode(document)
 
 
+def test_a_text_of_digits_is_no_list_of_brokers() -> None:
+    document = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":"12"}]}'
+    with pytest.raises(ValueError, match="'12' is not a list of broker ids"):
+        znodes.decode_reassignments(document)
+
+
 SOME_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: (
