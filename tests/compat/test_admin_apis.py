@@ -42,7 +42,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    with Cluster(tmp_path_factory.mktemp("ours"), overrides=SETTINGS) as cluster:
+    # The topic of metric records would be on the pages, as soon as there are some.
+    settings = {**SETTINGS, "milena.metrics.topic.enable": "false"}
+    with Cluster(tmp_path_factory.mktemp("ours"), overrides=settings) as cluster:
         prepare(cluster.addresses[0])
         yield cluster.addresses[0]
 

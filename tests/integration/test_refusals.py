@@ -69,7 +69,8 @@ def test_requests_with_another_leader_epoch_are_refused(new_cluster: NewCluster)
             assert offsets.topics[0].partitions[0].error_code == code
 
 
-def test_fetch_from_a_follower_is_refused(cluster: Cluster, topic: str) -> None:
+def test_fetch_from_a_broker_without_the_replica_is_refused(cluster: Cluster) -> None:
+    topic = create_topic(cluster, assignments=[[LEADER]])
     with WireClient(cluster.addresses[FOLLOWER]) as client:
         answer = fetched(client, topic, 0)
 
@@ -89,8 +90,11 @@ def test_requests_by_topic_id(cluster: Cluster, client: WireClient, topic: str) 
         ((partition,),) = (one.partitions for one in client.call(message).responses)
         assert partition.error_code == code
 
+    (elsewhere,) = client.call(
+        metadata_request(create_topic(cluster, assignments=[[LEADER]]))
+    ).topics
     with WireClient(cluster.addresses[FOLLOWER]) as other:
-        answer = other.call(fetch_request(known, 0, version=16))
+        answer = other.call(fetch_request(elsewhere.topic_id, 0, version=16))
     ((partition,),) = (one.partitions for one in answer.responses)
     assert partition.error_code == ErrorCode.not_leader_or_follower
     assert partition.current_leader.leader_id == LEADER

@@ -1,5 +1,6 @@
 """Local connections over real Unix sockets, both ends on one loop."""
 
+import gc
 import os
 import socket
 import struct
@@ -258,6 +259,7 @@ def test_connecting_to_an_unknown_address_gives_no_connection(ends: Ends) -> Non
 
 def test_descriptors_are_closed(ends: Ends) -> None:
     descriptors = Path("/proc/self/fd")
+    gc.collect()  # what earlier tests have left may be freed at any time
     before = len(list(descriptors.iterdir()))
     for _ in range(5):
         connection = ends.connected()
@@ -265,5 +267,5 @@ def test_descriptors_are_closed(ends: Ends) -> None:
         ends.turn_until(lambda: ends.lost, "the end")
         ends.lost.clear()
     assert ends.listen() is None
-    assert len(list(descriptors.iterdir())) == before
+    assert len(list(descriptors.iterdir())) <= before
     assert ends.loop.watched_count == 1
