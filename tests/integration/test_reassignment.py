@@ -157,7 +157,10 @@ def test_records_that_wait_for_a_replica_are_acknowledged_when_it_is_dropped(fou
     assert list(read_all(four, topic)[0].values()) == recorder.sent[0]
 
 
-def test_partitions_move_under_load_whoever_dies_and_lose_nothing(four: Cluster) -> None:
+def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
+    new_cluster: NewCluster,
+) -> None:
+    four = new_cluster(brokers=4).start()
     topic = create_topic(four, assignments=[[0, 1, 2]] * PARTITIONS)
     places = [Place(topic, number) for number in range(PARTITIONS)]
     recorder = Recorder(four, topic, partitions=PARTITIONS, enable_idempotence=True)
