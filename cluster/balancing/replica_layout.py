@@ -24,7 +24,7 @@ class Layout:
     """The replicas of every partition, and the brokers that are alive."""
 
     racks: Mapping[BrokerId, str | None]
-    """Of the live brokers; None: it has no rack."""
+    """The rack of each live broker, None for one without."""
     replicas: Moves
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Bytes of one replica; 0 for those that are missing here."""

@@ -16,7 +16,7 @@ class Survey(NamedTuple):
     """What a plan is made from."""
 
     layout: Layout
-    """As it will be when the reassignments in progress are completed."""
+    """What the cluster will be like when the reassignments in progress are completed."""
     ongoing: Mapping[Place, OngoingReassignment]
     silent: tuple[BrokerId, ...]
     """Live brokers that did not tell the sizes of their replicas."""

@@ -71,7 +71,7 @@ class ClusterFacts(NamedTuple):
     brokers: Mapping[int, tuple[str, int]] = {}
     """Host and port of each live broker, by id."""
     racks: Mapping[int, str | None] = {}
-    """Of each live broker; None: it has no rack."""
+    """The rack of each live broker, None for one without."""
 
     def replicas(self) -> dict[Place, tuple[int, ...]]:
         """The replicas of every partition, the preferred leader first."""

@@ -20,7 +20,7 @@ KEPT_BYTES_MAX: Final = 96 << 10
 """The memory of one client's values, estimated; one of Java takes some 60 KiB."""
 _SERIES_BYTES: Final = 200
 _LABEL_BYTES: Final = 200
-"""Of objects, beside the characters of names and labels."""
+"""The memory of the objects of a label, without its characters; likewise of a series above."""
 
 
 class Series(NamedTuple):

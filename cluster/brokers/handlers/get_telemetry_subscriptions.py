@@ -22,7 +22,7 @@ from cluster.records.batch import Compression
 API: Final = Api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0)
 
 ACCEPTED: Final = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
-"""In order of preference."""
+"""The compressions that clients may use, the preferred one first."""
 
 
 def handle(

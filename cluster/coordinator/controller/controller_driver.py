@@ -94,7 +94,7 @@ class ControllerDriver:
         self._may_delete_topics = may_delete_topics
         self._controller: Controller | None = None
         self._nodes: AdminNodes | None = None
-        """Of the present term, like `_controller`."""
+        """What acts on the nodes below `/admin`; None unless this is the controller."""
         self._epoch_version = NO_VERSION
         self._queue: deque[Operation] = deque()
         self._is_busy = False
