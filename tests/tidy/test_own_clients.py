@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 NAMED = re.compile(
     r"""(?:CLIENT_ID(?::\ Final)?\ =\ |"client\.id":\ |
         connect\((?:AdminClient|Consumer|Producer),\ args,\ |
-        SocketClient\.connect\([^"\n]*,\ )"([^"]+)\"""",
+        (?:SocketClient\.connect|admin_of)\([^"\n]*,\ )"([^"]+)\"""",
     re.VERBOSE,
 )
 OF_USERS = {
