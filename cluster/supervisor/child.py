@@ -13,6 +13,7 @@ from typing import Final
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
+from cluster.model.event_kinds import EventKind
 
 
 class ChildState(enum.Enum):
@@ -70,9 +71,10 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Print and log this text after the child's name."""
+    """Print and log this text after the child's name, as an event of this kind."""
 
     text: str
+    kind: EventKind
 
 
 Effect = Fork | Signal | WakeAt | CloseSession | Report
@@ -143,7 +145,7 @@ class Child:
         self.was_ever_ready = True
         self._ready_at_ms = now_ms
         self._deadline_ms = None
-        return [Report("is running again")] if again else []
+        return [Report("is running again", EventKind.START)] if again else []
 
     def on_progress(self, now_ms: MonotonicMs) -> list[Effect]:
         """The process has reported progress of its recovery."""
@@ -160,7 +162,7 @@ class Child:
         if not self.was_ever_ready:
             self.state = ChildState.FAILED
             self._deadline_ms = None
-            return [CloseSession(), Report(f"could not start: it {how}")]
+            return [CloseSession(), Report(f"could not start: it {how}", EventKind.FAILURE)]
         return [CloseSession(), *self._back_off(how, now_ms)]
 
     def on_wake(self, now_ms: MonotonicMs) -> list[Effect]:
@@ -175,13 +177,13 @@ class Child:
             case ChildState.STARTING | ChildState.RECOVERING:
                 seconds = self._policy.start_timeout_ms / 1000
                 return [
-                    Report(f"was not ready within {seconds:g} s: killing it"),
+                    Report(f"was not ready within {seconds:g} s: killing it", EventKind.FAILURE),
                     Signal(signal.SIGKILL),
                 ]
             case ChildState.STOPPING:
                 seconds = self._policy.stop_timeout_ms / 1000
                 return [
-                    Report(f"did not stop within {seconds:g} s: killing it"),
+                    Report(f"did not stop within {seconds:g} s: killing it", EventKind.FAILURE),
                     Signal(signal.SIGKILL),
                 ]
             case _:
@@ -283,12 +285,13 @@ class Child:
             return [
                 Report(
                     f"{how} and is given up after {self._early_deaths} early deaths in a row:"
-                    " see its log, then start it with `restart`"
+                    " see its log, then start it with `restart`",
+                    EventKind.FAILURE,
                 )
             ]
         self.state = ChildState.BACKING_OFF
         self._deadline_ms = now_ms + delay_ms
         return [
-            Report(f"{how}; starting it again in {delay_ms / 1000:g} s"),
+            Report(f"{how}; starting it again in {delay_ms / 1000:g} s", EventKind.DEATH),
             WakeAt(self._deadline_ms),
         ]

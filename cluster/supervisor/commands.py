@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cluster.model.errors import UserError
+from cluster.model.event_kinds import BY_COMMAND, EventKind
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.member import Member
@@ -63,7 +64,7 @@ class Commands:
             )
         except UserError as problem:
             raise UserError(f"{member.spec.label} {problem}") from None
-        self._supervisor.note(member, _ordered(number, stay_down=bool(request.get("stay_down"))))
+        self._note_signal(member, number, stay_down=bool(request.get("stay_down")))
         self._supervisor.perform(member, effects)
         return {"pid": pid, "signal": number.name, "state": member.child.state.value}
 
@@ -74,11 +75,27 @@ class Commands:
                 f"the cluster is {self._supervisor.phase}: processes cannot be restarted now"
             )
         pid = member.pid
-        self._supervisor.note(member, "is restarted by a command")
+        self._supervisor.note(
+            member, EventKind.RESTART, "is restarted by a command", cause=BY_COMMAND
+        )
+        member.order = "restarted by a command"
         self._supervisor.perform(
             member, member.child.on_restart_ordered(self._clock.monotonic_ms())
         )
         return {"pid": pid, "state": member.child.state.value}
+
+    def _note_signal(self, member: Member, number: signal.Signals, *, stay_down: bool) -> None:
+        """Add what the user ordered to the timeline."""
+        match number:
+            case signal.SIGSTOP:
+                kind, text = EventKind.PAUSE, "is paused by a command (SIGSTOP)"
+            case signal.SIGCONT:
+                kind, text = EventKind.RESUME, "is resumed by a command (SIGCONT)"
+            case _:
+                then = ", and stays down" if stay_down else ""
+                kind, text = EventKind.SIGNAL, f"is sent {number.name} by a command{then}"
+                member.order = f"{number.name} sent by a command"
+        self._supervisor.note(member, kind, text, cause=BY_COMMAND)
 
     def _member(self, wanted: int | str) -> Member:
         for member in self._supervisor.members:
@@ -89,15 +106,3 @@ class Commands:
             for member in self._supervisor.members
         )
         raise UserError(f"there is no broker {wanted}: choose one of {names}")
-
-
-def _ordered(number: signal.Signals, *, stay_down: bool) -> str:
-    """The timeline's text for a signal that the user sent."""
-    match number:
-        case signal.SIGSTOP:
-            return "is paused by a command (SIGSTOP)"
-        case signal.SIGCONT:
-            return "is resumed by a command (SIGCONT)"
-        case _:
-            then = ", and stays down" if stay_down else ""
-            return f"is sent {number.name} by a command{then}"

@@ -24,6 +24,8 @@ class Member:
         """The reason that the last process reported for its failure, if it reported one."""
         self.view: ClusterView | None = None
         """A broker's most recent view of the cluster."""
+        self.order: str | None = None
+        """What a command has ordered that ends the present process."""
         self.is_leaving = False
         """Whether it is forgotten once its process has ended."""
         self.progress: RecoveryProgress | None = None

@@ -42,7 +42,7 @@ class MemberProcesses:
 
     def fork(self, member: Member, log_file: Path) -> None:
         """Start a member's process. A failed fork is reported later, through `on_exited`."""
-        member.failure = member.progress = member.view = None
+        member.failure = member.progress = member.view = member.order = None
         if member.spec.held is not None:
             member.spec.held.open()
         rotate_if_large(log_file, max_log_bytes())

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cluster.datadir.paths import DataDir
 from cluster.model.errors import UserError
+from cluster.model.event_kinds import BY_COMMAND, EventKind
 from cluster.runtime.clock import Clock
 from cluster.supervisor.child import ChildState
 from cluster.supervisor.member import Member
@@ -49,7 +50,7 @@ class Membership:
         added = spec.broker_id or 0
         self._failures.pop(added, None)
         member = self._supervisor.admit(spec)
-        self._supervisor.note(member, "is added by a command")
+        self._supervisor.note(member, EventKind.ADD, "is added by a command", cause=BY_COMMAND)
         self._tell_clients()
         self._supervisor.start(member)
         return {"id": added}
@@ -86,7 +87,8 @@ class Membership:
             raise UserError(
                 f"broker {request['id']} is the only one that stays: use `stop --purge`"
             )
-        self._supervisor.note(member, "is removed by a command")
+        self._supervisor.note(member, EventKind.REMOVE, "is removed by a command", cause=BY_COMMAND)
+        member.order = "removed by a command"
         member.is_leaving = True
         effects = member.child.on_stop_ordered(self._clock.monotonic_ms())
         self._supervisor.perform(member, effects)

@@ -31,6 +31,8 @@ _RESET_SIGNALS: Final = (
     signal.SIGHUP,
     signal.SIGCHLD,
 )
+ENDED_CLEANLY: Final = "ended with exit status 0"
+"""How a process has ended that stopped as it should."""
 _FAILURE_MAX_CHARACTERS: Final = 1_000
 _REPORTS_MAX_BYTES: Final = 65_536
 """More than a child ever writes: the capacity of a pipe on Linux. Reasons are truncated to fit."""

@@ -16,6 +16,7 @@ from cluster.datadir.state_file import write_state
 from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import UserError
+from cluster.model.event_kinds import EventKind
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import Clock
 from cluster.runtime.compiled import build_name
@@ -27,6 +28,7 @@ from cluster.supervisor.console import Console, last_lines
 from cluster.supervisor.member import Member
 from cluster.supervisor.member_processes import MemberProcesses
 from cluster.supervisor.plan import ChildSpec, ClusterPlan
+from cluster.supervisor.processes import ENDED_CLEANLY
 from cluster.supervisor.readiness import agreed_view
 from cluster.supervisor.timeline import Timeline
 from cluster.views.cluster_text import how_to_go_on
@@ -183,9 +185,9 @@ class Supervisor:
                     self._loop.call_at(deadline_ms, lambda: self._on_wake(member))
                 case life.CloseSession():
                     self._outside.close_session(member.spec)
-                case life.Report(text):
+                case life.Report(text, kind):
                     log.info("%s %s", member.spec.name, text)
-                    self.note(member, text)
+                    self.note(member, kind, text, cause=member.order)
                     self._console.say(
                         f"{member.spec.label[0].upper()}{member.spec.label[1:]} {text}."
                     )
@@ -193,9 +195,9 @@ class Supervisor:
             member.spec.held.close()
         self.write_state()
 
-    def note(self, member: Member, text: str) -> None:
+    def note(self, member: Member, kind: EventKind, text: str, *, cause: str | None = None) -> None:
         """Add an event of a process to the timeline."""
-        self.timeline.add(self._clock.wall_ms(), member.spec.label, text)
+        self.timeline.add(self._clock.wall_ms(), kind, member.spec.label, text, cause)
 
     # ------------------------------------------------------------------ starting
 
@@ -320,7 +322,7 @@ class Supervisor:
         former = member.child.state
         effects = member.child.on_ready(self._clock.monotonic_ms())
         if not effects and member.child.state is not former:
-            self.note(member, "is running")
+            self.note(member, EventKind.START, "is running")
         self.perform(member, effects)
         if self._phase == "starting":
             self._on_started(member)
@@ -359,12 +361,13 @@ class Supervisor:
         self._noted_controller = controller
         for member in self._brokers:
             if member.spec.broker_id == controller:
-                self.note(member, "is the controller")
+                self.note(member, EventKind.CONTROLLER, "is the controller")
 
     def _on_exited(self, member: Member, how: str) -> None:
         effects = member.child.on_exited(how, self._clock.monotonic_ms())
         if not any(isinstance(each, life.Report) for each in effects):
-            self.note(member, how)
+            kind = EventKind.STOP if how == ENDED_CLEANLY else EventKind.DEATH
+            self.note(member, kind, how, cause=member.order)
         is_lost = member is self._dashboard and member.child.state is life.ChildState.FAILED
         if is_lost and member.failure is not None:
             effects = [each for each in effects if not isinstance(each, life.Report)]

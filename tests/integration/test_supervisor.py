@@ -281,6 +281,10 @@ def test_status_reports_what_happened_to_each_process(cluster):
         assert [each["ts"] for each in events] == sorted(each["ts"] for each in events)
         return [each["text"] for each in events if each["process"] == "broker 1"]
 
+    def kinds() -> list[tuple[str, str | None]]:
+        events = cluster.state()["events"]
+        return [(each["kind"], each["cause"]) for each in events if each["subject"] == "broker 1"]
+
     assert told() == ["is running"]
     cluster.ask("kill", id=1, signal=int(signal.SIGSTOP))
     cluster.ask("kill", id=1, signal=int(signal.SIGCONT))
@@ -300,6 +304,18 @@ def test_status_reports_what_happened_to_each_process(cluster):
         "is running again",
         "is sent SIGKILL by a command, and stays down",
         "was killed by SIGKILL",
+    ]
+    assert kinds() == [
+        ("start", None),
+        ("pause", "command"),
+        ("resume", "command"),
+        ("restart", "command"),
+        ("stop", "restarted by a command"),
+        ("start", None),
+        ("death", None),
+        ("start", None),
+        ("signal", "command"),
+        ("death", "SIGKILL sent by a command"),
     ]
     controllers = [e for e in cluster.state()["events"] if e["text"] == "is the controller"]
     assert [each["process"] for each in controllers] == ["broker 0"]

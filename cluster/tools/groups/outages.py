@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from cluster.model.event_kinds import EventKind
+
 _BROKER: Final = "broker "
-_PAUSED: Final = "is paused "
-_RESUMED: Final = "is resumed "
-_RUNS: Final = ("is running",)
-_GOES: Final = ("was killed ", "ended ", "is gone", "is restarted ", "is sent SIG", "could not ")
+_SERVES: Final = (EventKind.START, EventKind.RESUME)
+_GOES: Final = (
+    *(EventKind.DEATH, EventKind.STOP, EventKind.FAILURE),
+    *(EventKind.RESTART, EventKind.SIGNAL),
+)
 
 
 class Outage(NamedTuple):
@@ -34,13 +37,13 @@ def outages(events: Iterable[Mapping[str, Any]]) -> list[Outage]:
     begun: dict[int, Outage] = {}
     found: list[Outage] = []
     for event in events:
-        process, text, at_ms = str(event["process"]), str(event["text"]), int(event["ts"])
+        process, kind, at_ms = str(event.get("process")), event.get("kind"), int(event["ts"])
         number = process.removeprefix(_BROKER)
         if not process.startswith(_BROKER) or not number.isdecimal():
             continue
         broker = int(number)
-        is_paused, is_gone = text.startswith(_PAUSED), text.startswith(_GOES)
-        ends = text.startswith((_RESUMED, *_RUNS))
+        is_paused, is_gone = kind == EventKind.PAUSE, kind in _GOES
+        ends = kind in _SERVES
         before = begun.get(broker)
         if before is not None and (ends or (is_gone and before.was_paused)):
             found.append(begun.pop(broker)._replace(until_ms=at_ms))

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
+from cluster.model.event_kinds import EventKind
 from cluster.supervisor.child import (
     Child,
     ChildState,
@@ -51,7 +52,7 @@ def test_progress_report_restarts_the_start_timeout():
     assert child.is_alive
     assert child.on_wake(MonotonicMs(30_000)) == []
     assert child.on_wake(MonotonicMs(50_000)) == [
-        Report("was not ready within 30 s: killing it"),
+        Report("was not ready within 30 s: killing it", EventKind.FAILURE),
         Signal(signal.SIGKILL),
     ]
     assert child.on_ready(MonotonicMs(50_001)) == []
@@ -75,7 +76,7 @@ def test_child_is_not_restarted_when_it_was_never_ready():
     child.on_start_ordered(MonotonicMs(0))
     assert child.on_exited("ended with exit status 1", MonotonicMs(10)) == [
         CloseSession(),
-        Report("could not start: it ended with exit status 1"),
+        Report("could not start: it ended with exit status 1", EventKind.FAILURE),
     ]
     assert child.state is ChildState.FAILED
 
@@ -84,14 +85,14 @@ def test_dead_child_is_restarted_after_a_back_off():
     child = a_running_child()
     assert child.on_exited("was killed by SIGKILL", MonotonicMs(100)) == [
         CloseSession(),
-        Report("was killed by SIGKILL; starting it again in 1 s"),
+        Report("was killed by SIGKILL; starting it again in 1 s", EventKind.DEATH),
         WakeAt(1_100),
     ]
     assert child.state is ChildState.BACKING_OFF
     assert child.on_wake(MonotonicMs(1_099)) == []
     assert child.on_wake(MonotonicMs(1_100)) == [Fork(), WakeAt(31_100)]
     assert child.restart_count == 1
-    assert child.on_ready(MonotonicMs(1_200)) == [Report("is running again")]
+    assert child.on_ready(MonotonicMs(1_200)) == [Report("is running again", EventKind.START)]
 
 
 def test_back_off_doubles_up_to_its_limit_until_the_child_is_given_up():
@@ -137,7 +138,7 @@ def test_child_is_killed_when_it_is_not_ready_in_time():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))
     assert child.on_wake(MonotonicMs(30_000)) == [
-        Report("was not ready within 30 s: killing it"),
+        Report("was not ready within 30 s: killing it", EventKind.FAILURE),
         Signal(signal.SIGKILL),
     ]
 
@@ -147,7 +148,7 @@ def test_stop_sends_sigterm_and_kills_after_a_timeout():
     assert child.on_stop_ordered(MonotonicMs(100)) == [Signal(signal.SIGTERM), WakeAt(10_100)]
     assert child.on_wake(MonotonicMs(10_099)) == []
     assert child.on_wake(MonotonicMs(10_100)) == [
-        Report("did not stop within 10 s: killing it"),
+        Report("did not stop within 10 s: killing it", EventKind.FAILURE),
         Signal(signal.SIGKILL),
     ]
     assert child.on_exited("was killed by SIGKILL", MonotonicMs(10_200)) == [CloseSession()]

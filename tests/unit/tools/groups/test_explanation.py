@@ -479,22 +479,23 @@ def test_advice_names_heartbeats_when_the_group_waits_only_for_them() -> None:
 # -- brokers that could not answer -----------------------------------------------------------------
 
 
-def of_broker(number: int, at_ms: int, text: str) -> dict[str, Any]:
-    return {"ts": at_ms, "process": f"broker {number}", "text": text}
+def of_broker(number: int, at_ms: int, kind: str) -> dict[str, Any]:
+    return {"ts": at_ms, "kind": kind, "process": f"broker {number}"}
 
 
 def test_outages_of_brokers_are_found_in_the_supervisors_events() -> None:
     events = [
-        of_broker(0, 1, "is running"),
-        of_broker(1, 2, "is paused by a command (SIGSTOP)"),
-        {"ts": 3, "process": "registry", "text": "was killed by SIGKILL"},
-        of_broker(2, 4, "is sent SIGKILL by a command"),
-        of_broker(2, 5, "was killed by SIGKILL; starting it again in 1 s"),
-        of_broker(1, 6, "is resumed by a command (SIGCONT)"),
-        of_broker(2, 7, "is running again"),
-        of_broker(0, 8, "is paused by a command (SIGSTOP)"),
-        of_broker(0, 9, "was killed by SIGKILL; starting it again in 1 s"),
-        of_broker(1, 10, "is the controller"),
+        of_broker(0, 1, "start"),
+        of_broker(1, 2, "pause"),
+        {"ts": 3, "kind": "death", "process": "registry"},
+        of_broker(2, 4, "signal"),
+        of_broker(2, 5, "death"),
+        of_broker(1, 6, "resume"),
+        of_broker(2, 7, "start"),
+        of_broker(0, 8, "pause"),
+        of_broker(0, 9, "death"),
+        of_broker(1, 10, "controller"),
+        {"ts": 11, "kind": "election", "subject": "orders-0"},
     ]
     assert outages(events) == [
         Outage(1, 2, 6, was_paused=True),
