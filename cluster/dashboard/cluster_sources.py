@@ -40,6 +40,7 @@ from cluster.protocol.peer.pushed_metrics import PushedMetricsAnswer
 from cluster.runtime.installation import launcher
 from cluster.views.broker_rates import PastReadings, idle_share, metric_values
 from cluster.views.client_states import ALIVE, BrokerStats, by_client, client_states, read_brokers
+from cluster.views.client_verdict import client_verdict
 from cluster.views.cluster_health import cluster_health
 from cluster.views.group_lags import group_lags
 from cluster.views.known_rows import KnownRows
@@ -134,17 +135,25 @@ class ClusterSources:
             return None
 
     def client(self, user: str, client_id: str) -> Json:
-        groups = by_client(
+        brokers = read_brokers(self._files)
+        states = [
             state
-            for state in client_states(read_brokers(self._files))
+            for state in client_states(brokers)
             if (state.row.user, state.row.client_id) == (user, client_id)
-        )
-        if not groups:
+        ]
+        if not states:
             raise UserError(
                 f"no broker has heard of {one_line(client_id)} of user {one_line(user)} within the"
                 " last hour"
             )
-        explained: Json = finite({"quotas": [explanation(group) for group in groups.values()]})
+        verdict = client_verdict(states, brokers)
+        explained: Json = finite(
+            {
+                "standing": verdict.standing,
+                "sentence": verdict.sentence,
+                "quotas": [explanation(group) for group in by_client(states).values()],
+            }
+        )
         return explained
 
     def cluster(self) -> Json:

@@ -116,11 +116,10 @@ def test_dashboard_shows_the_usage_of_a_client(cluster: Cluster, browser: Browse
     stats = read_stats(DataDir(cluster.data_dir).run / f"broker-{broker}.stats")
     (own,) = [each for each in stats.rows if (each.client_id, each.quota) == (NASTY, "produce")]
     assert (told["broker"], told["requests"], told["limit"]) == (broker, own.requests, own.limit)
-    (quota,) = [
-        each
-        for each in browser.get("/api/client", user="ANONYMOUS", client_id=NASTY)["quotas"]
-        if each["quota"] == "produce"
-    ]
+    client = browser.get("/api/client", user="ANONYMOUS", client_id=NASTY)
+    assert client["standing"] == "unlimited"
+    assert client["sentence"].startswith("not throttled: no limit applies to it")
+    (quota,) = [each for each in client["quotas"] if each["quota"] == "produce"]
     assert len(quota["rules"]) == 8
     assert quota["brokers"][0]["usage"] == own.usage
     assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
