@@ -221,6 +221,41 @@ def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> No
     assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
 
 
+ADDRESSED = "[document.title, document.querySelector('dialog').open, location.hash]"
+
+
+def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, url: str) -> None:
+    """What a colleague opens, and what the browser's own buttons do."""
+
+    def wait_for_address(title: str, is_open: bool, address: str) -> None:
+        wanted = [f"Milena: {title}", is_open, address]
+        wait_until(lambda: page.ask(ADDRESSED) == wanted, f"{wanted}")
+
+    name = "50 % off/#?&"
+    page.show(url)
+    router = f"import('{url}static/router.js')"
+    address = page.ask(f"{router}.then((it) => it.addressOf('topics', [{json.dumps(name)}]))")
+    assert address == "#topics/50%20%25%20off%2F%23%3F%26"
+    page.show(url + address)
+    wait_for_address(name, True, address)
+    page.wait_for("document.querySelector('dialog .problem')?.innerText.includes('no topic 50 %')")
+    page.ask("document.querySelector('dialog button').click()")
+    wait_for_address("Cluster", False, "#cluster")
+    page.wait_for(f"Boolean(document.querySelector('[data-topic={TOPIC}]'))")
+    page.ask(f"document.querySelector('[data-topic={TOPIC}]').click()")
+    wait_for_address(TOPIC, True, f"#topics/{TOPIC}")
+    page.ask("document.querySelector('dialog button').click()")
+    wait_for_address("Cluster", False, "#cluster")
+    page.wait_for(f"document.activeElement.dataset.topic === {json.dumps(TOPIC)}")
+    page.ask("history.forward()")
+    wait_for_address(TOPIC, True, f"#topics/{TOPIC}")
+    page.ask("location.hash = '#change'")
+    wait_for_address("Change", False, "#change")
+    page.ask("history.go(-2)")
+    wait_for_address("Cluster", False, "#cluster")
+    assert page.ask("document.querySelector('nav [aria-current]').innerText") == "Cluster"
+
+
 def limits(cluster: Cluster) -> Any:
     """Those of the client that `submit` changes."""
     with SocketClient.connect(cluster.addresses, "test") as client:
@@ -378,7 +413,7 @@ def test_the_history_from_the_rollup_is_drawn_beside(
     page.wait_for("Boolean(document.querySelector('[data-client=payments]'))")
     for row in range(2):  # of its rows that of produce, whichever comes first
         page.ask(f"document.querySelectorAll('[data-client=payments]')[{row}].click()")
-        if page.ask("document.getElementById('detail-title').innerText.endsWith('produce')"):
+        if page.ask("document.getElementById('dialog-title').innerText.endsWith('produce')"):
             break
         page.ask("document.querySelector('dialog[open]').close()")
     page.wait_for("document.querySelectorAll('dialog[open] .uplot canvas').length === 2")
@@ -519,23 +554,21 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     for client_id in NASTY:
         wait_until(
             lambda each=client_id: page.ask(
-                "[...document.querySelectorAll('button[data-client]')]"
+                "[...document.querySelectorAll('[data-client]')]"
                 f".some((button) => button.dataset.client.startsWith({json.dumps(each[:50])}))"
             ),
             f"{client_id[:40]!r}",
         )
-    texts = page.ask(
-        "[...document.querySelectorAll('button[data-client]')].map((b) => b.innerText)"
-    )
+    texts = page.ask("[...document.querySelectorAll('[data-client]')].map((b) => b.innerText)")
     assert NASTY[0] in texts
     assert "two\ufffdlines\ufffdand\ufffdmore" in texts
     assert max(map(len, texts)) <= 40
     page.ask(
-        "[...document.querySelectorAll('button[data-client]')]"
+        "[...document.querySelectorAll('[data-client]')]"
         f".find((button) => button.dataset.client === {json.dumps(NASTY[0])}).click()"
     )
     page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
-    assert NASTY[0] in page.ask("document.getElementById('detail-title').innerText")
+    assert NASTY[0] in page.ask("document.getElementById('dialog-title').innerText")
     assert page.ask("document.querySelector('main img, dialog img, main b, dialog b')") is None
     assert page.ask("window.wasRun") is None
 
@@ -734,8 +767,9 @@ def test_page_fetches_nothing_from_other_hosts_and_logs_no_error(page: WebPage, 
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
     assert [each for each in page.fetched if not own.match(each)] == []
     # While the dashboard is gone nothing answers, and its successor refuses the old token once.
-    # One that is one too many is refused, and so is a what-if that cannot be.
-    expected = ("net::ERR", "400 (Bad", "403 (Forbidden)", "503 (Service Unavailable)")
+    # Refused are one that is one too many, a what-if that cannot be, and a topic that is missing.
+    refused = ("400 (Bad", "403 (Forbidden)", "409 (Conflict)", "503 (Service Unavailable)")
+    expected = ("net::ERR", *refused)
     assert [each for each in page.problems if not any(what in each for what in expected)] == []
 
 

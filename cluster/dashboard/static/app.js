@@ -1,39 +1,72 @@
 // Assembles the page: views, keys, the stream of readings.
 
 import { follow } from "./api.js";
-import { capacityView } from "./capacity.js";
-import { changeView } from "./change.js";
-import { clientsView } from "./clients.js";
-import { clusterView } from "./cluster.js";
-import { updateDetail } from "./detail.js";
+import { openDialog } from "./dialog.js";
 import { el, fill, setText } from "./dom.js";
+import { addressOf, Router } from "./router.js";
 import { Clients, Past } from "./series.js";
+import { DIALOGS, VIEWS } from "./views.js";
 
-const VIEWS = { clients: clientsView, cluster: clusterView, capacity: capacityView, change: changeView };
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 const line = document.getElementById("cluster-line");
 const freezeButton = document.getElementById("freeze");
 const past = new Past();
 const clients = new Clients();
+const router = new Router(visit);
 
 let view = null;
+let viewAddress = "";
+let dialog = null;
 let sections = {};
 let latest = null;
 let isFrozen = false;
 
-function show() {
-  const name = location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "clients";
+/** Shows the view or the dialog of an address; a dialog is over the view that is shown. */
+function visit({ name, parts, options }) {
+  dialog?.close();
+  dialog = null;
+  const opened = DIALOGS.find((each) => each.name === name && each.parts === parts.length);
+  if (opened === undefined) {
+    show(VIEWS.find((each) => each.name === name && parts.length === 0) ?? VIEWS[0], options);
+    return;
+  }
+  if (view === null) show(VIEWS.find((each) => each.name === opened.over), new URLSearchParams());
+  dialog = openDialog(opened.make, contextOf(name, parts, options), () => router.leave(addressOf(opened.over)));
+  document.title = `Milena: ${document.getElementById("dialog-title").textContent}`;
+  refresh(dialog);
+}
+
+/** What a view or a dialog is made with. */
+function contextOf(name, parts, options, onAddress = () => {}) {
+  let chosen = Object.fromEntries(options);
+  const setOptions = (changes) => {
+    chosen = { ...chosen, ...changes };
+    const address = addressOf(name, parts, chosen);
+    router.replace(address);
+    onAddress(address);
+  };
+  return { past, parts, options, setOptions };
+}
+
+function show({ name, title, make }, options) {
+  const address = addressOf(name, [], Object.fromEntries(options));
+  document.title = `Milena: ${title}`;
+  if (address === viewAddress) return;
+  viewAddress = address;
   view?.close();
-  view = VIEWS[name](past);
+  view = make(contextOf(name, [], options, (changed) => { viewAddress = changed; }));
   fill(main, view.root);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = `Milena: ${name}`;
-  view.freeze?.(isFrozen);
-  if (latest !== null) view.update(latest.rows, latest.reading);
+  refresh(view);
+}
+
+function refresh(shown) {
+  shown.freeze?.(isFrozen);
+  if (latest !== null) shown.update(latest.rows, latest.reading);
 }
 
 function onReading(news) {
@@ -51,7 +84,7 @@ function onReading(news) {
   say(sections.clients_left_out > 0
     ? `${sections.clients_left_out.toLocaleString("en")} more rows are not shown, those farthest from their limits; the filter finds them.` : "");
   view.update(rows, sections);
-  updateDetail(rows, past);
+  dialog?.update(rows, sections);
 }
 
 function tellCluster({ health }) {
@@ -71,6 +104,7 @@ function freeze() {
   freezeButton.setAttribute("aria-pressed", String(isFrozen));
   setText(freezeButton, isFrozen ? "Go on" : "Freeze");
   view.freeze?.(isFrozen);
+  dialog?.freeze(isFrozen);
 }
 
 function changeTheme() {
@@ -85,10 +119,7 @@ function changeTheme() {
 }
 
 const KEYS = {
-  1: () => { location.hash = "#clients"; },
-  2: () => { location.hash = "#cluster"; },
-  3: () => { location.hash = "#capacity"; },
-  4: () => { location.hash = "#change"; },
+  ...Object.fromEntries(VIEWS.map(({ key, name }) => [key, () => { location.hash = addressOf(name); }])),
   f: freeze,
   t: changeTheme,
   "/": () => view.focusFilter?.(),
@@ -103,9 +134,10 @@ document.addEventListener("keydown", (event) => {
 });
 freezeButton.addEventListener("click", freeze);
 document.getElementById("theme").addEventListener("click", changeTheme);
-window.addEventListener("hashchange", show);
+fill(document.getElementById("views"), VIEWS.map(({ name, title }) => el("a", { href: addressOf(name) }, title)));
+fill(document.getElementById("view-keys"), VIEWS.map(({ key, title }, at) => [at > 0 && ", ", el("kbd", {}, key), ` ${title.toLowerCase()}`]));
 
-show();
+router.start();
 follow(onReading, (isReached, why = "The dashboard does not answer") => {
   document.documentElement.dataset.reached = String(isReached);
   say(isReached ? "" : `${why}; trying again. What is shown is its last reading.`);

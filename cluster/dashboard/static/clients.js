@@ -1,10 +1,10 @@
 // The view of clients: a row per user, client id and quota.
 
 import { get } from "./api.js";
-import { openDetail } from "./detail.js";
 import { el, fill, setText } from "./dom.js";
 import { count, duration, name, percent, rate } from "./format.js";
 import { sparkline } from "./chart.js";
+import { addressOf } from "./router.js";
 import { Clients } from "./series.js";
 
 const PAGE = 50;
@@ -27,7 +27,7 @@ const COLUMNS = [
 ];
 
 /** The view; `update` takes each reading's rows. */
-export function clientsView(past) {
+export function clientsView({ past }) {
   let rows = [];
   let leftOut = 0;
   let further = { filter: "", rows: [], askedAt: 0 };
@@ -169,7 +169,7 @@ function clientTiles() {
 }
 
 function newLine(first) {
-  const open = el("button", { type: "button", class: "link", "data-client": first.client_id });
+  const open = el("a", { class: "link", "data-client": first.client_id, href: addressOf("clients", [first.user, first.client_id], { quota: first.quota }) });
   const canvas = el("canvas", { class: "spark", role: "img" });
   const bar = el("span", { class: "bar-fill" });
   const used = el("span");
@@ -193,13 +193,10 @@ function newLine(first) {
     cells[column.key].dataset.label = column.text;
     cells[column.key].dataset.key = column.key;
   }
-  let row = first;
-  open.addEventListener("click", () => openDetail(row, open));
   const element = el("tr", { role: "row" }, COLUMNS.map((column) => cells[column.key]));
   return {
     element,
-    update(newRow) {
-      row = newRow;
+    update(row) {
       setText(cells.user, name(row.user, 40));
       setText(open, name(row.client_id, 40));
       setText(cells.quota, row.quota);

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { command, el, fill, setText, table } from "./dom.js";
 import { count, duration, name, percent, perSecond, size } from "./format.js";
-import { openTopic } from "./topic.js";
+import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
 const ROWS = 100;
@@ -173,10 +173,7 @@ function moment(ms) {
   return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
 }
 
-function topicLink(topic) {
-  const link = el("button", { type: "button", class: "link", "data-topic": topic, onclick: () => openTopic(topic, link) }, name(topic));
-  return link;
-}
+const topicLink = (topic) => el("a", { class: "link", "data-topic": topic, href: addressOf("topics", [topic]) }, name(topic));
 
 /** The share of a topic's replicas that are in sync. */
 function inSync(topic) {

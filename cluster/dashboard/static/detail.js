@@ -5,53 +5,49 @@ import { lineChart } from "./chart.js";
 import { command, el, fill, table } from "./dom.js";
 import { count, duration, isBytes, name, percent, rate } from "./format.js";
 
-const dialog = el("dialog", { class: "detail", "aria-labelledby": "detail-title" });
-document.body.append(dialog);
-
 let shown = null;
 
-/** Opens the client of a row; closing returns the focus to `opener`. */
-export function openDetail(row, opener) {
+/** The dialog of a client, of its quota in the option `quota`. */
+export function clientDialog({ parts: [user, client_id], options, past: kept }) {
+  const quota = options.get("quota") ?? "produce";
   const chart = el("div", { class: "chart" });
   const explanation = el("div", {}, el("p", {}, "Reading …"));
   const past = el("div", {}, el("p", {}, "Reading …"));
-  fill(dialog,
-    el("div", { class: "bar" },
-      el("h2", { id: "detail-title" }, `${name(row.client_id)} as ${name(row.user)}: ${row.quota}`),
-      el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
+  const root = el("div", {},
     el("div", { class: "columns" },
       el("section", {}, el("h3", {}, "Now"), chart),
       el("section", {}, el("h3", {}, "History"), past)),
     el("h3", {}, "Why"), explanation);
-  dialog.onclose = () => {
-    shown?.live?.remove();
-    shown?.old?.remove();
-    shown = null;
-    opener.focus();
-  };
-  dialog.showModal();
-  shown = { row, chart, explanation, past, live: null, old: null, asked: 0 };
+  shown = { row: { key: JSON.stringify([user, client_id, quota]), user, client_id, quota }, chart, explanation, past, live: null, old: null, asked: 0 };
   explain(shown);
   history(shown);
+  return {
+    title: `${name(client_id)} as ${name(user)}: ${quota}`,
+    root,
+    update: () => update(kept),
+    close: () => {
+      shown.live?.remove();
+      shown.old?.remove();
+      shown = null;
+    },
+  };
 }
 
 /** Takes a reading: the chart continues, the explanation is renewed now and then. */
-export function updateDetail(rows, past) {
-  if (shown === null) return;
-  const row = rows.find((each) => each.key === shown.row.key);
+function update(past) {
   const series = past.of(shown.row.key);
   const values = [series.rates, series.limits];
   if (shown.live === null) {
-    if (series.times.length < 2) return;
-    const text = (value) => rate(shown.row.quota, value);
-    shown.live = lineChart(shown.chart, "Highest rate of a broker, and the limit", series.times, [
-      { label: "rate", values: series.rates, color: "--rate", isFilled: true },
-      { label: "limit", values: series.limits, color: "--limit", dash: [8, 5] },
-    ], text, isBytes(shown.row.quota));
+    if (series.times.length >= 2) {
+      const text = (value) => rate(shown.row.quota, value);
+      shown.live = lineChart(shown.chart, "Highest rate of a broker, and the limit", series.times, [
+        { label: "rate", values: series.rates, color: "--rate", isFilled: true },
+        { label: "limit", values: series.limits, color: "--limit", dash: [8, 5] },
+      ], text, isBytes(shown.row.quota));
+    }
   } else {
     shown.live.update(series.times, values);
   }
-  if (row !== undefined) shown.row = row;
   if (Date.now() - shown.asked > 3000) explain(shown);
 }
 

@@ -5,28 +5,20 @@ import { count, name } from "./format.js";
 import { el, fill, table } from "./dom.js";
 
 const PERIOD_MS = 3000;
-const dialog = el("dialog", { "aria-labelledby": "topic-title" });
-document.body.append(dialog);
 
 let shown = null;
 
-/** Opens a topic; closing returns the focus to `opener`. */
-export function openTopic(topic, opener) {
+/** The dialog of a topic. */
+export function topicDialog({ parts: [topic] }) {
   const partitions = el("div", {}, el("p", {}, "Reading …"));
-  fill(dialog,
-    el("div", { class: "bar" },
-      el("h2", { id: "topic-title" }, name(topic)),
-      el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
-    partitions);
-  dialog.onclose = () => {
-    shown = null;
-    // The table has been drawn anew since.
-    const again = [...document.querySelectorAll("[data-topic]")].find((each) => each.dataset.topic === topic);
-    (again ?? opener).focus();
-  };
-  dialog.showModal();
   shown = { topic, partitions };
   ask(shown);
+  return {
+    title: name(topic),
+    root: partitions,
+    update: () => {},
+    close: () => { shown = null; },
+  };
 }
 
 async function ask(view) {

@@ -1,0 +1,26 @@
+// The views and dialogs of the page, each with its address.
+//
+// `make` gets { past, parts, options, setOptions } and returns { root, update(rows, reading), close(),
+// freeze?(isFrozen), focusFilter?() }; a dialog also returns `title`, or calls `setTitle` of what it gets.
+// `setOptions({ name: value })` keeps what a user has chosen in the address.
+
+import { capacityView } from "./capacity.js";
+import { changeView } from "./change.js";
+import { clientsView } from "./clients.js";
+import { clusterView } from "./cluster.js";
+import { clientDialog } from "./detail.js";
+import { topicDialog } from "./topic.js";
+
+/** In the order of the navigation; the first is shown when the address names none. */
+export const VIEWS = [
+  { name: "clients", title: "Clients", key: "1", make: clientsView },
+  { name: "cluster", title: "Cluster", key: "2", make: clusterView },
+  { name: "capacity", title: "Capacity", key: "3", make: capacityView },
+  { name: "change", title: "Change", key: "4", make: changeView },
+];
+
+/** `#name/part/...` with that many parts; `over` is the view beneath it if no view is shown yet. */
+export const DIALOGS = [
+  { name: "clients", parts: 2, over: "clients", make: clientDialog },
+  { name: "topics", parts: 1, over: "cluster", make: topicDialog },
+];
