@@ -7,7 +7,7 @@ from typing import Final
 
 from cluster.analytics.capacity.scenario import Scenario
 from cluster.client.quota_requests import alter_quotas, describe_quotas
-from cluster.dashboard.broker_actions import ACTIONS, SIGNALS, action_command, action_request
+from cluster.dashboard.broker_actions import ACTIONS, action_done, action_request, action_row
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
 from cluster.dashboard.capacity_view import capacity_view
 from cluster.dashboard.client_rows import client_row, ranked
@@ -44,6 +44,7 @@ from cluster.views.client_verdict import client_verdict
 from cluster.views.cluster_health import cluster_health
 from cluster.views.group_lags import group_lags
 from cluster.views.known_rows import KnownRows
+from cluster.views.process_orders import command_line
 from cluster.views.quota_explanation import explanation
 from cluster.views.running_cluster import read_disks
 
@@ -226,11 +227,7 @@ class ClusterSources:
         program = launcher(self._files.path)
         return {
             "actions": [
-                {
-                    "broker": broker["id"],
-                    "action": action,
-                    "command": action_command(program, broker["id"], action),
-                }
+                action_row(program, broker, action)
                 for broker in self._state()["brokers"]
                 for action in ACTIONS
             ]
@@ -238,10 +235,8 @@ class ClusterSources:
 
     def act(self, broker: int, action: str) -> Done:
         ask_supervisor(self._files.control_socket, action_request(broker, action))
-        done = "is being restarted" if action == "restart" else f"was sent {SIGNALS[action].name}"
-        return Done(
-            f"Broker {broker} {done}.", action_command(launcher(self._files.path), broker, action)
-        )
+        program = launcher(self._files.path)
+        return Done(action_done(broker, action), command_line(program, broker, action))
 
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
         brokers = read_brokers(self._files)

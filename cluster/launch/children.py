@@ -11,6 +11,7 @@ from cluster.config.broker import (
     BROKER_RACK,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     ZOOKEEPER_4LW_COMMANDS_WHITELIST,
+    ZOOKEEPER_SESSION_TIMEOUT_MS,
 )
 from cluster.config.listener_rules import ANY_ADDRESS
 from cluster.config.listeners import client_listeners
@@ -137,6 +138,7 @@ def broker_child(
         addresses,
         slot=broker.slot,
         rack=settings[BROKER_RACK],
+        session_timeout_ms=settings[ZOOKEEPER_SESSION_TIMEOUT_MS],
     )
 
 

@@ -51,4 +51,5 @@ class Member:
             "listeners": [each._asdict() for each in self.spec.listeners],
             "log_dirs": [str(path) for path in self.spec.log_dirs],
             "rack": self.spec.rack,
+            "session_timeout_ms": self.spec.session_timeout_ms,
         }

@@ -64,6 +64,8 @@ class ChildSpec:
     """Which ports of the cluster's are its; see `launch/listener_plan.py`."""
     rack: str | None = None
     """The rack of a broker, if it has one."""
+    session_timeout_ms: int | None = None
+    """How long a broker's registry session outlives its last heartbeat."""
     password_file: Path | None = None
     """The file with the dashboard's password; None if the dashboard requires no login."""
     held: HeldSocket | None = None

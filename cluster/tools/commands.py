@@ -18,9 +18,13 @@ COMMANDS: Final = {
     for command in (
         Command("start", "start", "start a cluster on this machine", starts_cluster=True),
         Command("status", "status", "show what runs, and where"),
+        Command("events", "events", "show what happened to the processes: deaths, pauses, ..."),
+        Command("dashboard", "dashboard", "print the address of the dashboard, or open it"),
         Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
+        Command("pause", "pause", "stop processes from answering, without ending them"),
+        Command("resume", "resume", "let paused processes run on"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
         Command("add-broker", "add_broker", "add one more broker to the running cluster"),
         Command("broker", "broker", "run one broker of a cluster on several hosts"),

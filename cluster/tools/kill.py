@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.local.orders import NAMED, label, send_signal
 from cluster.runtime.installation import launcher
 from cluster.tools.arguments import UsageError, add_command, data_dir
+from cluster.views.process_orders import RESUME, command_line
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -19,7 +20,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "kill",
         "kill 1",
         "kill 1 --stay-down",
-        "kill 2 --signal STOP",
+        "kill 2 --signal TERM",
     )
     add_id(parser)
     parser.add_argument(
@@ -27,7 +28,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         type=_signal,
         default=signal.SIGKILL,
         metavar="NAME",
-        help="KILL (default), TERM for a controlled shutdown, STOP to pause, CONT to resume, ...",
+        help="KILL (default), TERM for a controlled shutdown, ...; STOP and CONT are what `pause`"
+        " and `resume` send",
     )
     parser.add_argument(
         "--stay-down", action="store_true", help="do not start it again before `restart`"
@@ -37,7 +39,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the process: a broker id, or one of `NAMED`."""
     parser.add_argument(
-        "id", type=_id, metavar="ID", help=f"a broker's number, or {' or '.join(NAMED)}"
+        "id", type=process_id, metavar="ID", help=f"a broker's number, or {' or '.join(NAMED)}"
     )
 
 
@@ -70,7 +72,7 @@ def _what_next(
     if number == signal.SIGSTOP:
         return (
             "It is paused: the others notice when its session times out."
-            f" Resume it with `{command} kill {wanted} --signal CONT`."
+            f" Resume it with `{command_line(command, wanted, RESUME)}`."
         )
     if number == signal.SIGCONT:
         return f"It is {reply['state']}."
@@ -81,7 +83,8 @@ def _what_next(
     return "If it dies, the supervisor starts it again after 1 s."
 
 
-def _id(text: str) -> int | str:
+def process_id(text: str) -> int | str:
+    """The argument that names a process. Raises ArgumentTypeError."""
     if text not in NAMED and not text.isdecimal():
         raise argparse.ArgumentTypeError(
             f"must be a broker's number, `registry` or `dashboard`, not {text}"

@@ -17,6 +17,7 @@ from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
 from cluster.views.cluster_health import DEGRADED, DOWN, UP
 from cluster.views.cluster_text import dashboard_lines, table
+from cluster.views.event_text import event_line
 from cluster.views.group_lags import GroupLags, group_lags, groups_table
 from cluster.views.running_cluster import read_health
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
 _GROUPS_SHOWN: Final = 10
+_EVENTS_SHOWN: Final = 5
 _EXIT_STATUS: Final = {UP: 0, DOWN: 1, DEGRADED: 3}
 """Of `--check`; 2 is for options that are wrong, as everywhere."""
 _PASSING: Final = 4
@@ -66,6 +68,10 @@ def run(args: argparse.Namespace) -> int:
     build = state.get("build", PLAIN)  # a supervisor of an older version does not say
     print(f"Runs {build} ({note})." if note else f"Runs {build}.")
     print(f"\n{table(state)}\n")
+    events = state["events"][-_EVENTS_SHOWN:]
+    if events:
+        print("Last events (`events` has all):")
+        print("".join(f"  {event_line(each)}\n" for each in events))
     if groups:
         print(f"{_groups_text(groups)}\n")
     print(f"BOOTSTRAP={state['bootstrap']}")

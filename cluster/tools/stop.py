@@ -6,7 +6,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
-from cluster.datadir.lock_file import hold_lock
+from cluster.datadir.lock_file import hold_lock, is_locked
 from cluster.datadir.log_dirs import remembered_directories, remove_directories
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import read_state
@@ -29,13 +29,25 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stop the cluster, wait for the end of all processes, and with --purge remove its data."""
+    """Stop the cluster, wait for the end of all processes, and with --purge remove its data.
+
+    Done, too, if the cluster has stopped already. Raises UserError.
+    """
     files = data_dir(args)
     try:
         _stop(files)
     except NotRunning:
+        if read_state(files.state_file) is None:
+            what = "removed" if args.purge else "stopped"
+            raise UserError(
+                f"there is no cluster in {shown(files.path)}: nothing was {what}"
+            ) from None
+        if is_locked(files.lock_file):
+            raise UserError(
+                f"a cluster is starting in {shown(files.path)}: try again in a moment"
+            ) from None
         if not args.purge:
-            raise
+            print("Cluster is stopped already.")
     if args.purge:
         _purge(files)
     else:
@@ -59,7 +71,7 @@ def _purge(files: DataDir) -> None:
     """
     state = read_state(files.state_file)
     if state is None:
-        raise UserError(f"there is no cluster in {shown(files.path)}: nothing was removed")
+        raise UserError(f"{files.state_file} is gone: nothing was removed")
     try:
         files.run.mkdir(mode=0o700, exist_ok=True)
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed

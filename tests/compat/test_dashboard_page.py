@@ -322,9 +322,10 @@ def test_command_lines_are_shown_before_anything_is_done(
     )
     launcher = lines[0].partition(" quotas")[0]
     assert actions == [
-        ["Kill", f"{launcher} kill 1 --signal KILL"],
-        ["Pause", f"{launcher} kill 1 --signal STOP"],
-        ["Resume", f"{launcher} kill 1 --signal CONT"],
+        ["Kill", f"{launcher} kill 1"],
+        ["Kill and keep down", f"{launcher} kill 1 --stay-down"],
+        ["Pause", f"{launcher} pause 1"],
+        ["Resume", f"{launcher} resume 1"],
         ["Restart", f"{launcher} restart 1"],
     ]
     with SocketClient.connect(cluster.addresses, "test") as client:

@@ -285,7 +285,7 @@ def test_dashboard_shows_a_broker_dying(cluster: Cluster, browser: Browser) -> N
         )
         assert next(each for each in states if set(each.values()) == {"alive"})
         done = browser.post("/api/brokers/1/kill")
-        assert done["command"].endswith("kill 1 --signal KILL")
+        assert done["command"].endswith(" kill 1")
         assert next(each for each in states if each[1] != "alive")[0] == "alive"
         assert next(each for each in states if each[1] == "alive")
 
@@ -306,7 +306,7 @@ def test_dashboard_shows_a_broker_paused_resumed_and_restarted(
         return told
 
     wait_until(lambda: state() == "running", "broker 1 to run")
-    assert browser.post("/api/brokers/1/pause")["command"].endswith("kill 1 --signal STOP")
+    assert browser.post("/api/brokers/1/pause")["command"].endswith(" pause 1")
     try:
         assert state() == "paused"
         assert browser.get("/api/cluster")["controller"] is not None  # another broker answers

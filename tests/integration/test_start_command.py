@@ -75,12 +75,30 @@ def test_a_cluster_from_start_to_purge(cluster):
     assert f"Broker 1 (pid {pid}) was sent SIGKILL." in killed.stdout
     restarted = cluster("restart", "1")
     assert restarted.returncode == 0, restarted.stderr
+    paused = cluster("pause", "1", "0", "1")
+    assert paused.returncode == 0, paused.stderr
+    assert paused.stdout.count("when its session times out after 18 s") == 2
+    assert "resume 0`" in paused.stdout
+    assert cluster("pause", "7").stderr.endswith("choose of 0, 1, registry, dashboard\n")
+    resumed = cluster("resume", "--all").stdout
+    assert resumed.count("less than its session timeout of 18 s: it goes on.") == 2
+    events = [json.loads(line) for line in cluster("events", "--json").stdout.splitlines()]
+    assert [each["kind"] for each in events if each["subject"] == "broker 1"][-2:] == [
+        *("pause", "resume")
+    ]
+    lines = cluster("events", "--since", "1h").stdout.splitlines()
+    assert len(lines) == len(events)
+    assert "broker 1   is resumed by a command (SIGCONT)" in lines[-1]
+    assert lines[-1] in cluster("status").stdout
+    assert cluster("dashboard").stdout == f"{state['dashboard']}\n"
     assert cluster.status()["brokers"][1]["pid"] not in (pid, None)
 
     stopped = cluster("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert cluster("status").returncode == 1
-    assert cluster("stop").stderr.count("\n") == 1
+    again = cluster("stop")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("Cluster is stopped already.\nData stays in ")
     assert (cluster.data_dir / "broker-0").is_dir()
 
     purged = cluster("stop", "--purge")

@@ -14,7 +14,7 @@ const KEYS = [
 ];
 const LABELS = { produce: "Produce", fetch: "Fetch", request: "Request time", mutation: "Partition changes", connection: "New connections" };
 const UNITS = { "": 1, K: 1024, KIB: 1024, KB: 1000, M: 1024 ** 2, MIB: 1024 ** 2, MB: 1000 ** 2, G: 1024 ** 3, GIB: 1024 ** 3, GB: 1000 ** 3 };
-const ACTIONS = { kill: "Kill", pause: "Pause", resume: "Resume", restart: "Restart" };
+const QUESTIONED = new Set(["kill", "kill-and-keep-down", "pause"]);
 const LIST_MS = 5000;
 const TYPING_MS = 200;
 const ROWS = 100;
@@ -208,10 +208,10 @@ function brokerCards(result) {
       buttons[each.action] = el("button", {
         type: "button", class: "small", "data-action": each.action,
         onclick: () => {
-          const isSure = each.action !== "kill" || window.confirm(`Kill broker ${id} with SIGKILL? The supervisor starts it again.`);
+          const isSure = !QUESTIONED.has(each.action) || window.confirm(each.confirm);
           if (isSure) act(result, `api/brokers/${id}/${each.action}`);
         },
-      }, ACTIONS[each.action]);
+      }, each.label);
       return el("div", { class: "action" }, buttons[each.action], command(each.command));
     });
     const element = el("article", { class: "card", "data-broker": id }, el("h4", {}, `Broker ${id} `, state), lines);

@@ -4,12 +4,13 @@ import argparse
 import json
 import math
 import shlex
+import signal
 from typing import Any
 
 import pytest
 
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
-from cluster.dashboard.broker_actions import ACTIONS, action_command, action_request
+from cluster.dashboard.broker_actions import ACTIONS, action_request, action_row
 from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_view import (
     PARTITIONS_MAX,
@@ -25,7 +26,7 @@ from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
 from cluster.model.quotas import DEFAULT, QuotaEntity
-from cluster.tools import kill, restart
+from cluster.tools import kill, pause, restart, resume
 from cluster.tools.quotas.command import add_parser
 from cluster.views.client_states import ALIVE, DEAD, BrokerStats, ClientState, by_client
 
@@ -209,15 +210,28 @@ def test_quotas_beyond_the_bound_are_counted() -> None:
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_command_line_asks_the_supervisor_for_the_same(action: str) -> None:
-    words = shlex.split(action_command("bin/cluster", 2, action))[1:]
+    row = action_row("bin/cluster", {"id": 2, "session_timeout_ms": 6_000}, action)
+    assert (row["broker"], row["action"]) == (2, action)
+    assert row["label"].lower().replace(" ", "-") == action
+    words = shlex.split(row["command"])[1:]
     parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    kill.add_parser(commands)
-    restart.add_parser(commands)
+    commands = parser.add_subparsers(dest="command")
+    for module in (kill, pause, resume, restart):
+        module.add_parser(commands)
     given = parser.parse_args(words)
     request = action_request(2, action)
-    assert words[0] == request["command"]
-    assert "signal" not in request or given.signal == request["signal"]
+    sent = {"pause": signal.SIGSTOP, "resume": signal.SIGCONT}.get(given.command)
+    assert request.get("signal") == getattr(given, "signal", sent)
+    assert request.get("stay_down", False) == getattr(given, "stay_down", False)
+    assert request["command"] == ("restart" if given.command == "restart" else "kill")
+
+
+def test_a_question_before_a_pause_says_when_the_others_notice() -> None:
+    row = action_row("milena", {"id": 2, "session_timeout_ms": 6_000}, "pause")
+    assert row["confirm"].startswith("Pause broker 2 with SIGSTOP? ")
+    assert "times out after 6 s" in row["confirm"]
+    row = action_row("milena", {"id": 2}, "kill-and-keep-down")
+    assert "until it is restarted" in row["confirm"]
 
 
 def test_setting_and_removing_at_once_are_two_commands() -> None:
