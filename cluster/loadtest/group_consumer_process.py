@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
+    KafkaError,
     KafkaException,
     Message,
     TopicPartition,
 )
 
+from cluster.client.group_rejoins import needs_rejoin, rejoin
 from cluster.loadtest.client_interval import ClientInterval
 from cluster.loadtest.group_account import Run, as_runs
 from cluster.loadtest.measured_client import CONNECT_TIMEOUT_S, MeasuredConsumer, now_us
@@ -67,16 +69,19 @@ class _GroupConsumer(MeasuredConsumer):
 
     def join(self) -> bool:
         """Wait for the first assignment, which may be empty; return whether it came."""
+        self._subscribe()
+        deadline = time.monotonic() + _JOIN_TIMEOUT_S
+        while not self._is_assigned and time.monotonic() < deadline:
+            self._take(self._client.consume(_BATCH, _WAIT_S))
+        return self._is_assigned
+
+    def _subscribe(self) -> None:
         self._client.subscribe(
             [self._order.topic],
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,
         )
-        deadline = time.monotonic() + _JOIN_TIMEOUT_S
-        while not self._is_assigned and time.monotonic() < deadline:
-            self._take(self._client.consume(_BATCH, _WAIT_S))
-        return self._is_assigned
 
     def run(self) -> None:
         """Read until stopped. The member takes part in its group before `go`, too."""
@@ -100,6 +105,11 @@ class _GroupConsumer(MeasuredConsumer):
         self._pipe.tell(
             "done", checks=[], commits=self._commits, failed_commits=self._failed_commits
         )
+
+    def _on_client_error(self, error: KafkaError) -> None:
+        super()._on_client_error(error)
+        if needs_rejoin(error):
+            rejoin(self._client, self._subscribe)
 
     # -- the group ---------------------------------------------------------------------------------
 

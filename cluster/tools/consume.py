@@ -9,8 +9,10 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+from cluster.client.group_rejoins import needs_rejoin, rejoin
 from cluster.client.timeouts import CONNECT_TIMEOUT_S
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
@@ -124,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         printer,
         sys.stdout.buffer,
         is_terminal=sys.stdout.isatty(),
-        is_member=args.group is not None,
+        subscribe=None if args.group is None else lambda: subscribe(client, args),
     )
     try:
         if args.group:
@@ -238,17 +240,18 @@ class ConsoleConsumer:
         output: BinaryIO,
         *,
         is_terminal: bool = False,
-        is_member: bool = False,
+        subscribe: Callable[[], None] | None = None,
     ) -> None:
         """`is_terminal`: escape control characters; other outputs get the bytes unchanged.
 
-        `is_member`: of a group, rather than with an assignment of its own.
+        `subscribe` makes the client a member of a group again; None if it has an assignment of its
+        own.
         """
         self._client = client
         self._printer = printer
         self._output = output
         self._is_terminal = is_terminal
-        self._is_member = is_member
+        self._subscribe = subscribe
         self.count = 0
 
     def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
@@ -269,7 +272,9 @@ class ConsoleConsumer:
             if error is None:
                 self._print(message)
                 last_s = time.monotonic()
-            elif not _may_pass(error, is_member=self._is_member):
+            elif self._subscribe is not None and needs_rejoin(error):
+                rejoin(self._client, self._subscribe)
+            elif not _may_pass(error, is_member=self._subscribe is not None):
                 raise UserError(explained(error))
 
     def _print(self, message: "Message") -> None:

@@ -1,5 +1,6 @@
 """Partitions move to other brokers while clients use them and processes die."""
 
+import io
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
+from cluster.client.group_rejoins import needs_rejoin, rejoin
 from cluster.client.reassignment_requests import (
     OngoingReassignment,
     alter_reassignments,
@@ -16,7 +18,11 @@ from cluster.client.reassignment_requests import (
 )
 from cluster.client.socket_client import SocketClient
 from cluster.client.topic_requests import Place
+from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.errors import ErrorCode, UserError
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.tools.consume import ConsoleConsumer
+from cluster.tools.record_printer import RecordPrinter
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.replica_files import log_bytes
 from tests.support.running_cluster import Cluster
@@ -157,6 +163,48 @@ def test_records_that_wait_for_a_replica_are_acknowledged_when_it_is_dropped(fou
     assert list(read_all(four, topic)[0].values()) == recorder.sent[0]
 
 
+def test_consume_reads_on_when_the_coordinator_moves_before_it_asks_for_offsets(
+    four: Cluster,
+) -> None:
+    """The former coordinator refuses, as Kafka's does, and librdkafka does not ask again."""
+    topic = create_topic(four, assignments=[[0, 1]])
+    Recorder(four, topic).produce_one_by_one(BATCHES)
+    member = Consumer(
+        {
+            "bootstrap.servers": four.bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "heartbeat.interval.ms": 200_000,  # or it learns of the new coordinator by one
+            "session.timeout.ms": 300_000,
+            "log_level": 0,
+        }
+    )
+    member.subscribe([topic])
+    wait_until(
+        lambda: topic in four.command("groups", "--describe", "--group", topic).stdout,
+        "the assignment",
+    )
+    (offsets,) = describe(four.addresses[0], CONSUMER_OFFSETS_TOPIC).topics
+    number = partition_of(topic, len(offsets.partitions))
+    former = offsets.partitions[number].leader_id
+    target = [broker for broker in range(4) if broker != former]
+    move(four, {Place(CONSUMER_OFFSETS_TOPIC, number): target})
+    wait_until_moved(four, CONSUMER_OFFSETS_TOPIC, target, number)
+
+    rejoined = []
+
+    def subscribe() -> None:
+        rejoined.append(True)
+        member.subscribe([topic])
+
+    printer = RecordPrinter.from_properties([])
+    reader = ConsoleConsumer(member, printer, io.BytesIO(), subscribe=subscribe)
+    reader.print_records(BATCHES, timeout_ms=30_000)
+    member.close()
+    assert reader.count == BATCHES
+    assert rejoined, "it asked the new coordinator at once"
+
+
 def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
     new_cluster: NewCluster,
 ) -> None:
@@ -193,15 +241,20 @@ def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
 
     def all_consumed() -> bool:
         for message in consumer.consume(500, 0.2):
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 seen[message.partition() or 0].append(message.value())
+            elif needs_rejoin(error):
+                # A coordinator that came back may take over between the assignment, which this
+                # member has got but not polled, and its question for offsets.
+                rejoin(consumer, lambda: consumer.subscribe([topic]))
         return sum(map(len, seen.values())) >= total
 
     try:
         wait_until(all_consumed, "the group to read everything")
     except AssertionError:
         group = four.command("groups", "--describe", "--group", topic).stdout
-        why = four.command("groups", "explain", topic).stdout
+        why = four.command("groups", "explain", "--group", topic).stdout
         pytest.fail(f"{total - sum(map(len, seen.values()))} records are missing\n{group}\n{why}")
     consumer.close()
     assert seen == expected

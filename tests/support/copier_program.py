@@ -15,6 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 _PATIENCE_S: Final = 30.0
 _BATCH: Final = 50
+_WITHOUT_OFFSETS: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
+"""After these, librdkafka up to 2.16 fetches nothing until its member joins again."""
 
 
 def tell(event: str, **facts: Any) -> None:
@@ -54,8 +56,12 @@ class Copier:
                 "topic.metadata.refresh.interval.ms": 5_000,
             }
         )
+        self._source = options["source"]
+        self._subscribe()
+
+    def _subscribe(self) -> None:
         self._consumer.subscribe(
-            [options["source"]],
+            [self._source],
             on_assign=lambda _, places: tell("assigned", count=len(places)),
             on_revoke=lambda _, places: tell("revoked", count=len(places)),
         )
@@ -65,11 +71,13 @@ class Copier:
         self._repeat(self._producer.init_transactions)
         tell("ready")
         while True:
-            messages = [
-                each for each in self._consumer.consume(_BATCH, 0.05) if each.error() is None
-            ]
-            if messages:
-                self._copy(messages)
+            messages = self._consumer.consume(_BATCH, 0.05)
+            errors = [error for each in messages if (error := each.error()) is not None]
+            if any(error.code() in _WITHOUT_OFFSETS for error in errors):
+                self._consumer.unsubscribe()
+                self._subscribe()
+            elif records := [each for each in messages if each.error() is None]:
+                self._copy(records)
 
     def close(self) -> None:
         """Leave the group."""

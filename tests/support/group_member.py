@@ -50,8 +50,10 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
 
 
 def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
-    from confluent_kafka import Consumer, KafkaException
+    from confluent_kafka import Consumer, KafkaError, KafkaException
 
+    # After these, librdkafka up to 2.16 fetches nothing until its member joins again.
+    without_offsets = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
     classic = {
         "partition.assignment.strategy": options["strategy"],
         "session.timeout.ms": options["session_ms"],
@@ -77,8 +79,13 @@ def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
         messages = consumer.consume(100, POLL_S)
         assignment.see(consumer.assignment())
         for message in messages:
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 tell_record(message.topic(), message.partition(), message.offset(), message.value())
+            elif error.code() in without_offsets:
+                tell(event="joins again", text=error.name())
+                consumer.unsubscribe()
+                consumer.subscribe(options["topics"])
         if any(message.error() is None for message in messages):
             try:
                 consumer.commit(asynchronous=False)

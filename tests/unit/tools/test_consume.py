@@ -51,9 +51,13 @@ class FakeConsumer:
     def __init__(self, *messages: FakeMessage, topics: dict[str, object] | None = None) -> None:
         self._messages = list(messages)
         self._topics = topics or {}
+        self.calls: list[str] = []
 
     def poll(self, timeout: float) -> FakeMessage | None:
         return self._messages.pop(0) if self._messages else None
+
+    def unsubscribe(self) -> None:
+        self.calls.append("unsubscribe")
 
     def list_topics(self, topic: str | None = None, *, timeout: float) -> SimpleNamespace:
         return SimpleNamespace(topics=self._topics)
@@ -102,11 +106,30 @@ def test_permanent_errors_of_the_client_are_raised():
 def test_group_errors_are_ignored_when_the_consumer_is_in_no_group():
     denied = FakeMessage(error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     assert printed(denied, A) == (b"a\n", 1)
-    member = ConsoleConsumer(
-        a_client(denied, A), RecordPrinter.from_properties([]), io.BytesIO(), is_member=True
-    )
     with pytest.raises(UserError, match="Group authorization failed"):
-        member.print_records(None, timeout_ms=0)
+        as_member(denied, A)
+
+
+def as_member(*messages: FakeMessage) -> tuple[int, list[str]]:
+    """How many records a member of a group prints, and what it calls at its client."""
+    client = a_client(*messages)
+    member = ConsoleConsumer(
+        client,
+        RecordPrinter.from_properties([]),
+        io.BytesIO(),
+        subscribe=lambda: client.calls.append("subscribe"),
+    )
+    member.print_records(None, timeout_ms=0)
+    return member.count, client.calls
+
+
+@pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE])
+def test_consume_joins_its_group_again_when_librdkafka_got_no_offsets(code):
+    assert as_member(FakeMessage(error=KafkaError(code)), A) == (1, ["unsubscribe", "subscribe"])
+
+
+def test_consume_does_not_join_again_after_a_temporary_error():
+    assert as_member(FakeMessage(error=KafkaError(KafkaError._TRANSPORT)), A) == (1, [])
 
 
 def assigned(partitions: list[int], error: KafkaError | None = None, **options: object) -> list:
