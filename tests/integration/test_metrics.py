@@ -253,7 +253,7 @@ def test_explain_names_the_matched_rule_and_shows_the_arithmetic(watched, metric
     assert watch["clients"][0] == row
     assert (row["rule"], row["limit"], row["broker"]) == ("client", limit, broker)
     assert row["muted_left_ms"] > 0
-    assert re.search(r"^ANONYMOUS +slow +produce +client ", plain, re.MULTILINE)
+    assert re.search(r"^slow +produce +client ", plain, re.MULTILINE)
     assert re.search(r"^  > client ", text, re.MULTILINE)
     assert f"{limit} B/s" in text  # the formula, or after eleven seconds what is left to pay
 

@@ -53,6 +53,7 @@ def written_stats(files: DataDir) -> Iterator[None]:
                 rate=900_000.0 - number,
                 delay_ms=1_234,
                 requests=5,
+                active_ms=time.monotonic_ns() // 10**6,
             ),
         )
     is_over = threading.Event()

@@ -1,4 +1,4 @@
-"""`quotas watch`: live use of quotas by client, the highest share of a limit first.
+"""`quotas watch`: live use of quotas by client, throttled clients first.
 
 It only reads the brokers' stats files, so it costs brokers nothing and works after their death.
 """
@@ -11,9 +11,10 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import fitted_table, styled, table_text
 from cluster.tools.arguments import data_dir
@@ -23,11 +24,11 @@ from cluster.views.client_states import (
     ALIVE,
     BrokerStats,
     ClientState,
-    by_client,
     client_states,
     read_brokers,
     read_running,
 )
+from cluster.views.listed_clients import NEAR, ListedClient, has_users, hidden_words, listed_clients
 from cluster.views.quantities import duration, percent, rate
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from cluster.datadir.paths import DataDir
     from cluster.tools.arguments import Subparsers
+
+    _Cell = str | Text
 
 _COLUMNS: Final = (
     "USER",
@@ -53,7 +56,6 @@ _LIVE_COLUMNS: Final = (*_COLUMNS, "OF LIMIT")
 _DISPENSABLE: Final = ("BROKERS", "RULE", "USER", "OF LIMIT", "LIMIT", "MUTED", "THROTTLE-MS")
 """The columns that a narrow terminal omits, in this order."""
 _AMOUNTS: Final = ("RATE", "LIMIT", "USED", "THROTTLE-MS", "MUTED")
-_NEAR: Final = 0.8
 _BAR_CELLS: Final = 12
 _INTERVAL_MIN_S: Final = 0.1
 _LINES_AROUND: Final = 5
@@ -74,7 +76,9 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="seconds between two looks (default: 1)",
     )
     parser.add_argument("--once", action="store_true", help="look once and end")
-    parser.add_argument("--all", action="store_true", help="also clients that are idle now")
+    parser.add_argument(
+        "--all", action="store_true", help="also idle clients and Milena's own tools"
+    )
     parser.add_argument("--json", action="store_true", help="one object per look, one per line")
 
 
@@ -105,22 +109,22 @@ def _print_looks(
 
 
 def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> None:
-    groups = _sorted_groups(brokers, everyone=args.all)
+    found = _look(brokers, everyone=args.all)
     if args.json:
-        print(json.dumps(_to_json(groups, brokers)), flush=True)
+        print(json.dumps(_to_json(found, brokers)), flush=True)
         return
-    lines = [
-        f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}",
-        table_text(_COLUMNS, [_cells(group) for group in groups], right=_AMOUNTS),
-    ]
-    if not groups:
-        lines.append("(no client is active)")
+    columns, rows = _without_needless_users(found, _COLUMNS, _rows(found.shown, _cells))
+    lines = [f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}"]
+    if rows:
+        lines.append(table_text(columns, rows, right=_AMOUNTS))
+    else:
+        lines.append("No client is active.")
+    if found.left_out:
+        lines.append(f"{found.left_out} (--all)")
     print("\n".join(lines), end="\n\n", flush=True)
 
 
-def _to_json(
-    groups: Sequence[Sequence[ClientState]], brokers: Sequence[BrokerStats]
-) -> dict[str, Any]:
+def _to_json(found: "_Look", brokers: Sequence[BrokerStats]) -> dict[str, Any]:
     return {
         "ts": time.time_ns() // 1_000_000,
         "brokers": [
@@ -129,13 +133,15 @@ def _to_json(
         ],
         "clients": [
             {
-                "user": group[0].row.user,
-                "client_id": group[0].row.client_id,
-                "quota": group[0].row.quota,
+                "user": client.user,
+                "client_id": client.client_id,
+                "quota": quota,
+                "hidden": client.hidden,
                 **_without(group[0].to_json(), "state", "age_ms"),
                 "brokers": [state.to_json() for state in group],
             }
-            for group in groups
+            for client in found.shown
+            for quota, group in client.quotas.items()
         ],
     }
 
@@ -166,26 +172,28 @@ def _screen(
     """The lines that fit the terminal; no line is broken."""
     from rich.console import Group
 
-    groups = _sorted_groups(brokers, everyone=args.all)
-    room = max(1, size.height - _LINES_AROUND)
-    shown = groups if len(groups) <= room else groups[: max(1, room - 1)]
-    more = len(groups) - len(shown)
+    found = _look(brokers, everyone=args.all)
+    columns, rows = _without_needless_users(found, _LIVE_COLUMNS, _rows(found.shown, _live_cells))
+    room = max(1, size.height - _LINES_AROUND - bool(found.left_out))
+    shown = rows if len(rows) <= room else rows[: max(1, room - 1)]
+    more = len(rows) - len(shown)
     is_fine = all(broker.state == ALIVE for broker in brokers)
     now = time.strftime("%H:%M:%S")
     return Group(
         _line(f"Quotas  {now}  {_health(brokers)}", "bold" if is_fine else "bold yellow"),
         _line(""),
         fitted_table(
-            _LIVE_COLUMNS,
-            [_live_cells(group) for group in shown],
+            columns,
+            shown,
             size.width,
             right=_AMOUNTS,
             shrinking="CLIENT-ID",
-            dispensable=_DISPENSABLE,
+            dispensable=[each for each in _DISPENSABLE if each in columns],
         )
-        if groups
+        if rows
         else _line("No client is active."),
         *([_line(f"... and {more:,} more: quotas watch --once", "dim")] if more else []),
+        *([_line(f"{found.left_out}: quotas watch --all", "dim")] if found.left_out else []),
         _line(""),
         _line(f"q: quit. {_HINT}", "dim"),
     )
@@ -214,7 +222,7 @@ def _color(state: ClientState) -> str:
     utilization = state.row.utilization
     if state.muted_left_ms or (utilization is not None and utilization >= 1):
         return "red"
-    if utilization is not None and utilization >= _NEAR:
+    if utilization is not None and utilization >= NEAR:
         return "yellow"
     return "" if utilization is None else "green"
 
@@ -257,15 +265,45 @@ def _is_quit_pressed(wait_s: float) -> bool:
 # -- what both show --------------------------------------------------------------------------------
 
 
-def _sorted_groups(brokers: Sequence[BrokerStats], *, everyone: bool) -> list[list[ClientState]]:
-    found = [s for s in client_states(brokers) if everyone or s.is_active]
-    return sorted(by_client(found).values(), key=_fullness, reverse=True)
+class _Look(NamedTuple):
+    """One look at all brokers."""
+
+    shown: list[ListedClient]
+    left_out: str
+    """How many clients are hidden, and why."""
+    has_users: bool
 
 
-def _fullness(group: Sequence[ClientState]) -> tuple[bool, float, float]:
-    worst = group[0]
-    utilization = worst.row.utilization
-    return not worst.source.is_dead, -1.0 if utilization is None else utilization, worst.row.rate
+def _look(brokers: Sequence[BrokerStats], *, everyone: bool) -> _Look:
+    now_ms = MonotonicMs(time.monotonic_ns() // 1_000_000)
+    listed = listed_clients(client_states(brokers), now_ms)
+    shown = listed if everyone else [each for each in listed if each.hidden is None]
+    left_out = "" if everyone else hidden_words(each.hidden for each in listed)
+    return _Look(shown, left_out, has_users(each.user for each in listed))
+
+
+def _rows(
+    clients: Sequence[ListedClient],
+    cells: "Callable[[Sequence[ClientState]], Sequence[_Cell]]",
+) -> "list[list[_Cell]]":
+    """A line per client and quota; the first of a client names it, the others are beneath."""
+    rows = []
+    for client in clients:
+        # A client that uses nothing has one line all the same.
+        groups = client.shown_quotas or dict(list(client.quotas.items())[:1])
+        for at, group in enumerate(groups.values()):
+            row: list[_Cell] = list(cells(group))
+            rows.append(["", "", *row[2:]] if at else row)
+    return rows
+
+
+def _without_needless_users(
+    found: _Look, columns: Sequence[str], rows: "list[list[_Cell]]"
+) -> "tuple[Sequence[str], list[list[_Cell]]]":
+    """The table without the column of users, which comes first, if nobody has logged in."""
+    if found.has_users:
+        return columns, rows
+    return columns[1:], [row[1:] for row in rows]
 
 
 def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
@@ -276,13 +314,13 @@ def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
         one_line(row.user),
         one_line(row.client_id),
         row.quota,
-        row.rule or "-",
+        row.rule or "",
         " ".join(_label(state.source) for state in group),
         rate(row.quota, row.rate),
-        rate(row.quota, row.limit),
-        percent(None if row.utilization is None else row.utilization * 100),
-        f"{row.delay_ms:,}" if row.delay_ms else "-",
-        duration(muted_left_ms) if muted_left_ms else "-",
+        "none" if row.limit is None else rate(row.quota, row.limit),
+        "" if row.utilization is None else percent(row.utilization * 100),
+        f"{row.delay_ms:,}" if row.delay_ms else "",
+        duration(muted_left_ms) if muted_left_ms else "",
     )
 
 
