@@ -8,10 +8,10 @@ from cluster.compilation.build_files import BuildFiles, is_checkout
 from cluster.compilation.finder import OFF, VARIABLE
 
 
-def why_plain(files: BuildFiles) -> str:
+def why_plain(files: BuildFiles, program: str) -> str:
     """The reason that a cluster runs plain Python, and what to do; empty if there is no news.
 
-    Judged by the files as they are now.
+    Judged by the files as they are now. `program` is the launcher, quoted for a shell.
     """
     if not is_checkout():
         return ""
@@ -24,7 +24,7 @@ def why_plain(files: BuildFiles) -> str:
         return "compiled modules are being built"
     if failed is not None:
         log = _relative(files.log, files.root)
-        return f"compiling failed: {failed.problem}; see {log}, then try `bin/cluster compile`"
+        return f"compiling failed: {failed.problem}; see {log}, then try `{program} compile`"
     return obstacle(files) or "compiled in the background after the next start"
 
 

@@ -34,6 +34,7 @@ from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
 from cluster.model.errors import UserError
 from cluster.model.quotas import QUOTA_KEYS
+from cluster.runtime.installation import launcher
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +125,9 @@ class _Routes:
             return self._differences.failed("the dashboard has failed to read: see its log")
 
     async def page(self, _request: Request) -> Response:
-        text = self._page.render(token=self._rules.token, may_change=self._rules.may_change)
+        text = self._page.render(
+            token=self._rules.token, may_change=self._rules.may_change, program=launcher()
+        )
         return HTMLResponse(text, headers=_NO_STORE)
 
     async def stream(self, _request: Request) -> Response:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.datadir.paths import DataDir
 from cluster.local.orders import describe
 from cluster.model.errors import UserError
-from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
+from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir, launcher
+from cluster.tools.command_parser import WIDTH_MAX, CommandParser
 from cluster.tools.commands import COMMANDS, Command
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subparsers = argparse._SubParsersAction[CommandParser]
     """The type of the argument of each command's `add_parser`."""
 
 
@@ -26,7 +27,7 @@ class UsageError(UserError):
 
 def add_command(
     subparsers: "Subparsers", name: str, *examples: str, data_dir_default: str = DATA_DIR_DEFAULT
-) -> argparse.ArgumentParser:
+) -> CommandParser:
     """Add a command, with `--data-dir` and these examples at the end of `--help`."""
     return add_parser_of(subparsers, COMMANDS[name], *examples, data_dir_default=data_dir_default)
 
@@ -37,7 +38,7 @@ def add_parser_of(
     *examples: str,
     data_dir_default: str = DATA_DIR_DEFAULT,
     aliases: Sequence[str] = (),
-) -> argparse.ArgumentParser:
+) -> CommandParser:
     """Add a command or a sub-command in the way that all of them are added."""
     summary = command.summary
     parser = subparsers.add_parser(
@@ -46,7 +47,6 @@ def add_parser_of(
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=example(*examples),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_data_dir(parser, default=argparse.SUPPRESS, shown_default=data_dir_default)
     return parser
@@ -69,9 +69,19 @@ def add_data_dir(
 
 
 def example(*commands: str) -> str:
-    """The examples at the end of a help text, one line for each command."""
+    """The examples at the end of a help text; a long one goes on in the next line."""
     word = "example" if len(commands) == 1 else "examples"
-    return "\n".join([f"{word}:", *(f"  bin/cluster {command}" for command in commands)])
+    program = launcher()
+    lines = [f"{word}:"]
+    for command in commands:
+        line = f"  {program}"
+        for part in re.split(r" (?=--[a-z])", command):
+            if len(line) + len(part) + 3 > WIDTH_MAX:
+                lines.append(f"{line} \\")
+                line = "     "
+            line += f" {part}"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def data_dir(args: argparse.Namespace) -> DataDir:

@@ -47,8 +47,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         "client-metrics --alter --name all --metrics '*' --interval 10000",
         "client-metrics --alter --generate-name --metrics org.apache.kafka.producer."
         " --match client_id=billing.*",
-        "client-metrics --describe",
-        "client-metrics --show",
+        "client-metrics describe",
+        "client-metrics show",
         "client-metrics --show --client-id billing-1 --json",
     )
     action = parser.add_mutually_exclusive_group(required=True)
@@ -60,6 +60,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         ("show", "print what clients pushed last"),
     ):
         action.add_argument(f"--{name}", action="store_const", dest="action", const=name, help=what)
+    parser.accept_words(("alter", "delete", "describe", "list", "show"), name="--name")
     parser.add_argument("--name", metavar="NAME", help="the subscription")
     parser.add_argument(
         "--generate-name", action="store_true", help="with --alter: a new name instead of --name"

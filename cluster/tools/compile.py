@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.compilation.finder import is_first_process
 from cluster.model.errors import UserError
 from cluster.runtime.compiled import build_name, is_compiled
+from cluster.runtime.installation import launcher
 from cluster.tools.arguments import add_command
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def variant() -> str:
     from cluster.compilation.variant import why_plain
 
     name = build_name()
-    reason = "" if is_compiled() else why_plain(BuildFiles())
+    reason = "" if is_compiled() else why_plain(BuildFiles(), launcher())
     return f"{name}: {reason}" if reason else name
 
 

@@ -45,7 +45,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "consume",
-        "consume --topic orders --from-beginning",
+        "consume orders --from-beginning",
         "consume --topic orders --partition 0 --offset 42 --max-messages 10",
         "consume --include 'orders.*' --group audit",
         "consume --topic orders --property print.key=true --property print.timestamp=true",
@@ -55,6 +55,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         " (\\x1b), tabs and ends of\nlines excepted, and bytes that are not UTF-8 (\\xff)."
         " A pipe or a file gets the bytes as they are."
     )
+    parser.accept_words(name="--topic")
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", metavar="T", help="whose records to print")
     topics.add_argument(

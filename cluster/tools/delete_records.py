@@ -30,7 +30,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "delete-records",
         "delete-records --topic orders --partition 0 --before-offset 500",
-        "delete-records --topic orders --partition 0 --before-offset -1",
+        "delete-records orders --partition 0 --before-offset -1",
         "delete-records --offset-json-file offsets.json",
     )
     parser.add_argument(
@@ -47,6 +47,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="N",
         help="the first offset that stays; -1 deletes all records",
     )
+    parser.accept_words(name="--topic")
     add_servers(parser)
 
 

@@ -9,17 +9,21 @@ import errno
 import importlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Final
 
 from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.printable import one_line
+from cluster.runtime.installation import launcher, remember_called
 from cluster.tools.arguments import UsageError, add_data_dir, example, with_signed_values
-from cluster.tools.commands import COMMANDS, Command
+from cluster.tools.command_parser import WIDTH_MAX, CommandParser
+from cluster.tools.commands import COMMANDS, GROUPS, Command
 from cluster.tools.compile import compile_later, variant
+from cluster.tools.overview import overview
 from cluster.tools.terminal import escaped_streams
 
 _OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -35,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    if arguments is None:
+        remember_called(sys.argv[0])
     argv = with_signed_values(sys.argv[1:] if arguments is None else arguments)
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     chosen = _chosen(argv)
     try:
         args = _parser(chosen).parse_args(argv)
@@ -136,17 +144,16 @@ def _chosen(argv: Sequence[str]) -> Command | None:
     return None
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, where argparse puts up to ten of usage before it."""
+class _Overview(CommandParser):
+    """The outermost parser; its help lists the commands by purpose."""
 
-    chosen: Command | None = None
-    """Of the outermost parser, which finds options that are nobody's."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with status 2."""
-        where = self.prog if self.chosen is None else f"{self.prog} {self.chosen.name}"
-        problem = one_line(f"{message} (see `{where} --help`)", _PROBLEM_MAX_CHARACTERS)
-        self.exit(2, f"error: {problem}\n")
+    def format_help(self) -> str:
+        """The whole text of `--help`."""
+        columns = min(shutil.get_terminal_size().columns, WIDTH_MAX)
+        examples = example(
+            "demo", "start --detach", "topics create orders --partitions 3", "quotas watch", "stop"
+        )
+        return overview(self.prog, self.description or "", GROUPS, examples, columns)
 
 
 class _Version(argparse.Action):
@@ -159,18 +166,16 @@ class _Version(argparse.Action):
 
 def _parser(chosen: Command | None) -> argparse.ArgumentParser:
     """A parser that lists every command, but has options only for the chosen one."""
-    parser = _Parser(
-        prog="bin/cluster",
-        description="A Kafka-compatible cluster on this machine.",
-        epilog=example("start --detach", "topics --create --topic orders --partitions 3", "stop"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.chosen = chosen
+    parser = _Overview(prog=launcher(), description="A Kafka-compatible cluster on this machine.")
+    parser.kind = "command"
+    parser.chosen = "" if chosen is None else chosen.name
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="show program's version number and exit"
     )
     add_data_dir(parser, default=None)
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    subparsers = parser.add_subparsers(
+        metavar="COMMAND", dest="command", parser_class=CommandParser
+    )
     for command in COMMANDS.values():
         if command == chosen:
             module = importlib.import_module(f"cluster.tools.{command.module}")

@@ -42,11 +42,12 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "produce",
-        "produce --topic orders",
+        "produce orders",
         "produce --topic orders --file orders.txt --compression-codec zstd",
         "produce --topic orders --property parse.key=true --property key.separator=:",
         "produce --topic orders --transactional-id import-1 --file orders.txt",
     )
+    parser.accept_words(name="--topic")
     parser.add_argument("--topic", metavar="T", required=True, help="where the records go")
     parser.add_argument(
         "--file", type=Path, metavar="FILE", help="read lines from it (default: standard input)"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.compilation.build_files import BuildFiles
 from cluster.compilation.variant import why_plain
 from cluster.runtime.compiled import COMPILED, PLAIN
-from cluster.runtime.installation import shown
+from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
 from cluster.views.cluster_health import DEGRADED, DOWN, UP
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"Cluster {state['cluster_id']} is {health.state}: {health.text}")
         return status
     groups = group_lags(read_brokers(files), time.time_ns() // 1_000_000)
-    note = "" if state.get("build") == COMPILED else why_plain(BuildFiles())
+    note = "" if state.get("build") == COMPILED else why_plain(BuildFiles(), launcher())
     if args.json:
         state["build_note"] = note or None
         state["groups"] = [{name: group.fields[name] for name in _GROUP_FIELDS} for group in groups]

@@ -50,7 +50,7 @@ def ends(holder: Holder, now_wall_ms: int) -> str:
     return f"it is not known when, because its coordinator cannot be asked: {holder.problem}"
 
 
-def ending_command(holder: Holder, program: str = "bin/cluster") -> str | None:
+def ending_command(holder: Holder, program: str | None = None) -> str | None:
     """The command that ends the transaction; None if nothing but time does.
 
     `program` is the launcher, quoted for a shell.

@@ -6,6 +6,7 @@ from typing import Final
 
 from cluster.coordinator.transactions.requests import ClientName
 from cluster.model.printable import one_line
+from cluster.runtime.installation import launcher
 from cluster.views.quantities import clock
 
 _SHOWN_CHARACTERS: Final = 60
@@ -44,6 +45,6 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def command_text(*words: str, program: str = "bin/cluster") -> str:
+def command_text(*words: str, program: str | None = None) -> str:
     """A command that can be pasted into a shell; `program` is quoted for it already."""
-    return f"{program} transactions {shlex.join(words)}"
+    return f"{program or launcher()} transactions {shlex.join(words)}"

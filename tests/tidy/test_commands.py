@@ -4,16 +4,21 @@ import importlib
 
 import pytest
 
+from cluster.tools.capacity.subcommands import CAPACITY_COMMANDS
 from cluster.tools.commands import COMMANDS
+from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.main import main
 from cluster.tools.partitions.subcommands import PARTITION_COMMANDS
 from cluster.tools.quotas.subcommands import QUOTA_COMMANDS
 from cluster.tools.transactions.subcommands import TRANSACTION_COMMANDS
 
 SUB_COMMANDS = [
+    *(("capacity", name) for name in CAPACITY_COMMANDS),
+    *(("groups", name) for name in GROUP_COMMANDS),
     *(("partitions", name) for name in PARTITION_COMMANDS),
     *(("quotas", name) for name in QUOTA_COMMANDS),
     *(("transactions", name) for name in TRANSACTION_COMMANDS),
+    *(("users", name) for name in ("add", "alter", "delete", "list")),
 ]
 
 
@@ -27,6 +32,7 @@ def test_a_command_has_a_module_and_help_with_an_example(command, capsys):
     text = capsys.readouterr().out
     assert "example" in text
     assert f"bin/cluster {command.name}" in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(("command", "name"), SUB_COMMANDS)
@@ -34,13 +40,21 @@ def test_a_sub_command_has_help_with_an_example(command, name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([command, name, "--help"])
     assert ended.value.code == 0
-    assert f"bin/cluster {command} {name}" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"bin/cluster {command} {name}" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_without_a_command_there_is_help_and_status_2(capsys):
     assert main([]) == 2
     text = capsys.readouterr().out
-    assert all(name in text for name in COMMANDS)
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_a_command_without_a_cluster_says_so_in_one_line(tmp_path, capsys):

@@ -2,7 +2,7 @@
 // line that does the same before it is carried out.
 
 import { get, mayChange, post } from "./api.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { command, el, fill, program, setText, table } from "./dom.js";
 import { isBytes, rate } from "./format.js";
 
 const KEYS = [
@@ -72,7 +72,7 @@ function quotaList(result) {
       table("Current quotas", ["Applies to", "Quota", ["Limit", true], mayChange ? "Remove" : "Removed by"], limits.slice(0, ROWS).map(row),
         wanted === "" ? "No quota is set." : "No name matches the filter.", { isCaptionHidden: true }),
       more > 0 && el("p", {}, `… and ${more.toLocaleString("en")} more limits: the filter finds them.`),
-      found.left_out > 0 && el("p", {}, `${found.left_out.toLocaleString("en")} more names are not read here: bin/cluster quotas list`));
+      found.left_out > 0 && el("p", {}, `${found.left_out.toLocaleString("en")} more names are not read here: ${program} quotas list`));
   }
 
   function row(each) {

@@ -1,7 +1,7 @@
 // The view of clients: a row per user, client id and quota.
 
 import { get } from "./api.js";
-import { el, fill, setText } from "./dom.js";
+import { el, fill, program, setText } from "./dom.js";
 import { count, duration, name, percent, rate } from "./format.js";
 import { sparkline } from "./chart.js";
 import { addressOf } from "./router.js";
@@ -126,7 +126,7 @@ export function clientsView({ past }) {
     scroll.hidden = shown.length === 0;
     empty.hidden = shown.length > 0;
     setText(empty, rows.length === 0
-      ? "No client has used a quota yet. Start one: bin/cluster load-test --duration 30"
+      ? `No client has used a quota yet. Start one: ${program} load-test --duration 30`
       : "No client matches the filter.");
     const throttled = rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).length;
     setText(summary, `${count(rows.length)} rows, ${throttled} throttled now`);

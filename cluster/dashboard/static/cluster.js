@@ -1,7 +1,7 @@
 // The view of the cluster: brokers, health, APIs, topics, groups, events.
 
 import { get } from "./api.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { command, el, fill, program, setText, table } from "./dom.js";
 import { count, duration, name, percent, perSecond, size } from "./format.js";
 import { addressOf } from "./router.js";
 
@@ -69,9 +69,9 @@ export function clusterView() {
       found.latencies.map((each) => [name(each.client_id), each.software || "-", each.broker, el("span", { class: "nowrap" }, each.api),
         ms(each.avg_ms), ms(each.max_ms), ms(each.measured_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]),
       ""),
-      el("p", { class: "soft" }, "Clients push it (bin/cluster client-metrics); the broker's mean is that of its latest requests by this client id,"
+      el("p", { class: "soft" }, `Clients push it (${program} client-metrics); the broker's mean is that of its latest requests by this client id,`
         + " those of all clients are of the last seconds. All contain the wait for replicas or, in a fetch, for data."),
-      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: bin/cluster client-metrics --show`));
+      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: ${program} client-metrics --show`));
   }
 
   function drawHeld(found) {
@@ -84,7 +84,7 @@ export function clusterView() {
       found.held.map((each) => [`${name(each.topic)}-${each.partition}`, transaction(each), since(each), count(each.records), size(each.bytes),
         [el("span", {}, each.ends), each.command && el("div", {}, command(each.command))]]),
       ""),
-      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: bin/cluster transactions explain`));
+      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: ${program} transactions explain`));
   }
 
   function draw(found) {
@@ -134,7 +134,7 @@ export function clusterView() {
       fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
         found.topics.slice(0, ROWS).map((each) => [topicLink(each.name), each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
           Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "No topics yet."),
-        found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
+        found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: ${program} topics --list`));
     }
     drawGroups();
     drawEvents();
@@ -145,7 +145,7 @@ export function clusterView() {
     fill(groups, table("Groups", ["Group", "Type", "State", ["Members", true], ["Partitions", true], ["Lag", true]],
       found.slice(0, ROWS).map((each) => [each.group, each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
       "No groups."),
-      found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: bin/cluster groups --list`));
+      found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: ${program} groups --list`));
   }
 
   function drawEvents() {
@@ -190,7 +190,7 @@ function openTransactions(health) {
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
-  const hint = "Records that read_committed consumers wait for; bin/cluster transactions explain names the transactions";
+  const hint = `Records that read_committed consumers wait for; ${program} transactions explain names the transactions`;
   return el("span", { title: hint }, withDetail(count(health.held_back), `up to ${count(health.held_back_records)} records`));
 }
 

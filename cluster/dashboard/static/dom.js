@@ -1,5 +1,8 @@
 // Elements are made by functions: names chosen by clients are text, never markup.
 
+/** The command line's name, for commands that the page names. */
+export const program = document.body.dataset.program;
+
 /** An element with attributes and children; other children become text, null is ignored. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

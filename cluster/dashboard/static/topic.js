@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, name } from "./format.js";
-import { el, fill, table } from "./dom.js";
+import { el, fill, program, table } from "./dom.js";
 
 const PERIOD_MS = 3000;
 
@@ -32,7 +32,7 @@ async function ask(view) {
         return [each.partition, each.leader === null ? wrong("none: offline") : `broker ${each.leader}`,
           each.replicas.join(", "), each.in_sync.join(", "), late.length > 0 ? wrong(late.join(", ")) : "-"];
       })),
-      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more partitions, all in sync or farther down: bin/cluster topics --describe`));
+      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more partitions, all in sync or farther down: ${program} topics --describe`));
   } catch (problem) {
     if (shown === view) fill(view.partitions, el("p", { class: "problem" }, problem.message));
   }

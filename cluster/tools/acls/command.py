@@ -49,13 +49,14 @@ def add_parser(subparsers: "Subparsers") -> None:
         "acls --add --allow-principal User:alice --producer --topic orders",
         "acls --add --allow-principal User:bob --consumer --topic orders --group billing",
         "acls --add --deny-principal User:eve --operation All --topic '*'",
-        "acls --list --topic orders",
+        "acls list --topic orders",
         "acls --remove --topic orders --force",
     )
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--add", action="store_true", help="add rules")
     action.add_argument("--remove", action="store_true", help="remove rules")
     action.add_argument("--list", action="store_true", help="print rules")
+    parser.accept_words(("add", "remove", "list"))
     _add_resources(parser)
     _add_rules(parser)
     parser.add_argument(

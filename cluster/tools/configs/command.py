@@ -43,6 +43,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "configs",
+        "configs describe --topic orders",
         "configs --describe --entity-type topics --entity-name orders",
         "configs --describe --entity-type brokers --entity-name 0 --all",
         "configs --alter --add-config min.insync.replicas=2 --topic orders",
@@ -54,6 +55,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--describe", action="store_true", help="print settings")
     action.add_argument("--alter", action="store_true", help="change settings")
+    parser.accept_words(("describe", "alter"))
     add_entities(parser)
     add_changes(parser)
     parser.add_argument("--all", action="store_true", help="also what is not set for it alone")

@@ -40,7 +40,13 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
     """Add `--entity-type`, `--entity-name` and `--entity-default`, and their short forms."""
     group = parser.add_argument_group("whose settings (users and clients may be given together)")
     group.add_argument(
-        "--entity-type", action="append", choices=TYPES, default=[], dest="entity_types"
+        "--entity-type",
+        action="append",
+        choices=TYPES,
+        default=[],
+        dest="entity_types",
+        metavar="TYPE",
+        help=", ".join(TYPES),
     )
     group.add_argument(
         "--entity-name",

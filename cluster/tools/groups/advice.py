@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from cluster.coordinator.groups.history.explanation import ExplainedMember
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.model.printable import one_line
+from cluster.runtime.installation import launcher
 from cluster.tools.groups.known_rebalances import (
     NOTICED_MS,
     Cost,
@@ -305,7 +306,7 @@ def _assigning(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]
     if any(cause.detail != _MOVED for cause in not_stored):
         yield (
             "An assignment could not be stored: look at the in-sync replicas of"
-            " __consumer_offsets (bin/cluster topics --describe --topic __consumer_offsets)."
+            f" __consumer_offsets ({launcher()} topics describe __consumer_offsets)."
         )
 
 

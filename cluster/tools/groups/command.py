@@ -69,12 +69,12 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "groups",
-        "groups --list --state",
-        "groups --describe --group billing",
+        "groups list --state",
+        "groups describe billing",
         "groups --describe --group billing --members --verbose",
         "groups --delete-offsets --group billing --topic orders:0,1",
         "groups --reset-offsets --group billing --topic orders --to-earliest --execute",
-        "groups explain --group billing",
+        "groups explain billing",
         "groups report --group billing",
     )
     _add_subcommands(parser)
@@ -89,6 +89,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         actions.add_argument(
             f"--{name}", dest="action", action="store_const", const=name, help=what
         )
+    parser.accept_words(_ACTIONS, name="--group", many=True)
     parser.add_argument("--group", action="append", metavar="G", help="which; may be repeated")
     parser.add_argument("--all-groups", action="store_true", help="every group, in its place")
     parser.add_argument(

@@ -40,9 +40,10 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_parser_of(
         subparsers,
         GROUP_COMMANDS["explain"],
-        "groups explain --group billing",
+        "groups explain billing",
         "groups explain --group billing --last 20 --json",
     )
+    parser.accept_words(name="--group")
     parser.add_argument("--group", required=True, metavar="G", help="which")
     parser.add_argument(
         "--last",

@@ -77,7 +77,9 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--level",
         action="append",
         choices=(*_LEVELS, *_MORE_LEVELS),
-        help="only limits of this rule; may be repeated (default: of clients, and of users)",
+        metavar="LEVEL",
+        help=f"only limits of this rule: {', '.join((*_LEVELS, *_MORE_LEVELS))}; may be repeated"
+        " (default: of clients, and of users)",
     )
     parser.add_argument("--client-id", action="append", metavar="C", help="only this client id")
     parser.add_argument("--user", action="append", metavar="U", help="only this user")

@@ -67,9 +67,10 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "topics",
+        "topics create orders --partitions 3",
         "topics --create --topic orders --partitions 3 --replication-factor 3",
         "topics --create --topic audit --config min.insync.replicas=2",
-        "topics --describe --topic orders",
+        "topics describe orders",
         "topics --alter --topic orders --partitions 6",
     )
     actions = parser.add_mutually_exclusive_group(required=True)
@@ -83,6 +84,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         actions.add_argument(
             f"--{name}", dest="action", action="store_const", const=name, help=what
         )
+    parser.accept_words(_ACTIONS, name="--topic")
     parser.add_argument(
         "--topic", metavar="T", help="a name; without --create also a list or a regular expression"
     )

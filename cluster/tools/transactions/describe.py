@@ -25,9 +25,8 @@ _HEADINGS: Final = (
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Add the command `transactions describe` and its options to `subparsers`."""
-    parser = add_subcommand(
-        subparsers, "describe", "transactions describe --transactional-id payments-1"
-    )
+    parser = add_subcommand(subparsers, "describe", "transactions describe payments-1")
+    parser.accept_words(name="--transactional-id")
     parser.add_argument("--transactional-id", required=True, metavar="ID", help="which")
     add_json(parser)
 

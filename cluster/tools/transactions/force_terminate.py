@@ -22,6 +22,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "force-terminate",
         "transactions force-terminate --transactional-id payments-1",
     )
+    parser.accept_words(name="--transactional-id")
     parser.add_argument(
         "--transactional-id",
         "--transactionalId",

@@ -7,9 +7,8 @@ from cluster.tools.commands import Command
 from cluster.tools.kafka_connection import add_servers
 
 if TYPE_CHECKING:
-    import argparse
-
     from cluster.tools.arguments import Subparsers
+    from cluster.tools.command_parser import CommandParser
 
 TRANSACTION_COMMANDS: Final = {
     command.name: command
@@ -46,9 +45,7 @@ ALIASES: Final = {"force-terminate": ("forceTerminateTransaction", "forceTermina
 """Names of Kafka's tool."""
 
 
-def add_subcommand(
-    subparsers: "Subparsers", name: str, *examples: str
-) -> "argparse.ArgumentParser":
+def add_subcommand(subparsers: "Subparsers", name: str, *examples: str) -> "CommandParser":
     """A sub-command's parser with the options of a connection and `--json`."""
     command = TRANSACTION_COMMANDS[name]
     parser = add_parser_of(subparsers, command, *examples, aliases=ALIASES.get(name, ()))

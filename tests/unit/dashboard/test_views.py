@@ -1,6 +1,5 @@
 """The dashboard's views of readings: rows of clients, the cluster, command lines."""
 
-import argparse
 import json
 import math
 import shlex
@@ -27,6 +26,7 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
 from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools import kill, pause, restart, resume
+from cluster.tools.command_parser import CommandParser
 from cluster.tools.quotas.command import add_parser
 from cluster.views.client_states import ALIVE, DEAD, BrokerStats, ClientState, by_client
 
@@ -162,7 +162,7 @@ def test_the_command_line_names_the_same_entity(name: str) -> None:
     )
     words = shlex.split(line)
     assert words[:3] == ["bin/cluster", "quotas", "set"]
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     add_parser(parser.add_subparsers())
     given = parser.parse_args(words[1:])
     assert (given.user_default, given.client_id) == (True, name)
@@ -214,7 +214,7 @@ def test_the_command_line_asks_the_supervisor_for_the_same(action: str) -> None:
     assert (row["broker"], row["action"]) == (2, action)
     assert row["label"].lower().replace(" ", "-") == action
     words = shlex.split(row["command"])[1:]
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     commands = parser.add_subparsers(dest="command")
     for module in (kill, pause, resume, restart):
         module.add_parser(commands)

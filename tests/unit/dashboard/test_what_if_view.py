@@ -1,6 +1,5 @@
 """The page's answer to another size equals the command's, and names its command line."""
 
-import argparse
 import json
 import shlex
 from pathlib import Path
@@ -17,6 +16,7 @@ from cluster.dashboard.what_if_view import what_if_command, what_if_view
 from cluster.model.finite_json import finite
 from cluster.tools.arguments import with_signed_values
 from cluster.tools.capacity.command import add_parser
+from cluster.tools.command_parser import CommandParser
 from cluster.tools.main import main
 from tests.support.capacity_history import Truth, written
 
@@ -80,7 +80,7 @@ def test_view_covers_cpu_network_disks_and_clients(place: Path) -> None:
     ],
 )
 def test_command_line_has_the_same_scenario(scenario: Scenario) -> None:
-    parser = argparse.ArgumentParser()
+    parser = CommandParser()
     add_parser(parser.add_subparsers())
     line = what_if_command("bin/cluster", scenario)
     given = parser.parse_args(with_signed_values(shlex.split(line)[1:]))

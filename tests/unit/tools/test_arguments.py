@@ -1,8 +1,10 @@
 """Values that begin with a dash reach the options that may have them."""
 
+from pathlib import Path
+
 import pytest
 
-from cluster.tools.arguments import with_signed_values
+from cluster.tools.arguments import example, with_signed_values
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,11 @@ from cluster.tools.arguments import with_signed_values
 )
 def test_with_signed_values_joins_an_option_and_its_negative_value(arguments, expected):
     assert with_signed_values(arguments) == expected
+
+
+def test_a_long_example_goes_on_in_the_next_line_before_an_option(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[3])
+    topic, config = f"--topic {'o' * 50}", f"--config {'c' * 50}"
+    assert example("stop", f"topics --create {topic} {config}") == (
+        f"examples:\n  bin/cluster stop\n  bin/cluster topics --create {topic} \\\n      {config}"
+    )
