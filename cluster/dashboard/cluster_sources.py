@@ -44,6 +44,7 @@ from cluster.views.client_verdict import client_verdict
 from cluster.views.cluster_health import cluster_health
 from cluster.views.group_lags import group_lags
 from cluster.views.known_rows import KnownRows
+from cluster.views.listed_clients import has_users
 from cluster.views.process_orders import command_line
 from cluster.views.quota_explanation import explanation
 from cluster.views.running_cluster import read_disks
@@ -83,7 +84,14 @@ class ClusterSources:
     def live(self) -> Reading:
         brokers = self._read()
         rows, left_out = live_rows(brokers, _monotonic_ms())
-        return Reading(rows, {**self._sections(brokers), "clients_left_out": left_out})
+        return Reading(
+            rows,
+            {
+                **self._sections(brokers),
+                "clients_left_out": left_out,
+                "has_users": has_users(row.user for each in brokers for row in each.stats.rows),
+            },
+        )
 
     def found(self, search: str) -> Reading:
         rows, left_out = live_rows(self._read(), _monotonic_ms(), search)

@@ -1,16 +1,18 @@
 """Clients as rows of the page's table: a row per client and quota, over all brokers. Pure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaKind
 from cluster.views.client_states import BrokerStats
+from cluster.views.listed_clients import Hidden, hidden_as, is_idle
 
 CLIENTS_MAX: Final = 1_500
-"""Rows of clients in one reading; if there are more, those nearest to their limits.
+"""Rows of clients in one reading; if there are more, those of shown clients, and of these the ones
+nearest to their limits.
 
 500 clients that produce, fetch and use request time have as many."""
 
@@ -18,12 +20,14 @@ Key = tuple[str, str, str]
 """User, client id, quota."""
 
 COLUMNS: Final = (
-    *("is_live", "rate", "limit", "utilisation", "rule", "delay_ms", "muted_left_ms", "muted"),
-    *("throttle_avg_ms", "throttle_max_ms", "software", "honours"),
+    *("hidden", "is_live", "rate", "total", "brokers", "limit", "utilisation", "rule"),
+    *("delay_ms", "muted_left_ms", "muted", "throttle_avg_ms", "throttle_max_ms"),
+    *("connections", "software", "honours"),
 )
 """The columns of a row.
 
-`rate` and `limit` are those of the broker where the client is nearest to its limit; `muted` is the
+`hidden` is a `Hidden`, equal in all rows of a client. `rate` and `limit` are those of the broker
+where the client is nearest to its limit, `total` is the rate of all `brokers`. `muted` is the
 number of muted connections; `throttle_avg_ms` and `throttle_max_ms` cover all throttled requests
 since the client came, and are None without any; `utilisation` is None without a limit, and if a
 limit of 0 is exceeded."""
@@ -49,12 +53,26 @@ def live_rows(
             key = row.user, row.client_id, row.quota
             if not search or matches(key, search):
                 known.setdefault(key, []).append(row)
-    ranked = sorted(((max(map(_use, rows)), key) for key, rows in live.items()), reverse=True)
+    hidden = _hidden({**dead, **live}, now_ms)
+    ranked = sorted(
+        ((hidden[key[:2]] is None, max(map(_use, rows)), key) for key, rows in live.items()),
+        reverse=True,
+    )
     gone = sorted(key for key in dead if key not in live)
-    shown = {key: _cells(live[key], now_ms) for _, key in ranked[:CLIENTS_MAX]}
+    shown = {key: (hidden[key[:2]], *_cells(live[key], now_ms)) for *_, key in ranked[:CLIENTS_MAX]}
     for key in gone[: CLIENTS_MAX - len(shown)]:
-        shown[key] = _cells(dead[key], None)
+        shown[key] = (hidden[key[:2]], *_cells(dead[key], None))
     return shown, len(ranked) + len(gone) - len(shown)
+
+
+def _hidden(
+    known: Mapping[Key, Sequence[QuotaRow]], now_ms: MonotonicMs
+) -> dict[tuple[str, str], Hidden | None]:
+    """Why each client is hidden, by user and client id."""
+    clients: dict[tuple[str, str], list[QuotaRow]] = {}
+    for key, rows in known.items():
+        clients.setdefault(key[:2], []).extend(rows)
+    return {client: hidden_as(client[1], rows, now_ms) for client, rows in clients.items()}
 
 
 def matches(key: Key, text: str) -> bool:
@@ -73,12 +91,16 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
     """`now_ms` is None if the brokers are dead: nothing is muted there."""
     worst = max(rows, key=_use)
     used, rate = _use(worst)
-    delay_ms = muted_left_ms = muted_channels = throttled = throttle_max_ms = 0
-    throttle_ms = 0.0
+    delay_ms = muted_left_ms = muted_channels = throttled = throttle_max_ms = connections = 0
+    throttle_ms = total = 0.0
     software = ""
     told = []
     for row in rows:
-        delay_ms = max(delay_ms, row.delay_ms)
+        total += row.rate
+        connections += row.connections
+        # The delay of a budget that it shares does not reach a client that sends nothing.
+        if now_ms is not None and not is_idle(row, now_ms):
+            delay_ms = max(delay_ms, row.delay_ms)
         if now_ms is not None and row.muted_until_ms > now_ms:
             muted_left_ms = max(muted_left_ms, row.muted_until_ms - now_ms)
             muted_channels += row.muted_channels
@@ -91,6 +113,8 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
     return (
         now_ms is not None,
         shown_rate(worst.quota, rate),
+        shown_rate(worst.quota, total),
+        len(rows),
         worst.limit,
         None if used < 0 or used == math.inf else math.floor(used * 100 + 0.5) / 100,
         worst.rule,
@@ -99,6 +123,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
         muted_channels,
         shown_ms(throttle_ms / throttled) if throttled else None,
         shown_ms(throttle_max_ms) if throttled else None,
+        connections,
         software or None,
         all(known) if known else None,
     )

@@ -7,7 +7,6 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs
@@ -15,10 +14,7 @@ from cluster.model.own_clients import is_own
 from cluster.model.quotas import QuotaKind
 from cluster.model.security import ANONYMOUS
 from cluster.views.client_states import ClientState, by_client
-
-IDLE_AFTER_MS: Final = 60_000
-NEAR: Final = 0.8
-"""From this share of its limit on, a client is near it."""
+from cluster.views.client_verdict import IDLE_AFTER_MS, NEAR_FROM, is_throttled
 
 
 class Hidden(enum.StrEnum):
@@ -46,12 +42,8 @@ class ListedClient:
 
     @property
     def is_throttled(self) -> bool:
-        """Whether a response would be delayed now, or connections are muted."""
-        return any(
-            state.muted_left_ms or state.row.delay_ms
-            for state in self.states
-            if not state.source.is_dead
-        )
+        """Whether a living broker delays its responses now."""
+        return any(map(is_throttled, self.states))
 
     @property
     def utilization(self) -> float | None:
@@ -130,7 +122,7 @@ def hidden_words(hidden: Iterable[Hidden | None]) -> str:
 
 def _urgency(client: ListedClient) -> tuple[bool, bool, float, float, str, str]:
     used = client.utilization or 0.0
-    is_near = used >= NEAR
+    is_near = used >= NEAR_FROM
     return (
         not client.is_throttled,
         not is_near,

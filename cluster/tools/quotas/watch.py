@@ -28,7 +28,8 @@ from cluster.views.client_states import (
     read_brokers,
     read_running,
 )
-from cluster.views.listed_clients import NEAR, ListedClient, has_users, hidden_words, listed_clients
+from cluster.views.client_verdict import NEAR_FROM
+from cluster.views.listed_clients import ListedClient, has_users, hidden_words, listed_clients
 from cluster.views.quantities import duration, percent, rate
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _color(state: ClientState) -> str:
     utilization = state.row.utilization
     if state.muted_left_ms or (utilization is not None and utilization >= 1):
         return "red"
-    if utilization is not None and utilization >= NEAR:
+    if utilization is not None and utilization >= NEAR_FROM:
         return "yellow"
     return "" if utilization is None else "green"
 

@@ -21,6 +21,7 @@ from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_pauses import Pauses
 from cluster.views.client_states import ALIVE, DEAD, BrokerStats
+from cluster.views.client_verdict import IDLE_AFTER_MS
 
 NOW_MS = MonotonicMs(1_000_000)
 
@@ -30,7 +31,8 @@ def broker(number: int, *rows: QuotaRow, state: str = ALIVE) -> BrokerStats:
 
 
 def used(client_id: str = "c", **fields: Any) -> QuotaRow:
-    return QuotaRow(**{"quota": "produce", "user": "u", "client_id": client_id, **fields})
+    given = {"quota": "produce", "user": "u", "active_ms": NOW_MS, **fields}
+    return QuotaRow(client_id=client_id, **given)
 
 
 def only_row(*brokers: BrokerStats) -> dict[str, Any]:
@@ -57,8 +59,11 @@ def test_row_combines_the_figures_of_brokers() -> None:
     )
     far = used(limit=1e9, rule="user", rate=5e6, delay_ms=3, connections=4, throttled=1)
     assert only_row(broker(0, far), broker(1, near)) == {
+        "hidden": None,
         "is_live": True,
         "rate": round(1.95 * 1024, 2),
+        "total": round(4.77 * 1024**2, 2),
+        "brokers": 2,
         "limit": 2048.0,
         "utilisation": 0.98,
         "rule": "client",
@@ -67,6 +72,7 @@ def test_row_combines_the_figures_of_brokers() -> None:
         "muted": 2,
         "throttle_avg_ms": 10,
         "throttle_max_ms": 30,
+        "connections": 9,
         "software": "lib 1",
         "honours": True,
     }
@@ -77,6 +83,29 @@ def test_dead_brokers_count_only_for_clients_unknown_to_live_ones() -> None:
     assert only_row(dead, broker(1, used(rate=1.0)))["rate"] == 1
     alone = only_row(dead)
     assert (alone["is_live"], alone["muted"], alone["muted_left_ms"]) == (False, 0, 0)
+
+
+def test_all_rows_of_a_client_are_hidden_for_the_same_reason() -> None:
+    past = NOW_MS - IDLE_AFTER_MS
+    rows, _ = live_rows(
+        [
+            broker(0, used("idle", active_ms=past), used("busy", active_ms=past)),
+            broker(1, used("busy", quota="request"), used("milena-topics", active_ms=past)),
+        ],
+        NOW_MS,
+    )
+    hidden = {key[1:]: cells[COLUMNS.index("hidden")] for key, cells in rows.items()}
+    assert hidden == {
+        ("idle", "produce"): "idle",
+        ("busy", "produce"): None,
+        ("busy", "request"): None,
+        ("milena-topics", "produce"): "own",
+    }
+
+
+def test_the_delay_of_a_shared_budget_does_not_reach_a_client_that_sends_nothing() -> None:
+    late = used(limit=1.0, rate=2.0, delay_ms=900, active_ms=NOW_MS - IDLE_AFTER_MS)
+    assert only_row(broker(0, late))["delay_ms"] == 0
 
 
 def test_limit_of_zero_is_valid_json() -> None:

@@ -6,8 +6,8 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
 from cluster.views.client_states import ALIVE, DEAD, BrokerStats, ClientState
+from cluster.views.client_verdict import IDLE_AFTER_MS
 from cluster.views.listed_clients import (
-    IDLE_AFTER_MS,
     Hidden,
     has_users,
     hidden_words,
@@ -52,10 +52,10 @@ def test_throttled_clients_come_first_then_those_near_a_limit_then_by_rate():
             state("slow", rate=1.0),
             state("fast", rate=9_000.0),
             state("nearer", rate=95.0, limit=100.0),
-            state("near", rate=80.0, limit=100.0),
+            state("near", rate=90.0, limit=100.0),
             state("muted", rate=0.5, limit=1.0, muted_until_ms=NOW + 5),
             state("delayed", "request", rate=2.0, limit=1.0, delay_ms=100),
-            state("far", rate=79.0, limit=100.0),
+            state("far", rate=89.0, limit=100.0),
         ],
         NOW,
     )
