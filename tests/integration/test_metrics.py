@@ -234,7 +234,10 @@ def test_explain_names_the_matched_rule_and_shows_the_arithmetic(watched, metric
         )
         watch = json.loads(watched.command("quotas", "watch", "--once", "--json").stdout)
         plain = watched.command("quotas", "watch", "--once").stdout
-        text = watched.command("quotas", "explain", "--client-id", "slow").stdout
+        brief, text = (
+            watched.command("quotas", "explain", "--client-id", "slow", *options).stdout
+            for options in ([], ["--verbose"])
+        )
     assert (found["rule"], found["limit"]) == ("client", limit)
     matched = [rule for rule in found["rules"] if rule["matched"]]
     assert matched == [{"rule": "client", "limit": limit, "matched": True}]
@@ -254,8 +257,10 @@ def test_explain_names_the_matched_rule_and_shows_the_arithmetic(watched, metric
     assert (row["rule"], row["limit"], row["broker"]) == ("client", limit, broker)
     assert row["muted_left_ms"] > 0
     assert re.search(r"^slow +produce +client ", plain, re.MULTILINE)
+    assert brief.startswith(f"Client 'slow' is throttled on broker {broker} only: ")
     assert re.search(r"^  > client ", text, re.MULTILINE)
-    assert f"{limit} B/s" in text  # the formula, or after eleven seconds what is left to pay
+    for each in (brief, text):
+        assert f"{limit} B/s" in each  # the formula, or after eleven seconds what is left to pay
 
     def throttled():
         return [

@@ -1,6 +1,7 @@
 """`quotas explain` over stats files: who the client is, its windows, its pauses, and what if."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def a_row(client_id: str = "loader", user: str = "alice", **fields: Any) -> Quot
             "requests": 100,
             "usage": 1_600_000.0,
             "connections": 2,
+            "active_ms": NOW_MS,
             "software": "apache-kafka-java 3.9.0",
             "pauses": Pauses(1, 9, 2, 1, 7),
             "samples": ((NOW_MS - 2_000, 5_000.0), (NOW_MS - 1_000, 2_048.0)),
@@ -61,11 +63,49 @@ def explained(directory: Path, capsys: Any, *options: str) -> str:
     return told
 
 
+def test_a_sentence_then_the_limit_with_its_arithmetic(tmp_path, capsys):
+    written(tmp_path, 0, a_row(user="ANONYMOUS", rule="client"))
+    told = explained(tmp_path, capsys, "--client-id", "loader")
+    assert told == (
+        "Client 'loader' is throttled: 2.86 MiB/s against a limit of 977 KiB/s; each answer is"
+        " delayed by up\nto 20.0 s; this client ignores the delay, so the broker mutes it.\n"
+        "  produce: 977 KiB/s on each broker, by rule client; all users of this client id share"
+        " it\n"
+        "    broker 0: (3000000 - 1000000) B/s / 1000000 B/s x 10.000 s = 20000 ms\n"
+        "\n"
+        "--verbose shows every rule, broker, window and mute.\n"
+    )
+
+
+def test_a_user_is_named_where_there_are_users(tmp_path, capsys):
+    free = {"limit": None, "rule": None, "delay_ms": 0}
+    written(tmp_path, 0, a_row(**free), a_row("other", user="bob"))
+    told = explained(tmp_path, capsys, "--client-id", "loader")
+    assert told.splitlines()[0] == (
+        "Client 'loader' of user alice is not throttled: no limit applies to it; it writes 2.86"
+        " MiB/s."
+    )
+
+
+def test_clients_of_a_user_are_told_throttled_first_and_idle_ones_counted(tmp_path, capsys):
+    calm, idle = {"rate": 1_000.0, "delay_ms": 0}, {"active_ms": NOW_MS - 120_000}
+    rows = [a_row("calm", **calm), a_row("held"), a_row("gone", **idle), a_row("milena-top")]
+    written(tmp_path, 0, *rows)
+    told = explained(tmp_path, capsys, "--user", "alice")
+    assert re.findall("^Client '([^']*)'", told, re.MULTILINE) == ["held", "calm"]
+    assert told.endswith(
+        "and mute, and 2 more: 1 of Milena's own, 1 without a\nrequest for a minute.\n"
+    )
+    alone = explained(tmp_path, capsys, "--client-id", "gone")
+    assert alone.startswith("Client 'gone' of user alice is idle: no request for 2 min 0")
+
+
 def test_a_client_its_software_its_windows_and_its_pauses(tmp_path, capsys):
     written(tmp_path, 0, a_row())
     written(tmp_path, 1, a_row(connections=1, pauses=Pauses(5, 1, 1, 1), samples=()))
-    told = explained(tmp_path, capsys, "--client-id", "loader")
-    assert "Client 'loader', user alice\n  software: apache-kafka-java 3.9.0\n" in told
+    told = explained(tmp_path, capsys, "--client-id", "loader", "--verbose")
+    assert told.startswith("Client 'loader' of user alice is throttled on both brokers: ")
+    assert "\n  software: apache-kafka-java 3.9.0\n" in told
     assert "connections: 2 to broker 0, 1 to broker 1" in told
     assert "broker 0, windows: 4.88 KiB (2.0 s ago), 2.00 KiB (1.0 s ago)" in told
     assert "broker 0, while muted: requests came in 9 of 10 mutes, on 1 of 2" in told
@@ -105,7 +145,7 @@ def test_json_has_all_of_it(tmp_path, capsys):
 def test_thread_time_is_shown_as_charged_or_exempt(tmp_path, capsys):
     request = {"quota": "request", "limit": None, "rule": None}
     written(tmp_path, 0, a_row(usage=200.0, **request), a_row("other", usage=90.0, **request))
-    told = explained(tmp_path, capsys, "--client-id", "loader")
+    told = explained(tmp_path, capsys, "--client-id", "loader", "--verbose")
     assert (
         "Broker 0's thread was busy for 4.00 s since it began: 2.90 s are charged to clients,"
         " 1.00 s to nobody, in sum 98 %." in told
@@ -117,7 +157,7 @@ def test_thread_time_is_shown_as_charged_or_exempt(tmp_path, capsys):
 
 def test_a_delay_for_what_is_owed_is_said_to_be_so(tmp_path, capsys):
     written(tmp_path, 0, a_row(rate=500_000.0), a_row("two"), a_row("three", delay_ms=25_000))
-    told = explained(tmp_path, capsys, "--user", "alice")
+    told = explained(tmp_path, capsys, "--user", "alice", "--verbose")
     assert "500000 B/s is not above 1000000 B/s: 20000 ms because of what" in told
     assert "x 10.000 s = 20000 ms\n" in told
     assert "x 10.000 s = 20000 ms, but 25000 ms because of what is owed from before" in told
