@@ -17,12 +17,12 @@ from cluster.model.errors import ErrorCode, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import add_parser_of, running_state, stated_servers
-from cluster.tools.groups.explanation_json import explanation_object
-from cluster.tools.groups.explanation_text import explanation_text
-from cluster.tools.groups.known_rebalances import merged
-from cluster.tools.groups.outages import outages
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_servers, servers_of
+from cluster.views.groups.explanation_json import explanation_object
+from cluster.views.groups.explanation_text import explanation_text
+from cluster.views.groups.known_rebalances import merged
+from cluster.views.groups.outages import outages
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers

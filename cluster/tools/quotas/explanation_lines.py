@@ -7,10 +7,10 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.printable import one_line
 from cluster.model.quotas import RULES
 from cluster.runtime.text_table import table_text
-from cluster.tools.explained_lines import wrapped
 from cluster.tools.quotas import client_text, what_if
 from cluster.views.client_states import ALIVE, BrokerStats, ClientState, by_client
 from cluster.views.client_verdict import client_verdict
+from cluster.views.explained_lines import wrapped
 from cluster.views.listed_clients import (
     ListedClient,
     has_users,

@@ -5,8 +5,8 @@ from typing import Final
 
 from cluster.coordinator.transactions.held_back import OpenTransaction
 from cluster.model.ids import TopicPartition
-from cluster.tools.explained_lines import wrapped
 from cluster.tools.transactions.words import LABEL, labelled
+from cluster.views.explained_lines import wrapped
 from cluster.views.holder_words import ending_command, ends
 from cluster.views.known_holders import Holder, Verdict
 from cluster.views.quantities import duration, usage

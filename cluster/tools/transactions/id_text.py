@@ -12,8 +12,8 @@ from cluster.coordinator.transactions.explanation import (
 from cluster.coordinator.transactions.history import Asker, ProducerStart, Refusal, StepKind
 from cluster.coordinator.transactions.requests import NOBODY, ProducerIdentity
 from cluster.coordinator.transactions.states import TransactionState
-from cluster.tools.explained_lines import wrapped
 from cluster.tools.transactions.words import labelled
+from cluster.views.explained_lines import wrapped
 from cluster.views.holder_words import OUTCOMES, being_stored, deadline
 from cluster.views.known_holders import KnownId
 from cluster.views.quantities import duration

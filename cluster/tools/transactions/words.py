@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.tools.explained_lines import wrapped
+from cluster.views.explained_lines import wrapped
 
 LABEL: Final = 14
 

@@ -78,7 +78,7 @@ def test_a_sentence_then_the_limit_with_its_arithmetic(tmp_path, capsys):
 
 
 def test_a_user_is_named_where_there_are_users(tmp_path, capsys):
-    free = {"limit": None, "rule": None, "delay_ms": 0}
+    free: dict[str, Any] = {"limit": None, "rule": None, "delay_ms": 0}
     written(tmp_path, 0, a_row(**free), a_row("other", user="bob"))
     told = explained(tmp_path, capsys, "--client-id", "loader")
     assert told.splitlines()[0] == (
@@ -88,9 +88,9 @@ def test_a_user_is_named_where_there_are_users(tmp_path, capsys):
 
 
 def test_clients_of_a_user_are_told_throttled_first_and_idle_ones_counted(tmp_path, capsys):
-    calm, idle = {"rate": 1_000.0, "delay_ms": 0}, {"active_ms": NOW_MS - 120_000}
-    rows = [a_row("calm", **calm), a_row("held"), a_row("gone", **idle), a_row("milena-top")]
-    written(tmp_path, 0, *rows)
+    calm = a_row("calm", rate=1_000.0, delay_ms=0)
+    idle = a_row("gone", active_ms=NOW_MS - 120_000)
+    written(tmp_path, 0, calm, a_row("held"), idle, a_row("milena-top"))
     told = explained(tmp_path, capsys, "--user", "alice")
     assert re.findall("^Client '([^']*)'", told, re.MULTILINE) == ["held", "calm"]
     assert told.endswith(

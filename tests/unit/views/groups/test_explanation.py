@@ -23,13 +23,13 @@ from cluster.coordinator.groups.history.rebalances import (
 from cluster.coordinator.groups.views.queries import ExplainGroup
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
-from cluster.tools.explained_lines import WIDTH
-from cluster.tools.groups.advice import advice
 from cluster.tools.groups.explain import why_nothing
-from cluster.tools.groups.explanation_json import explanation_object
-from cluster.tools.groups.explanation_text import explanation_text
-from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
-from cluster.tools.groups.outages import Outage, outages
+from cluster.views.explained_lines import WIDTH
+from cluster.views.groups.advice import advice
+from cluster.views.groups.explanation_json import explanation_object
+from cluster.views.groups.explanation_text import explanation_text
+from cluster.views.groups.known_rebalances import CostKind, KnownGroup, costs, merged
+from cluster.views.groups.outages import Outage, outages
 from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 

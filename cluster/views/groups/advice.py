@@ -9,7 +9,7 @@ from cluster.coordinator.groups.history.explanation import ExplainedMember
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher
-from cluster.tools.groups.known_rebalances import (
+from cluster.views.groups.known_rebalances import (
     NOTICED_MS,
     Cost,
     CostKind,
@@ -17,7 +17,7 @@ from cluster.tools.groups.known_rebalances import (
     costs,
     session_left_ms,
 )
-from cluster.tools.groups.outages import Outage
+from cluster.views.groups.outages import Outage
 from cluster.views.quantities import duration
 
 _SHOWN_CHARACTERS: Final = 40

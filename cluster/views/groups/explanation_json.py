@@ -3,8 +3,8 @@
 from typing import Any
 
 from cluster.coordinator.groups.history.rebalances import Cause, Rebalance, WhoseMember
-from cluster.tools.groups.advice import advice
-from cluster.tools.groups.known_rebalances import KnownGroup, costs, duration_ms
+from cluster.views.groups.advice import advice
+from cluster.views.groups.known_rebalances import KnownGroup, costs, duration_ms
 
 
 def explanation_object(known: KnownGroup, last: int) -> dict[str, Any]:

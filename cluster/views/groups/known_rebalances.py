@@ -13,7 +13,7 @@ from cluster.coordinator.groups.history.explanation import (
 from cluster.coordinator.groups.history.rebalances import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.coordinator.groups.shared.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
-from cluster.tools.groups.outages import Outage
+from cluster.views.groups.outages import Outage
 
 NOTICED_MS: Final = 500
 """A shorter wait is not worth a word."""

@@ -1,0 +1,1 @@
+"""What a group's coordinators know of its rebalances, and how it is told."""
