@@ -1,6 +1,7 @@
 """The dashboard's routes: the page, its API, the live stream, Prometheus' endpoint."""
 
 import asyncio
+import functools
 import json
 import logging
 import math
@@ -30,6 +31,7 @@ from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Update
 from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
+from cluster.dashboard.sampling import recorder, rollup_past
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
 from cluster.model.errors import UserError
@@ -63,6 +65,8 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/live", routes.stream),
             Route("/api/now", routes.now),
             Route("/api/found", routes.found),
+            Route("/api/series", routes.series),
+            Route("/api/series/clients", routes.client_series),
             Route("/api/client", routes.client),
             Route("/api/cluster", routes.cluster),
             Route("/api/held-back", routes.held_back),
@@ -106,6 +110,10 @@ class _Routes:
         self._pushed = SharedReading(sources.pushed)
         self._quotas = SharedReading(sources.quotas)
         self._capacity = SharedReading(sources.capacity, _CAPACITY_PERIOD_S)
+        self._rollup = {
+            name: SharedReading(functools.partial(sources.series, name, 0), _CAPACITY_PERIOD_S)
+            for name in rollup_past.RANGES_S
+        }
         self._what_ifs = OneAtATime()
         pages = Environment(
             loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
@@ -150,6 +158,25 @@ class _Routes:
         rows, sections = await asyncio.to_thread(lambda: self._sources.found(search))
         text = Differences().update(rows, sections).whole
         return Response(text, media_type="application/json", headers=_NO_STORE)
+
+    async def series(self, request: Request) -> Response:
+        """A range in memory after `since_ms`, or a whole range of the rollup's windows."""
+        name = _query(request, "range")
+        if name in self._rollup:
+            return JSONResponse(await self._rollup[name].get(), headers=_NO_STORE)
+        if name not in recorder.RANGES_S:
+            known = ", ".join([*recorder.RANGES_S, *self._rollup])
+            raise BadRequest(f"a range is one of {known}")
+        since_ms = int(_number(request.query_params.get("since_ms", "0")))
+        return await _json_of(lambda: self._sources.series(name, since_ms))
+
+    async def client_series(self, request: Request) -> Response:
+        given = request.query_params
+        client = None
+        if "user" in given or "client_id" in given:
+            client = (_query(request, "user"), _query(request, "client_id"))
+        since_ms = int(_number(given.get("since_ms", "0")))
+        return await _json_of(lambda: self._sources.client_series(since_ms, client))
 
     async def client(self, request: Request) -> Response:
         user, client_id = _query(request, "user"), _query(request, "client_id")

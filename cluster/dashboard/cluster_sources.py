@@ -25,6 +25,9 @@ from cluster.dashboard.recent_history import NoHistory
 from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
+from cluster.dashboard.sampling.rollup_past import RANGES_S as ROLLUP_RANGES_S
+from cluster.dashboard.sampling.rollup_past import rollup_past
+from cluster.dashboard.sampling.sampler import Sampler
 from cluster.dashboard.sources import Done, Json, Reading
 from cluster.dashboard.what_if_view import what_if_view
 from cluster.datadir.paths import DataDir
@@ -80,6 +83,21 @@ class ClusterSources:
         self._known = KnownRows()
         self._reading = threading.Lock()
         """Guards `_known`."""
+        self._sampler = Sampler(self._read, lambda: self._state()["events"])
+
+    def start_sampling(self) -> None:
+        """Sample the brokers' figures until the process ends."""
+        self._sampler.start()
+
+    def series(self, name: str, since_ms: int) -> Json:
+        if name in ROLLUP_RANGES_S:
+            place, command = self._files.path / "rollup", launcher(self._files.path)
+            found: Json = finite(rollup_past(place, name, _now_ms(), command))
+            return found
+        return self._sampler.series(name, since_ms)
+
+    def client_series(self, since_ms: int, client: tuple[str, str] | None) -> Json:
+        return self._sampler.clients(since_ms, client)
 
     def live(self) -> Reading:
         brokers = self._read()
@@ -119,9 +137,11 @@ class ClusterSources:
         now_ms = _now_ms()
         lags = group_lags(brokers, now_ms)
         cluster = self._state_or_none()
+        events = [] if cluster is None else cluster.pop("events")
+        self._sampler.take_events(events)
         return {
             "ts": now_ms,
-            "events": [] if cluster is None else cluster.pop("events"),
+            "events": events,
             "cluster": cluster,
             "health": cluster_health(cluster, brokers, read_disks(cluster)).to_json(),
             "brokers": [_broker(*reading) for reading in self._readings(brokers)],

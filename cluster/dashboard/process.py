@@ -36,5 +36,7 @@ def run_dashboard(
         password=dashboard_password(files.dashboard_password) if has_password else None,
         may_change=is_local or may_change,
     )
-    app = make_app(ClusterSources(files), rules)
+    sources = ClusterSources(files)
+    sources.start_sampling()
+    app = make_app(sources, rules)
     serve(app, held.taken(), on_ready, app.state.end_streams)

@@ -36,6 +36,17 @@ class Sources(Protocol):
         """What changes every second: rows of clients; the cluster, its brokers, groups, events."""
         ...
 
+    def series(self, name: str, since_ms: int) -> Json:
+        """The figures and events of the cluster in a range (`sampling`), after that time.
+
+        `name` is one of `recorder.RANGES_S` or `rollup_past.RANGES_S`.
+        """
+        ...
+
+    def client_series(self, since_ms: int, client: tuple[str, str] | None) -> Json:
+        """The last minutes of clients, or of one user and client id, see `ClientPast.to_json`."""
+        ...
+
     def found(self, search: str) -> Reading:
         """Rows of clients whose user or client id contains the text, ignoring case."""
         ...

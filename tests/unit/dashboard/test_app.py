@@ -33,6 +33,12 @@ class Recorded:
     def live(self) -> Reading:
         return Reading({}, {})
 
+    def series(self, name: str, since_ms: int) -> dict[str, Any]:
+        return {"range": name, "since_ms": since_ms}
+
+    def client_series(self, since_ms: int, client: tuple[str, str] | None) -> dict[str, Any]:
+        return {"since_ms": since_ms, "client": client}
+
     def found(self, search: str) -> Reading:
         return Reading({(NASTY, search, "fetch"): (None,) * len(COLUMNS)}, {"clients_left_out": 0})
 
@@ -171,6 +177,22 @@ def test_user_error_is_reported_in_one_line(page: Page) -> None:
 def test_invalid_time_is_refused(page: Page, since: str) -> None:
     query = {"user": "u", "client_id": "c", "since_ms": since}
     assert page.get("/api/history", params=query).status_code == 400
+
+
+def test_series_are_of_a_known_range_and_time(page: Page) -> None:
+    assert page.get("/api/series?range=15m&since_ms=5").json() == {"range": "15m", "since_ms": 5}
+    assert page.get("/api/series?range=7d").json() == {"range": "7d", "since_ms": 0}
+    refused = page.get("/api/series?range=2h")
+    told = {"error": "a range is one of 2m, 15m, 1h, 6h, 1d, 7d, 30d"}
+    assert (refused.status_code, refused.json()) == (400, told)
+    assert page.get("/api/series?range=2m&since_ms=soon").status_code == 400
+
+
+def test_series_of_clients_are_of_all_or_of_one(page: Page) -> None:
+    assert page.get("/api/series/clients").json() == {"since_ms": 0, "client": None}
+    one = page.get("/api/series/clients", params={"user": "u", "client_id": "", "since_ms": 7})
+    assert one.json() == {"since_ms": 7, "client": ["u", ""]}
+    assert page.get("/api/series/clients?user=u").status_code == 400
 
 
 def test_missing_parameter_is_named(page: Page) -> None:

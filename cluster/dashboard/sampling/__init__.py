@@ -1,0 +1,1 @@
+"""The dashboard's own history: samples of the brokers' stats files, and events."""
