@@ -82,6 +82,11 @@ class DataDir:
         return self.clients / "librdkafka.properties"
 
     @property
+    def java_properties(self) -> Path:
+        """How Kafka's own tools and other Java clients connect to a secure cluster."""
+        return self.clients / "java.properties"
+
+    @property
     def dashboard_password(self) -> Path:
         """The password of the dashboard, where it asks for one, in a file of mode 0600."""
         return self.path / "dashboard-password"

@@ -123,13 +123,15 @@ class StartOptions:
         " machines can reach needs --secure, and the registry then speaks TLS and takes logins"
         " only",
     )
-    registry_port: int = _option(
+    registry_port: int | None = _option(
         "--registry-port",
-        default=REGISTRY_PORT,
         type=port_number,
         metavar="PORT",
         help=f"port of the registry (default: {REGISTRY_PORT}; 0: any free one)",
     )
+
+    lifeline: int | None = _option("--lifeline", type=int, help=argparse.SUPPRESS)
+    """The descriptor of a pipe; at its end the cluster stops and is removed. For `run` only."""
 
     @classmethod
     def of_arguments(cls, data_dir: Path, args: argparse.Namespace) -> Self:

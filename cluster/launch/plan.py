@@ -36,7 +36,7 @@ from cluster.launch.security_texts import registry_tls_texts, security_texts
 from cluster.launch.shared_settings import SharedSettings, read_shared_settings
 from cluster.launch.start_room import check_room
 from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
-from cluster.model.addresses import DASHBOARD_PORT
+from cluster.model.addresses import DASHBOARD_PORT, REGISTRY_PORT
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.ports import WantedPort, choose_ports, is_taken
@@ -247,6 +247,7 @@ class _Basis:
         ]
         if self.shared.registry is None:
             host, port = options.registry_host, options.registry_port
+            port = REGISTRY_PORT if port is None else port
             wanted.append(WantedPort("registry", host, port, "--registry-port"))
         return wanted if dashboard is None else [*wanted, dashboard]
 

@@ -35,7 +35,8 @@ def start(
     plan = make_plan(options, note)
     write_files_for_clients(files, plan)
     if not options.detach:
-        return supervise(plan, lock, began_ms, after_up=after_up)
+        return supervise(plan, lock, began_ms, after_up=after_up, lifeline=options.lifeline)
     return run_in_background(
-        lambda on_up: supervise(plan, lock, began_ms, on_up=on_up), files.log("supervisor")
+        lambda on_up: supervise(plan, lock, began_ms, on_up=on_up, lifeline=options.lifeline),
+        files.log("supervisor"),
     )

@@ -19,7 +19,7 @@ from cluster.datadir.paths import DataDir
 from cluster.launch.broker_ids import parse_broker_ids
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.local import orders
-from cluster.model.addresses import BROKER_PORT, LOOPBACK
+from cluster.model.addresses import BROKER_PORT, LOOPBACK, REGISTRY_PORT
 from cluster.model.errors import UserError
 from cluster.runtime.interrupts import deferred_interrupt
 from cluster.runtime.ports import free_ports
@@ -70,7 +70,7 @@ class LocalCluster:
             detach=True,
             brokers=size,
             port=first if options.port == 0 else options.port,
-            registry_port=options.registry_port or first + size,
+            registry_port=first + size if options.registry_port == 0 else options.registry_port,
             dashboard_port=first + size + 1
             if options.dashboard_port == 0
             else options.dashboard_port,
@@ -95,8 +95,8 @@ class LocalCluster:
         orders.request_stop(self._files)
         orders.wait_until_stopped(self._files, _STOP_PATIENCE_S)
 
-    def close(self) -> None:
-        """Stop whatever runs, by force if it does not end by itself, and remove the data."""
+    def end(self) -> None:
+        """Stop whatever runs, by force if it does not end by itself, and keep the data."""
         deadline = time.monotonic() + _CLOSE_PATIENCE_S
         while is_locked(self._files.lock_file):
             with suppress(UserError):  # the supervisor may be starting or busy: try again
@@ -105,6 +105,10 @@ class LocalCluster:
                 self.kill_everything()
                 break
             time.sleep(orders.POLL_S)
+
+    def close(self) -> None:
+        """Stop whatever runs, as `end` does, and remove the data."""
+        self.end()
         if not self._keeps_logs:
             shutil.rmtree(self._files.path, ignore_errors=True)
             return
@@ -187,7 +191,8 @@ class LocalCluster:
 
     @property
     def registry_port(self) -> int:
-        return self.options.registry_port
+        port = self.options.registry_port
+        return REGISTRY_PORT if port is None else port
 
     @property
     def dashboard_port(self) -> int | None:
@@ -222,6 +227,7 @@ class LocalCluster:
             text=True,
             timeout=_COMMAND_TIMEOUT_S,
             check=False,
+            pass_fds=() if self.options.lifeline is None else (self.options.lifeline,),
             start_new_session=True,  # Ctrl-C is for this program
         )
         if check and done.returncode != 0:

@@ -7,11 +7,13 @@ from contextlib import suppress
 from typing import Final
 
 from cluster.datadir.paths import DataDir
+from cluster.datadir.removal import remove_data
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime import logs
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.installation import shown
+from cluster.runtime.lifeline import Lifeline
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.child import RestartPolicy
@@ -36,12 +38,14 @@ def supervise(
     on_up: Callable[[], None] | None = None,
     after_up: Callable[[], None] | None = None,
     policy: RestartPolicy | None = None,
+    lifeline: int | None = None,
 ) -> int:
     """Run the cluster in this process until it has stopped. Returns the exit status.
 
     `lock` is a descriptor that holds the data directory's lock. With `on_up` this process is a
     daemon: `on_up` is called when the cluster is ready, and nothing is printed afterwards.
-    `after_up` is called then, too. Raises UserError.
+    `after_up` is called then, too. `lifeline` is the pipe of a program without which the cluster
+    stops and is removed. Raises UserError.
     """
     files = DataDir(plan.data_dir)
     _begin_log(files)
@@ -71,6 +75,7 @@ def supervise(
         control.close_inherited()
         signals.close_inherited()
         console.close_inherited()
+        program.close_inherited()
         loop.close()
         os.close(lock)
 
@@ -84,6 +89,7 @@ def supervise(
         control = ControlSocket(files.control_socket, loop, answer)
     except OSError as problem:
         raise UserError(f"cannot use {files.control_socket}: {problem.strerror}") from None
+    program = Lifeline(lifeline, loop, supervisor.stop_in_order)
     watch = DirectoryWatch(files)
 
     def look() -> None:
@@ -114,9 +120,17 @@ def supervise(
         control.close()
         if held is not None:
             held.close()
+        _end_with(program, files)
         os.close(lock)  # before `finish`, which may block on the terminal's reader
         console.finish()
         loop.close()
+
+
+def _end_with(program: Lifeline, files: DataDir) -> None:
+    program.close()
+    if program.removes_data:
+        with suppress(OSError, UserError):  # what cannot be removed stays, and nobody can be told
+            remove_data(files)
 
 
 def _begin_log(files: DataDir) -> None:

@@ -100,7 +100,9 @@ def with_signed_values(arguments: Sequence[str]) -> list[str]:
     Done for the options whose values may be negative, also where their names are abbreviated.
     """
     found: list[str] = []
-    for argument in arguments:
+    for index, argument in enumerate(arguments):
+        if argument == "--":  # what follows is for another program
+            return [*found, *arguments[index:]]
         name = found[-1] if found else ""
         is_signed = len(name) > 2 and any(option.startswith(name) for option in _SIGNED)
         if is_signed and _NEGATIVE.match(argument):

@@ -26,6 +26,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command("status", "status", "show what runs, and where"),
         Command("dashboard", "dashboard", "print the address of the dashboard, or open it"),
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
+        Command("run", "run", "run a command with a cluster of its own, removed afterwards"),
         Command(
             "load-test", "load.command", "produce and consume at a steady rate, and measure it"
         ),

@@ -15,6 +15,7 @@ from cluster.runtime.interrupts import handled_by
 from cluster.runtime.ports import WantedPort, choose_ports
 
 _IN_USE: Final = "already in use"
+_ATTEMPTS: Final = 3
 
 
 def own_directory(chosen: Path | None, command: str = "demo") -> Path:
@@ -63,6 +64,23 @@ def start_one_broker(
     return _started(
         StartOptions(data_dir, 1, port=0, registry_port=0, overrides=overrides, secure=secure)
     )
+
+
+def start_on_free_ports(options: StartOptions) -> LocalCluster:
+    """Start a cluster; ports that the options leave open are free ones. Raises UserError."""
+    freely = replace(
+        options,
+        port=options.port or 0,
+        registry_port=options.registry_port or 0,
+        dashboard_port=options.dashboard_port or 0,
+    )
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return _started(freely)
+        except UserError as problem:
+            if not left or _IN_USE not in str(problem):
+                raise  # else another program took a port after it was chosen
+    raise AssertionError
 
 
 def remove_cluster(data_dir: Path) -> None:

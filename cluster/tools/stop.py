@@ -2,13 +2,12 @@
 
 import argparse
 import os
-import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
 from cluster.datadir.lock_file import hold_lock, is_locked
-from cluster.datadir.log_dirs import remembered_directories, remove_directories
 from cluster.datadir.paths import DataDir
+from cluster.datadir.removal import remove_data
 from cluster.datadir.state_file import read_state
 from cluster.datadir.supervisor_socket import NotRunning
 from cluster.local.orders import request_stop, wait_until_stopped
@@ -69,19 +68,14 @@ def _purge(files: DataDir) -> None:
 
     Raises UserError.
     """
-    state = read_state(files.state_file)
-    if state is None:
+    if read_state(files.state_file) is None:
         raise UserError(f"{files.state_file} is gone: nothing was removed")
     try:
         files.run.mkdir(mode=0o700, exist_ok=True)
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
         if lock is None:
             raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
-        for directories in remembered_directories(state, files.path).values():
-            remove_directories(directories)
-        shutil.rmtree(files.path.resolve())
-        if files.path.is_symlink():
-            files.path.unlink()
+        remove_data(files)
         os.close(lock)
     except OSError as problem:
         raise UserError(

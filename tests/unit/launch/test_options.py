@@ -49,7 +49,7 @@ def test_every_option_is_tried_above() -> None:
     same = [
         name for name in StartOptions.__slots__ if getattr(CHANGED, name) == getattr(usual, name)
     ]
-    assert same == ["data_dir"]
+    assert same == ["data_dir", "lifeline"]
 
 
 def test_a_part_of_the_options_has_texts_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
