@@ -136,7 +136,7 @@ def test_groups_explain_names_the_cause_of_each_rebalance(cluster: Cluster) -> N
         second = running.start()
 
         def waiting() -> str | None:
-            text = groups(cluster, *who)
+            text = groups(cluster, *who, "--verbose")
             return text if "waiting " in text else None
 
         text = wait_until(waiting, "a rebalance that waits for the first member")
@@ -146,6 +146,9 @@ def test_groups_explain_names_the_cause_of_each_rebalance(cluster: Cluster) -> N
         )
         assert "What to do\n- Client confluent at 127.0.0.1" in text
         assert max(map(len, text.splitlines())) <= 100
+        brief = " ".join(groups(cluster, *who).split())
+        assert brief.startswith(f"Group '{name}' has been rebalancing for ")
+        assert "; it waits for client confluent at 127.0.0.1 (member" in brief
         first.signal(signal.SIGCONT)
         running.wait_until_shared([first, second], [(topic, 0), (topic, 1)])
         found = explained()

@@ -254,7 +254,7 @@ def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
         wait_until(all_consumed, "the group to read everything")
     except AssertionError:
         group = four.command("groups", "--describe", "--group", topic).stdout
-        why = four.command("groups", "explain", "--group", topic).stdout
+        why = four.command("groups", "explain", "--group", topic, "--verbose").stdout
         pytest.fail(f"{total - sum(map(len, seen.values()))} records are missing\n{group}\n{why}")
     consumer.close()
     assert seen == expected

@@ -23,6 +23,7 @@ from cluster.views.groups.explanation_json import explanation_object
 from cluster.views.groups.explanation_text import explanation_text
 from cluster.views.groups.known_rebalances import merged
 from cluster.views.groups.outages import outages
+from cluster.views.groups.sentence import brief_text
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -48,11 +49,14 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--last",
         type=at_least_one,
-        default=_SHOWN,
         metavar="N",
-        help=f"how many rebalances to show (default: {_SHOWN}; brokers keep 20)",
+        help=f"how many rebalances to show (default: {_SHOWN}; brokers keep 20); means --verbose",
     )
-    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+    detail = parser.add_mutually_exclusive_group()
+    detail.add_argument(
+        "--verbose", action="store_true", help="its members, and its last rebalances step by step"
+    )
+    detail.add_argument("--json", action="store_true", help="one object, for scripts")
     add_servers(parser, is_nested=True)
 
 
@@ -80,9 +84,11 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"\nError: {why_nothing(group_id, codes, silent, away)}\n")
         return 1
     if args.json:
-        print(json.dumps(explanation_object(known, args.last), indent=2))
+        print(json.dumps(explanation_object(known, args.last or _SHOWN), indent=2))
+    elif args.verbose or args.last:
+        sys.stdout.write(explanation_text(known, args.last or _SHOWN))
     else:
-        sys.stdout.write(explanation_text(known, args.last))
+        sys.stdout.write(brief_text(known))
     return 0
 
 

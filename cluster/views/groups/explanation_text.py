@@ -28,6 +28,7 @@ from cluster.views.groups.rebalance_words import (
     time_text,
     waiting_text,
 )
+from cluster.views.groups.sentence import group_sentence
 from cluster.views.quantities import duration, percent
 
 MEMBERS_SHOWN: Final = 20
@@ -68,6 +69,8 @@ def _lines(known: KnownGroup, last: int) -> Iterator[str]:
 
 
 def _head(known: KnownGroup) -> Iterator[str]:
+    yield from wrapped("", group_sentence(known))
+    yield ""
     group = known.group
     facts = [
         f"{group.state} for {duration(group.in_state_ms)}",

@@ -30,6 +30,7 @@ from cluster.views.groups.explanation_json import explanation_object
 from cluster.views.groups.explanation_text import explanation_text
 from cluster.views.groups.known_rebalances import CostKind, KnownGroup, costs, merged
 from cluster.views.groups.outages import Outage, outages
+from cluster.views.groups.sentence import brief_text, group_sentence
 from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 
@@ -271,6 +272,11 @@ def test_a_story_is_told_with_its_advice(story: Story, said: list[str], advised:
     unwrapped = " ".join(text.split())
     for each in said:
         assert " ".join(each.split()) in unwrapped, text
+    brief = brief_text(found)
+    assert max(map(len, brief.splitlines())) <= WIDTH
+    sentence = group_sentence(found)
+    assert " ".join(brief.split()).startswith(f"{sentence} What to do - {advice(found)[0]}")
+    assert unwrapped.startswith(sentence)
     sentences = "\n".join(advice(found))
     for each in advised:
         assert each in sentences, sentences
@@ -280,6 +286,49 @@ def test_a_story_is_told_with_its_advice(story: Story, said: list[str], advised:
     assert [each["started"] for each in told["rebalances"]] == [
         each.started_wall_ms for _, each in found.rebalances[-5:]
     ]
+
+
+@pytest.mark.parametrize(
+    ("story", "sentence"),
+    [
+        (
+            starts,
+            "has been stable for 1.0 s with 2 members; its last rebalance took 6.0 s and began"
+            " 7.0 s ago because client billing at 127.0.0.1 (member id-1) joined (and 1 more"
+            " cause).",
+        ),
+        (
+            waits_for_a_poll,
+            "has been rebalancing for 12.0 s because client third at 127.0.0.1 (member id-3)"
+            " joined; it waits for client audit at 127.0.0.1 (member id-2), for 48.0 s more at most"
+            " (rebalance timeout 1 min 00 s).",
+        ),
+        (
+            waits_for_the_leader,
+            "has been rebalancing for 2.0 s because client audit at 127.0.0.1 (member id-2) left;"
+            " it waits for client billing at 127.0.0.1 (member id-1) to assign.",
+        ),
+        (
+            only_commits,
+            "has had no members since just now; no rebalance is known since 2023-11-14 22:13:21"
+            " UTC.",
+        ),
+    ],
+)
+def test_one_sentence_says_why_a_group_rebalances_or_does_not(story: Story, sentence: str) -> None:
+    stage = GroupStage().loaded()
+    story(stage)
+    assert group_sentence(known(stage)) == f"Group 'orders-readers' {sentence}"
+
+
+def test_the_brief_text_says_how_much_more_there_is() -> None:
+    stage = GroupStage().loaded()
+    joins_one_by_one(stage)
+    text = brief_text(known(stage))
+    assert text.count("\n- ") == 2
+    assert text.endswith(
+        "\n--verbose shows its members and 6 rebalances step by step and more to do.\n"
+    )
 
 
 def test_clients_that_say_that_nobody_polled_are_believed() -> None:
