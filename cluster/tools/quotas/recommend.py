@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.model.finite_json import json_text
 from cluster.model.kept_names import is_kept_whole, spellings
 from cluster.model.printable import one_line
-from cluster.model.quotas import DEFAULT
+from cluster.model.quotas import DEFAULT, QuotaKind
 from cluster.runtime.installation import launcher
 from cluster.runtime.text_table import table_text
 from cluster.runtime.whole_numbers import at_least_one
@@ -43,6 +43,14 @@ _HEADROOM: Final = 5.0
 _TOP: Final = 30
 _NAMES_MAX: Final = 10
 _HEADINGS: Final = ("RULE", "FOR", "QUOTA", "HIGHEST", "P95", "LIMIT NOW", "THROTTLED")
+_COMMANDS_MAX: Final = 10
+_LITTLE: Final = {
+    QuotaKind.PRODUCE: 100 * 1024.0,
+    QuotaKind.FETCH: 100 * 1024.0,
+    QuotaKind.REQUEST: 5.0,
+    QuotaKind.MUTATION: 1.0,
+}
+"""A highest rate below this needs no limit."""
 _IF_HEADINGS: Final = ("RULE", "FOR", "WINDOWS OVER", "SHARE", "SECONDS OVER", "HIGHEST")
 
 
@@ -87,7 +95,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--top", type=at_least_one, metavar="N", help=f"rows shown at most (default: {_TOP})"
     )
     parser.add_argument(
-        "--all-clients", action="store_true", help="also limits for Milena's own tools and page"
+        "--all",
+        "--all-clients",
+        dest="all_clients",
+        action="store_true",
+        help="also limits for clients with little load, and for Milena's own tools and page",
     )
     parser.add_argument("--json", action="store_true", help="one object with everybody")
     parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"
@@ -227,16 +239,42 @@ def _text(
         f"Windows of 10 s that began from {first} to {last} UTC in {windows_place(args)};"
         " rates and limits are per broker"
     )
-    if found.own_clients:
-        verb = "is" if found.own_clients == 1 else "are"
-        yield f"{found.own_clients} of Milena's own clients {verb} left out: --all-clients"
     if not demands:
+        yield from _left_out(found, 0)
         yield "\nNone of the named clients was active then."
         return
+    is_chosen = args.all_clients or args.client_id or args.user
+    busy = [each for each in demands if is_chosen or not _has_little_load(each)]
+    yield from _left_out(found, len(demands) - len(busy))
     for what in args.suppositions:
         yield from _supposition(what, [each for each in demands if each.quota == what.kind], args)
     yield ""
-    yield from _recommendations(args, demands)
+    if busy:
+        yield from _recommendations(args, busy)
+    else:
+        yield "No client had a load that needs a limit."
+
+
+def _has_little_load(demand: "Demand") -> bool:
+    """Whether a limit for it would be pointless: a low rate, which nothing limits now."""
+    return (
+        demand.rate_max < _LITTLE[QuotaKind(demand.quota)]
+        and demand.limit_now is None
+        and not demand.windows_throttled
+        and not demand.windows_over
+    )
+
+
+def _left_out(found: "Findings", little: int) -> "Iterator[str]":
+    parts = []
+    if little:
+        floors = ", ".join(dict.fromkeys(rate(kind, floor) for kind, floor in _LITTLE.items()))
+        parts.append(f"{little:,} with little load (below {floors})")
+    if found.own_clients:
+        clients = "client" if found.own_clients == 1 else "clients"
+        parts.append(f"those of {found.own_clients:,} of Milena's own {clients}")
+    if parts:
+        yield f"Left out: {' and '.join(parts)}; --all shows them"
 
 
 def _supposition(
@@ -294,7 +332,9 @@ def _recommendations(args: argparse.Namespace, demands: "Sequence[Demand]") -> "
     commands = [command for each in shown_first if (command := _command(args, each)) is not None]
     if commands:
         yield "\nTo set one of these limits:"
-        yield from (f"  {command}" for command in commands)
+        yield from (f"  {command}" for command in commands[:_COMMANDS_MAX])
+        if len(commands) > _COMMANDS_MAX:
+            yield f"  {len(commands) - _COMMANDS_MAX:,} more: --json"
 
 
 def _throttled(demand: "Demand") -> str:

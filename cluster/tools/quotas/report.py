@@ -76,7 +76,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="rows of the table here and in the page; --csv has all (default: 100)",
     )
     parser.add_argument(
-        "--all-clients", action="store_true", help="show Milena's own tools and page, too"
+        "--all",
+        "--all-clients",
+        dest="all_clients",
+        action="store_true",
+        help="also Milena's own tools and page",
     )
     parser.add_argument("--json", action="store_true", help="a list of all, for scripts")
 
@@ -235,9 +239,7 @@ def _print(report: "UsageReport") -> None:
         notes.append(f"{report.more:,} more: --top, --csv, --json")
     if report.own_clients:
         verb = "is" if report.own_clients == 1 else "are"
-        notes.append(
-            f"{report.own_clients} of Milena's own clients {verb} not shown: --all-clients"
-        )
+        notes.append(f"{report.own_clients} of Milena's own clients {verb} not shown: --all")
     for note in notes:
         console.print(note, style="dim")
     for usage in report.terminal_plots:

@@ -546,8 +546,8 @@ def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, ca
     assert report(place) == 0
     text = capsys.readouterr().out
     assert "milena-" not in text
-    assert "2 of Milena's own clients are not shown: --all-clients" in text
-    for words in (("--all-clients",), ("--client-id", "milena-topics")):
+    assert "2 of Milena's own clients are not shown: --all" in text
+    for words in (("--all",), ("--client-id", "milena-topics")):
         assert report(place, *words) == 0
         text = capsys.readouterr().out
         assert "milena-topics" in text

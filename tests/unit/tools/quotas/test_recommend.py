@@ -128,13 +128,40 @@ def test_a_name_from_a_client_is_quoted_for_the_shell_and_for_the_terminal(recom
 def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(recommend):
     out, asked = recommend([NOISY])
     assert not asked.with_own
-    assert "3 of Milena's own clients are left out: --all-clients" in out
+    assert "Left out: those of 3 of Milena's own clients; --all shows them" in out
     out, _ = recommend([NOISY], "--json")
     assert json.loads(out)["own_clients_left_out"] == 3
-    for words in (("--all-clients",), ("--client-id", "noisy")):
+    for words in (("--all",), ("--all-clients",), ("--client-id", "noisy")):
         out, asked = recommend([NOISY], *words)
         assert asked.with_own
         assert "own clients" not in out
+
+
+def test_clients_with_little_load_are_left_out_unless_they_are_asked_for(recommend):
+    calm = replace(NOISY, client_id="calm", rate_max=50 * 1024.0, limit_now=None)
+    calm = replace(calm, windows_throttled=0, windows_over=0)
+    out, _ = recommend([NOISY, calm])
+    assert "calm" not in out
+    assert (
+        "Left out: 1 with little load (below 100 KiB/s, 5.00 %, 1.00 partitions/s) and those of 3"
+        " of Milena's own clients; --all shows them" in out
+    )
+    assert "calm" in recommend([NOISY, calm], "--all")[0]
+    assert "calm" in recommend([NOISY, calm], "--client-id", "calm")[0]
+    assert len(json.loads(recommend([NOISY, calm], "--json")[0])["recommendations"]) == 2
+    assert "No client had a load that needs a limit." in recommend([calm])[0]
+    for kept in (
+        replace(calm, windows_throttled=1),
+        replace(calm, windows_over=1),
+        replace(calm, limit_now=1.0),
+    ):
+        assert "calm" in recommend([kept])[0]
+
+
+def test_only_ten_commands_are_printed(recommend):
+    out, _ = recommend([replace(NOISY, client_id=f"c{number}") for number in range(12)])
+    assert out.count("quotas set --client-id=c") == 10
+    assert out.endswith("  2 more: --json\n")
 
 
 def test_nan_is_null_in_json(recommend):
