@@ -1,72 +1,92 @@
-// The view of clients: a row per user, client id and quota.
+// The view of clients: one row per client with its quotas beneath it, those that matter first.
 
 import { get } from "./api.js";
+import { sparkline } from "./chart.js";
+import { grouped, hiddenWords, NEAR, ORDERS, QUOTA_NAMES, rankOf, sorted, stateOf } from "./client_list.js";
 import { el, fill, program, setText } from "./dom.js";
 import { count, duration, name, percent, rate } from "./format.js";
-import { sparkline } from "./chart.js";
 import { addressOf } from "./router.js";
 import { Clients } from "./series.js";
 
-const PAGE = 50;
 const LOOK_MS = 3000;
+/** So long a client keeps its place unless it becomes throttled or near its limit, or is so no longer. */
+const ORDERED_MS = 5000;
+/** Clients on a phone until more are asked for. */
+const FEW = 20;
 
 const COLUMNS = [
-  { key: "user", text: "User", value: (row) => row.user },
-  { key: "client_id", text: "Client id", value: (row) => row.client_id },
-  { key: "quota", text: "Quota", value: (row) => row.quota },
-  { key: "rate", text: "Rate", value: (row) => row.rate, isNumber: true },
-  { key: "chart", text: "Last 2 min" },
-  { key: "limit", text: "Limit", value: (row) => row.limit ?? Infinity, isNumber: true },
-  { key: "utilisation", text: "Used", value: (row) => row.utilisation ?? -1, isNumber: true },
-  { key: "delay_ms", text: "Throttle now", value: (row) => row.delay_ms, isNumber: true },
-  { key: "throttle", text: "Average / max", value: (row) => row.throttle_avg_ms ?? -1, isNumber: true },
-  { key: "muted", text: "Muted", value: (row) => row.muted_left_ms, isNumber: true },
-  { key: "rule", text: "Rule", value: (row) => row.rule ?? "" },
-  { key: "software", text: "Library", value: (row) => row.software ?? "" },
-  { key: "honours", text: "Pauses", value: (row) => (row.honours === null ? 1 : row.honours ? 2 : 0) },
+  { key: "who", text: "Client", order: "name", hint: "The client id, the user if anybody has logged in, the library and its connections" },
+  { key: "state", text: "What happens to it", order: "urgency", hint: "Throttled clients first, then those near a limit, then by rate. A client that ignores throttle time is muted by the broker" },
+  { key: "quota", text: "Quota", hint: "What it uses, and what limits it" },
+  { key: "chart", text: "Last 2 minutes", hint: "Rate on its busiest broker; the dashed line is the limit" },
+  { key: "total", text: "All brokers", order: "rate", isNumber: true, hint: "The rate on all brokers together" },
+  { key: "rate", text: "Busiest broker", isNumber: true, hint: "The rate on the broker where it is nearest to its limit" },
+  { key: "limit", text: "Limit per broker", isNumber: true, hint: "Each broker applies the limit on its own" },
+  { key: "used", text: "Used", order: "used", isNumber: true, hint: "The share of the limit used on the busiest broker" },
 ];
+const OF_QUOTA = COLUMNS.slice(2);
 
 /** The view; `update` takes each reading's rows. */
-export function clientsView({ past }) {
+export function clientsView({ past, options, setOptions }) {
   let rows = [];
   let leftOut = 0;
+  let hasUsers = false;
   let further = { filter: "", rows: [], askedAt: 0 };
-  let filter = "";
-  let order = { key: "utilisation", isDown: true };
-  let page = 0;
+  let filter = options.get("filter") ?? "";
+  let order = options.get("sort") in ORDERS ? options.get("sort") : "urgency";
+  let isReversed = options.get("reversed") === "1";
+  let isAll = options.get("all") === "1";
+  let few = FEW;
+  let placed = { signature: "", at: 0, keys: new Map() };
   let lines = new Map();
+  const isPhone = matchMedia("(max-width: 46rem)");
 
   const summary = el("p", { class: "summary" });
   const search = el("input", {
-    type: "search", id: "filter", placeholder: "Filter by user, client id, quota, rule, library", "aria-label": "Filter clients",
-    oninput: () => { filter = search.value.toLowerCase(); page = 0; lookFurther(); draw(); },
+    type: "search", id: "filter", placeholder: "Filter by client id, user, quota, rule, library", "aria-label": "Filter clients", value: filter,
+    oninput: () => { filter = search.value; few = FEW; setOptions({ filter }); lookFurther(); draw(); },
   });
-  const sorting = el("select", { id: "sort", onchange: () => sortBy(COLUMNS.find((each) => each.key === sorting.value)) },
-    COLUMNS.filter((column) => column.value).map((column) => el("option", { value: column.key, selected: column.key === order.key }, column.text)));
+  const sorting = el("select", { id: "sort", onchange: () => sortBy(sorting.value) },
+    Object.entries(ORDERS).map(([key, { text }]) => el("option", { value: key }, text)));
   const heads = new Map();
-  const head = el("tr", { role: "row" }, COLUMNS.map((column) => {
-    const cell = el("th", { scope: "col", role: "columnheader", class: column.isNumber ? "number" : null });
-    if (column.value) {
-      cell.append(el("button", { type: "button", class: "sort", onclick: () => sortBy(column) }, column.text));
-      heads.set(column.key, cell);
+  const head = el("div", { role: "row" }, COLUMNS.map((column) => {
+    const cell = el("div", { role: "columnheader", class: column.isNumber ? "number" : null, title: column.hint });
+    if (column.order) {
+      cell.append(el("button", { type: "button", class: "sort", onclick: () => sortBy(column.order) }, column.text));
+      heads.set(column.order, cell);
     } else {
       cell.append(column.text);
     }
     return cell;
   }));
-  const body = el("tbody", { role: "rowgroup" });
-  const tiles = clientTiles();
-  const pages = el("p", { class: "pages" });
+  const headings = el("div", { role: "rowgroup", class: "client headings" }, head);
+  const list = el("div", { role: "table", class: "clients", "aria-label": "Clients and their quotas" }, headings);
+  const hiddenLine = el("p", { class: "soft" });
+  const showAll = el("button", { type: "button", class: "small", id: "show-hidden", onclick: () => { isAll = !isAll; setOptions({ all: isAll ? "1" : "" }); draw(); } });
+  const hidden = el("div", { class: "bar hidden-clients" }, hiddenLine, showAll);
+  const more = el("button", { type: "button", class: "more", onclick: () => { few += 50; draw(); } });
   const empty = el("p", { class: "empty" });
-  const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of clients" },
-    el("table", { class: "clients", role: "table" }, el("caption", { class: "hidden" }, "Clients and their quotas"), el("thead", { role: "rowgroup" }, head), body));
+  const explained = el("details", { class: "how" }, el("summary", {}, "What the columns mean"),
+    el("dl", {}, COLUMNS.map(({ text, hint }) => [el("dt", {}, text), el("dd", {}, `${hint}.`)])));
   const root = el("section", { "aria-labelledby": "clients-title" },
-    el("h2", { id: "clients-title" }, "Clients"), tiles.root,
-    el("div", { class: "bar" }, search, el("label", { class: "narrow" }, "Sort by ", sorting), summary), scroll, empty, pages);
+    el("h2", { id: "clients-title" }, "Clients"), summary,
+    el("div", { class: "bar" }, search, el("label", { class: "narrow" }, "Sort by ", sorting)), list, empty, more, hidden, explained);
 
-  function sortBy(column) {
-    order = { key: column.key, isDown: order.key === column.key ? !order.isDown : Boolean(column.isNumber) };
-    sorting.value = column.key;
+  // Only what is in sight is drawn: a chart costs more than the rest of its row.
+  const inSight = new Set();
+  const sight = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const line = lines.get(target.dataset.key);
+      if (isIntersecting) inSight.add(target.dataset.key);
+      else inSight.delete(target.dataset.key);
+      if (isIntersecting) line?.draw(past);
+    }
+  }, { rootMargin: "200px" });
+
+  function sortBy(chosen) {
+    isReversed = order === chosen && !isReversed;
+    order = chosen;
+    setOptions({ sort: order === "urgency" ? "" : order, reversed: isReversed ? "1" : "" });
     draw();
   }
 
@@ -91,133 +111,170 @@ export function clientsView({ past }) {
     return [...rows, ...further.rows.filter((row) => !keys.has(row.key))];
   }
 
-  function chosen() {
-    const column = COLUMNS.find((each) => each.key === order.key);
-    const sign = order.isDown ? -1 : 1;
-    const found = known().filter((row) => filter === ""
-      || [row.user, row.client_id, row.quota, row.rule, row.software].some((text) => (text ?? "").toLowerCase().includes(filter)));
-    return found.sort((one, other) => {
-      const [a, b] = [column.value(one), column.value(other)];
-      return (a < b ? -1 : a > b ? 1 : one.key < other.key ? -1 : 1) * (a === b ? 1 : sign);
-    });
+  function matches(client) {
+    const wanted = filter.toLowerCase();
+    const told = [client.client_id, client.user, client.software, ...client.rows.flatMap((row) => [row.quota, row.rule])];
+    return told.some((text) => (text ?? "").toLowerCase().includes(wanted));
+  }
+
+  /** In the order of the last seconds, unless another client matters now. */
+  function ordered(clients) {
+    const signature = JSON.stringify([order, isReversed, filter, isAll, clients.map((each) => [each.key, rankOf(each)])]);
+    if (signature !== placed.signature || Date.now() - placed.at > ORDERED_MS) {
+      const keys = new Map(sorted(clients, order, isReversed).map((client, at) => [client.key, at]));
+      placed = { signature, at: Date.now(), keys };
+    }
+    return clients.sort((one, other) => placed.keys.get(one.key) - placed.keys.get(other.key));
   }
 
   function draw() {
-    const found = chosen();
-    const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
-    page = Math.min(page, last);
+    const all = grouped(known());
+    const found = ordered(all.filter((client) => (filter === "" ? isAll || client.hidden === null : matches(client))));
+    sorting.value = order;
     for (const [key, cell] of heads) {
-      cell.setAttribute("aria-sort", key !== order.key ? "none" : order.isDown ? "descending" : "ascending");
+      const isDown = isReversed === (key === "name");
+      cell.setAttribute("aria-sort", key !== order ? "none" : isDown ? "descending" : "ascending");
     }
-    const shown = found.slice(page * PAGE, (page + 1) * PAGE);
-    const kept = new Map();
-    const focused = document.activeElement;
-    shown.forEach((row, at) => {
-      const line = lines.get(row.key) ?? newLine(row);
-      kept.set(row.key, line);
-      line.update(row);
-      if (body.children[at] !== line.element) body.insertBefore(line.element, body.children[at] ?? null);
-      line.draw(past.of(row.key));
-    });
-    while (body.children.length > shown.length) body.lastChild.remove();
-    lines = kept;
-    // A row that is moved loses the focus, which whoever uses the keyboard would have to look for again.
-    if (focused !== document.activeElement && body.contains(focused)) focused.focus({ preventScroll: true });
-    scroll.hidden = shown.length === 0;
+    const shown = isPhone.matches ? found.slice(0, few) : found;
+    place(shown);
+    list.hidden = shown.length === 0;
     empty.hidden = shown.length > 0;
-    setText(empty, rows.length === 0
-      ? `No client has used a quota yet. Start one: ${program} load-test --duration 30`
-      : "No client matches the filter.");
-    const throttled = rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).length;
-    setText(summary, `${count(rows.length)} rows, ${throttled} throttled now`);
-    tiles.update(rows, throttled);
-    fill(pages, last > 0 && [
-      el("button", { type: "button", disabled: page === 0, onclick: () => { page -= 1; draw(); } }, "Previous"),
-      ` Page ${page + 1} of ${last + 1} `,
-      el("button", { type: "button", disabled: page === last, onclick: () => { page += 1; draw(); } }, "Next"),
-    ]);
+    setText(empty, rows.length === 0 ? `No client has used a quota yet. Start one: ${program} load-test --duration 30`
+      : filter !== "" ? "No client matches the filter." : "No client has sent a request in the last minute.");
+    more.hidden = shown.length === found.length;
+    setText(more, `Show ${Math.min(50, found.length - shown.length)} more of ${found.length}`);
+    tellHidden(all);
+    setText(summary, summaryOf(all.filter((client) => client.hidden === null)));
   }
 
+  function place(shown) {
+    const kept = new Map();
+    const focused = document.activeElement;
+    let previous = headings;
+    for (const client of shown) {
+      const line = lines.get(client.key) ?? newLine(client);
+      kept.set(client.key, line);
+      line.update(client, hasUsers);
+      if (previous.nextSibling !== line.element) previous.after(line.element);
+      previous = line.element;
+      if (!lines.has(client.key)) sight.observe(line.element);
+      else if (inSight.has(client.key)) line.draw(past);
+    }
+    for (const [key, line] of lines) {
+      if (kept.has(key)) continue;
+      sight.unobserve(line.element);
+      inSight.delete(key);
+      line.element.remove();
+    }
+    lines = kept;
+    // A row that is moved loses the focus, which whoever uses the keyboard would have to look for again.
+    if (focused !== document.activeElement && list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  function tellHidden(all) {
+    const others = all.filter((client) => client.hidden !== null);
+    hidden.hidden = others.length === 0 || filter !== "";
+    setText(hiddenLine, hiddenWords(others));
+    setText(showAll, isAll ? `Hide these ${others.length}` : `Show ${others.length} more`);
+  }
+
+  isPhone.addEventListener("change", draw);
   return {
     root,
     focusFilter: () => search.focus(),
-    update: (newRows, reading) => { rows = newRows; leftOut = reading.clients_left_out; lookFurther(); draw(); },
-    close: () => {},
-  };
-}
-
-/** The summary above the table. */
-function clientTiles() {
-  const terms = ["Clients", "Throttled now", "Connections muted", "Nearest to its limit"];
-  const values = terms.map(() => el("dd", {}, "-"));
-  const root = el("dl", { class: "health" }, terms.map((term, at) => el("div", {}, el("dt", {}, term), values[at])));
-  return {
-    root,
-    update(rows, throttled) {
-      const live = rows.filter((row) => row.is_live);
-      const nearest = live.reduce((most, row) => ((row.utilisation ?? -1) > (most?.utilisation ?? -1) ? row : most), null);
-      const texts = [
-        count(new Set(live.map((row) => JSON.stringify([row.user, row.client_id]))).size),
-        count(throttled),
-        count(live.reduce((sum, row) => sum + row.muted, 0)),
-        nearest === null ? "no limit is set" : `${percent(nearest.utilisation)} · ${name(nearest.client_id, 24)}`,
-      ];
-      texts.forEach((text, at) => setText(values[at], text));
-      values[1].classList.toggle("wrong", throttled > 0);
+    update(newRows, reading) {
+      rows = newRows;
+      leftOut = reading.clients_left_out;
+      hasUsers = reading.has_users;
+      lookFurther();
+      draw();
     },
+    close: () => { isPhone.removeEventListener("change", draw); sight.disconnect(); },
   };
 }
 
+/** How many clients are throttled now, and which is nearest to its limit. */
+function summaryOf(clients) {
+  if (clients.length === 0) return "";
+  const number = (rank) => clients.filter((client) => rankOf(client) === rank).length;
+  const [throttled, near] = [number(0), number(1)];
+  const all = `${count(clients.length)} client${clients.length === 1 ? "" : "s"}`;
+  const first = throttled === 0 ? `${all}, 0 throttled now` : `${all}, ${count(throttled)} throttled now`;
+  return near > 0 ? `${first}, ${count(near)} near a limit.` : `${first}.`;
+}
+
+/** The elements of one client. */
 function newLine(first) {
-  const open = el("a", { class: "link", "data-client": first.client_id, href: addressOf("clients", [first.user, first.client_id], { quota: first.quota }) });
+  const link = el("a", { class: "link", "data-client": first.client_id, href: addressOf("clients", [first.user, first.client_id]) }, name(first.client_id, 40));
+  const user = el("span", { class: "user" });
+  const software = el("small", { class: "soft" });
+  const word = el("strong", { class: "word" });
+  const text = el("span");
+  const who = el("div", { role: "rowheader", class: "who" }, link, user, software);
+  const state = el("div", { role: "cell", class: "state" }, word, text);
+  const nothing = el("div", { role: "cell", class: "nothing", "aria-colspan": OF_QUOTA.length }, "no use now");
+  const element = el("div", { role: "rowgroup", class: "client", "data-key": first.key });
+  const quotas = new Map();
+  let drawn = "";
+
+  function arrange(shown) {
+    const keys = shown.map((row) => row.quota);
+    const isFree = shown.map((row) => row.limit === null);
+    if (drawn === JSON.stringify([keys, isFree])) return;
+    drawn = JSON.stringify([keys, isFree]);
+    const spanned = Math.max(1, shown.length);
+    for (const cell of [who, state]) {
+      cell.setAttribute("aria-rowspan", spanned);
+      cell.style.gridRow = `1 / span ${spanned}`;
+    }
+    const cells = keys.length > 0 ? keys.map((key) => quotas.get(key).cells) : [[nothing]];
+    fill(element, cells.map((each, at) => el("div", { role: "row", "data-quota": keys[at], "data-free": isFree[at] }, at === 0 && [who, state], each)));
+  }
+
+  return {
+    element,
+    update(client, hasUsers) {
+      setText(user, hasUsers ? ` as ${name(client.user, 30)}` : "");
+      const connections = client.connections > 0 ? `${client.connections} connection${client.connections > 1 ? "s" : ""}` : "";
+      setText(software, [client.software === null ? "" : name(client.software, 28), connections].filter(Boolean).join(", "));
+      const told = stateOf(client, duration);
+      setText(word, told.word);
+      setText(text, told.word && told.text ? `: ${told.text}` : told.text);
+      element.dataset.rank = client.isLive ? rankOf(client) : "dead";
+      for (const row of client.quotas) {
+        if (!quotas.has(row.quota)) quotas.set(row.quota, newQuota(row));
+        quotas.get(row.quota).update(row);
+      }
+      arrange(client.quotas);
+    },
+    draw: (past) => { for (const quota of quotas.values()) quota.draw(past); },
+  };
+}
+
+/** The cells of one quota of a client. */
+function newQuota(first) {
   const canvas = el("canvas", { class: "spark", role: "img" });
   const bar = el("span", { class: "bar-fill" });
   const used = el("span");
-  const cells = {
-    user: el("td", { class: "words" }),
-    client_id: el("td", {}, open),
-    quota: el("td"),
-    rate: el("td", { class: "number" }),
-    chart: el("td", {}, canvas),
-    limit: el("td", { class: "number" }),
-    utilisation: el("td", { class: "number" }, el("span", { class: "bar-frame", "aria-hidden": "true" }, bar), used),
-    delay_ms: el("td", { class: "number" }),
-    throttle: el("td", { class: "number" }),
-    muted: el("td", { class: "number" }),
-    rule: el("td", { class: "words" }),
-    software: el("td", { class: "words" }),
-    honours: el("td"),
-  };
-  for (const column of COLUMNS) {
-    cells[column.key].setAttribute("role", "cell");
-    cells[column.key].dataset.label = column.text;
-    cells[column.key].dataset.key = column.key;
-  }
-  const element = el("tr", { role: "row" }, COLUMNS.map((column) => cells[column.key]));
+  const frame = el("span", { class: "bar-frame", "aria-hidden": "true" }, bar);
+  const cells = Object.fromEntries(OF_QUOTA.map(({ key, isNumber }) => [key, el("div", { role: "cell", class: isNumber ? "number" : null, "data-cell": key })]));
+  cells.quota.append(QUOTA_NAMES[first.quota]);
+  cells.chart.append(canvas);
+  cells.used.append(frame, used);
   return {
-    element,
+    cells: Object.values(cells),
     update(row) {
-      setText(cells.user, name(row.user, 40));
-      setText(open, name(row.client_id, 40));
-      setText(cells.quota, row.quota);
+      setText(cells.total, rate(row.quota, row.total));
       setText(cells.rate, rate(row.quota, row.rate));
       setText(cells.limit, row.limit === null ? "no limit" : rate(row.quota, row.limit));
-      setText(used, percent(row.utilisation));
-      const share = row.utilisation === null ? 0 : Math.min(1, row.utilisation);
-      bar.style.width = `${share * 100}%`;
-      const level = row.utilisation === null ? "none" : row.utilisation >= 1 ? "over" : row.utilisation >= 0.8 ? "near" : "fine";
-      element.dataset.level = row.is_live ? level : "dead";
-      setText(cells.delay_ms, row.delay_ms > 0 ? duration(row.delay_ms) : "-");
-      setText(cells.throttle, row.throttle_avg_ms !== null
-        ? `${duration(row.throttle_avg_ms)} / ${duration(row.throttle_max_ms)}` : "-");
-      setText(cells.muted, row.muted > 0 ? `${row.muted}, ${duration(row.muted_left_ms)} left` : "-");
-      setText(cells.rule, row.rule ?? "-");
-      setText(cells.software, row.software === null ? "-" : name(row.software, 40));
-      for (const cell of [cells.user, cells.rule, cells.software]) cell.title = cell.textContent;
-      setText(cells.honours, row.honours === null ? "-" : row.honours ? "✓ yes" : "✗ no");
-      for (const cell of Object.values(cells)) cell.classList.toggle("none", cell.textContent === "-");
-      canvas.setAttribute("aria-label", `Rate of ${name(row.client_id, 40)} in the last two minutes: now ${cells.rate.textContent}`);
+      cells.limit.title = row.rule === null ? "" : `Rule: ${row.rule}`;
+      cells.limit.classList.toggle("soft", row.limit === null);
+      frame.hidden = row.utilisation === null;
+      setText(used, row.utilisation === null ? "" : percent(row.utilisation));
+      bar.style.width = `${Math.min(1, row.utilisation ?? 0) * 100}%`;
+      cells.used.dataset.level = row.utilisation >= 1 ? "over" : row.utilisation >= NEAR ? "near" : "fine";
+      canvas.setAttribute("aria-label", `Rate in the last two minutes: now ${cells.rate.textContent}`);
     },
-    draw: (series) => sparkline(canvas, series),
+    draw: (past) => sparkline(canvas, past.of(first.key)),
   };
 }
