@@ -208,7 +208,7 @@ function newLine(first) {
   const link = el("a", { class: "link", "data-client": first.client_id, href: addressOf("clients", [first.user, first.client_id]) }, name(first.client_id, 40));
   const user = el("span", { class: "user" });
   const software = el("small", { class: "soft" });
-  const word = el("strong", { class: "word" });
+  const word = el("strong", { class: "verdict" });
   const text = el("span");
   const who = el("div", { role: "rowheader", class: "who" }, link, user, software);
   const state = el("div", { role: "cell", class: "state" }, word, text);

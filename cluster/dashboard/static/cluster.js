@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { command, el, fill, program, setText, table } from "./dom.js";
-import { count, duration, name, percent, perSecond, size } from "./format.js";
+import { count, duration, milliseconds as ms, name, percent, perSecond, size } from "./format.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
@@ -164,8 +164,6 @@ export function clusterView() {
     close: () => { isOpen = false; },
   };
 }
-
-const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
 
 /** The time of day, with the date unless it is today. */
 function moment(ms) {

@@ -38,6 +38,9 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+/** A time of a request, to the microsecond if it is short. */
+export const milliseconds = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
+
 /** A name on one line, shortened in the middle; an empty name is shown as such. */
 export function name(text, longest = 60) {
   if (text === "") return "(empty)";
