@@ -126,14 +126,18 @@ def axe() -> str:
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
-def cells(page: WebPage, client_id: str, quota: str = "produce") -> list[str]:
-    """The texts of the row of a client and quota; empty where there is none."""
-    found: list[str] = page.ask(
+def figures(page: WebPage, client_id: str, quota: str = "produce") -> dict[str, str]:
+    """The texts of a client's quota in the list, by column; empty where there is none."""
+    found: dict[str, str] = page.ask(
         f"""(() => {{
-          const rows = [...document.querySelectorAll('table.clients tbody tr')];
-          const row = rows.find((each) => each.cells[1].textContent === {json.dumps(client_id)}
-            && each.cells[2].textContent === {json.dumps(quota)});
-          return row ? [...row.cells].map((cell) => cell.textContent) : [];
+          const links = [...document.querySelectorAll('.client [data-client]')];
+          const client = links.find((each) => each.dataset.client === {json.dumps(client_id)})
+            ?.closest('.client');
+          const cells = client?.querySelectorAll('[data-quota={quota}] [data-cell]') ?? [];
+          const texts = [...cells].map((cell) => [cell.dataset.cell, cell.textContent]);
+          if (texts.length === 0) return {{}};
+          return {{ who: client.querySelector('.who').textContent,
+            state: client.querySelector('.state').textContent, ...Object.fromEntries(texts) }};
         }})()"""
     )
     return found
@@ -161,28 +165,55 @@ def test_a_row_shows_the_figures_of_its_broker(cluster: Cluster, page: WebPage, 
 
     def has_followed() -> bool:
         """Whether the page shows a figure that the broker has had, and that is new."""
-        row, texts = counted(cluster, "burst"), cells(page, "burst")
+        row, texts = counted(cluster, "burst"), figures(page, "burst")
         if row is not None:
             written.add(as_rate(row.rate))
-        if not texts or texts[3] not in written - shown:
+        if not texts or texts["rate"] not in written - shown:
             return False
-        shown.add(texts[3])
+        shown.add(texts["rate"])
         return True
 
     for _ in range(3):
         with NamedClient(cluster.addresses[0], "burst") as client:
             client.call(produce_request(TOPIC, batch(200_000)))
         wait_until(has_followed, "the broker's figure on the page")
-    row = wait_until(lambda: cells(page, "payments"), "the other client")
-    assert (row[0], row[5], row[10]) == ("ANONYMOUS", as_rate(64 * KIB), "client")
+    row = wait_until(lambda: figures(page, "payments"), "the other client")
+    assert row["limit"] == as_rate(64 * KIB)
     told = counted(cluster, "payments")
     assert told is not None
-    assert row[11] == told.software or "…" in row[11]
+    library = row["who"].removeprefix("payments").partition(", ")[0]
+    assert library == told.software or "…" in library
     page.wait_for("/[1-9][0-9]* throttled now/.test(document.querySelector('.summary').innerText)")
-    assert page.ask(
-        "(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)"
-        "(document.querySelector('.scroll'))"
+    throttled = "document.querySelector('.client[data-rank=\"0\"] .state')?.innerText"
+    page.wait_for(f"/throttled: produce by up to [0-9.]+ m?s/.test({throttled})")
+    assert page.ask("document.querySelector('.headings + .client').dataset.rank") == "0"
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_own_and_idle_clients_are_hidden_until_they_are_asked_for(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    cluster.command("topics", "--list")
+    names = "[...document.querySelectorAll('[data-client]')].map((each) => each.dataset.client)"
+    page.show(url + "#clients")
+    page.wait_for(
+        "document.querySelector('.hidden-clients p').innerText.includes(\"Milena's own\")"
     )
+    assert not [each for each in page.ask(names) if each.startswith("milena-")]
+    assert re.fullmatch(
+        "Show [0-9]+ more", page.ask("document.getElementById('show-hidden').innerText")
+    )
+    page.ask("document.getElementById('show-hidden').click()")
+    wait_until(lambda: "milena-topics" in page.ask(names), "the tool in the list")
+    assert page.ask("location.hash") == "#clients?all=1"
+    page.ask("document.getElementById('show-hidden').click()")
+    assert "milena-topics" not in page.ask(names)
+
+
+def test_nobody_is_named_where_nobody_has_logged_in(page: WebPage, url: str) -> None:
+    page.show(url)
+    wait_until(lambda: figures(page, "payments"), "a client")
+    assert "ANONYMOUS" not in page.ask("document.querySelector('main').innerText")
 
 
 def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> None:
@@ -280,7 +311,9 @@ def test_a_quota_is_set_and_removed(cluster: Cluster, page: WebPage, url: str) -
     submit(page, "set")
     assert limits(cluster) == {"producer_byte_rate": 2 * KIB * KIB}
     page.ask("location.hash = '#clients'")
-    wait_until(lambda: "2.00 MiB/s" in cells(page, "clickstream"), "the limit in the table")
+    wait_until(
+        lambda: figures(page, "clickstream").get("limit") == "2.00 MiB/s", "the limit in the table"
+    )
     page.ask("location.hash = '#change'")
     page.wait_for("document.getElementById('who-client-id') !== null")
     submit(page, "remove")
@@ -370,7 +403,16 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
     )
     assert "✓ this one" in text
     assert "The rollup has not written any window yet. This makes them:" in text
-    assert page.ask("document.querySelector('dialog code').textContent").endswith(" rollup")
+    lines = page.ask("[...document.querySelectorAll('dialog code')].map((c) => c.textContent)")
+    assert lines[0].endswith(" quotas set --client-id=payments --producer-byte-rate=65536")
+    assert lines[-1].endswith(" rollup")
+    sentence = "document.querySelector('dialog .sentence')"
+    page.wait_for(f"/^Throttled.*against a limit of 64.0 KiB.s/.test({sentence}.innerText)")
+    assert page.ask(f"{sentence}.dataset.standing") == "throttled"
+    assert page.ask("document.getElementById('dialog-title').innerText") == "payments"
+    page.ask("document.querySelector('dialog [data-quota=request]').click()")
+    page.wait_for("location.hash === '#clients/ANONYMOUS/payments?quota=request'")
+    page.wait_for("document.querySelector('dialog').innerText.includes('No limit applies')")
     page.call(
         "Input.dispatchKeyEvent",
         type="keyDown",
@@ -380,7 +422,7 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
     )
     page.wait_for("document.activeElement.dataset.client === 'payments'")
     for _ in range(2):  # the rows change places, and the focus stays
-        page.ask("document.querySelector('th .sort').click()")
+        page.ask("document.querySelector('.headings .sort').click()")
         assert page.ask("document.activeElement.dataset.client") == "payments"
 
 
@@ -412,14 +454,13 @@ def test_the_history_from_the_rollup_is_drawn_beside(
 ) -> None:
     page.show(url)
     page.wait_for("Boolean(document.querySelector('[data-client=payments]'))")
-    for row in range(2):  # of its rows that of produce, whichever comes first
-        page.ask(f"document.querySelectorAll('[data-client=payments]')[{row}].click()")
-        if page.ask("document.getElementById('dialog-title').innerText.endsWith('produce')"):
-            break
-        page.ask("document.querySelector('dialog[open]').close()")
+    page.ask("document.querySelector('[data-client=payments]').click()")
     page.wait_for("document.querySelectorAll('dialog[open] .uplot canvas').length === 2")
     titles = page.ask("[...document.querySelectorAll('dialog .u-title')].map((t) => t.innerText)")
-    assert titles == ["Highest rate of a broker, and the limit", "Windows of 60 s from the rollup"]
+    assert titles == [
+        "Produce: rate on its busiest broker, and the limit",
+        "Windows of 60 s from the rollup",
+    ]
     labels = page.ask("[...document.querySelectorAll('dialog .u-label')].map((t) => t.innerText)")
     assert [each.rstrip(":") for each in labels][-3:] == ["average", "highest", "limit"]
     page.screenshot(tmp_path / "history.png")
@@ -599,7 +640,7 @@ def test_the_filter_finds_clients_beyond_the_rows(crowded: Cluster, page: WebPag
         "(() => { const filter = document.getElementById('filter'); filter.value = '!ALONE';"
         " filter.dispatchEvent(new Event('input')); })()"
     )
-    wait_until(lambda: cells(page, alone), "the client that was left out")
+    page.wait_for(f"Boolean(document.querySelector('[data-client={json.dumps(alone)}]'))")
 
 
 def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
@@ -658,7 +699,7 @@ def test_axe_finds_no_accessibility_violation(
         page.ask("document.querySelector('dialog[open]')?.close()")
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
         heights = page.ask(
-            "[...document.querySelectorAll('table.clients td')].map((cell) => cell.offsetHeight)"
+            "[...document.querySelectorAll('.client [role=cell]')].map((cell) => cell.offsetHeight)"
         )
         assert max(heights, default=0) < 100, view  # no text runs down a narrow cell
         if width == min(WIDTHS):
@@ -746,7 +787,7 @@ def test_one_page_too_many_is_told_so_and_goes_on_when_others_close(
             wait_until(is_watching, f"watcher {number}")
         page.show(url)
         page.wait_for("document.getElementById('notice').innerText.includes('pages are open')")
-    wait_until(lambda: cells(page, "payments"), "the first row")
+    wait_until(lambda: figures(page, "payments"), "the first row")
 
 
 def test_the_page_is_small(page: WebPage, url: str) -> None:
@@ -764,7 +805,7 @@ def test_the_page_is_small(page: WebPage, url: str) -> None:
 
 def test_page_fetches_nothing_from_other_hosts_and_logs_no_error(page: WebPage, url: str) -> None:
     page.show(url)
-    wait_until(lambda: cells(page, "payments"), "the first row")
+    wait_until(lambda: figures(page, "payments"), "the first row")
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
     assert [each for each in page.fetched if not own.match(each)] == []
     # While the dashboard is gone nothing answers, and its successor refuses the old token once.
