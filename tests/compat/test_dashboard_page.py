@@ -350,17 +350,23 @@ def test_command_lines_are_shown_before_anything_is_done(
     assert lines[1].endswith(f" quotas unset {whom} --producer-byte-rate")
     page.wait_for("document.querySelectorAll('[data-broker]').length === 2")
     actions = page.ask(
-        "[...document.querySelectorAll('[data-broker=\"1\"] .action')].map((each) =>"
-        " ['[data-action]', 'code'].map((part) => each.querySelector(part).textContent))"
+        "[...document.querySelectorAll('[data-broker=\"1\"] [data-action]')].map((each) =>"
+        " [each.getAttribute('href'), each.hidden])"
     )
     launcher = lines[0].partition(" quotas")[0]
     assert actions == [
-        ["Kill", f"{launcher} kill 1"],
-        ["Kill and keep down", f"{launcher} kill 1 --stay-down"],
-        ["Pause", f"{launcher} pause 1"],
-        ["Resume", f"{launcher} resume 1"],
-        ["Restart", f"{launcher} restart 1"],
+        ["#brokers/1/kill", False],
+        ["#brokers/1/kill-and-keep-down", False],
+        ["#brokers/1/pause", False],
+        ["#brokers/1/resume", True],
+        ["#brokers/1/restart", False],
     ]
+    for action, command in {"pause": "pause 1", "kill-and-keep-down": "kill 1 --stay-down"}.items():
+        page.ask(f"location.hash = '#brokers/1/{action}'")
+        line = "document.querySelector('dialog code')?.textContent"
+        page.wait_for(f"{line} === {json.dumps(f'{launcher} {command}')}")
+        page.ask("document.querySelector('dialog button').click()")
+        page.wait_for("location.hash === '#change'")
     with SocketClient.connect(cluster.addresses, "test") as client:
         assert QuotaEntity(None, "it's") not in describe_quotas(client)
 
@@ -372,16 +378,24 @@ def test_every_quota_that_is_set_is_listed_and_can_be_removed(
     cluster.command("quotas", "set", "--user", nobody, "--consumer-byte-rate", "5MiB")
     cluster.command("quotas", "set", "--user-default", "--request-percentage", "150")
     page.show(url + "#change")
-    wanted = {"default user", f"user {nobody!r}"}
+    wanted = {"all other users (default)", f"user {nobody}"}
     wait_until(lambda: wanted <= {row[0] for row in quotas_listed(page)}, "both in the list")
     by_name = {(row[0], row[1]): row for row in quotas_listed(page)}
-    assert by_name["client-id 'payments'", "Produce"][2] == "64.0 KiB/s"
-    assert by_name["default user", "Request time"][2] == "150.0 %"
-    row = by_name[f"user {nobody!r}", "Fetch"]
+    assert by_name["client id payments", "Produce"][2] == "64.0 KiB/s"
+    assert by_name["all other users (default)", "Request time"][2] == "150.0 %"
+    row = by_name[f"user {nobody}", "Fetch"]
     assert row[2] == "5.00 MiB/s"
     assert "quotas unset" in row[3]
     assert row[3].endswith("--consumer-byte-rate")
     page.ask("document.querySelector('[data-remove=consumer_byte_rate]').click()")
+    page.wait_for("Boolean(document.getElementById('confirm'))")
+    assert page.ask("document.querySelector('dialog p').innerText") == (
+        f"Remove the limit of 5.00 MiB/s (consumer_byte_rate) of user {nobody}? The next less"
+        " specific limit applies at once, if there is one."
+    )
+    page.ask("document.getElementById('confirm').click()")
+    page.wait_for("document.querySelector('dialog .result').innerText.includes('quotas unset')")
+    page.ask("document.querySelector('dialog button').click()")
     wait_until(lambda: row[:2] not in [each[:2] for each in quotas_listed(page)], "it to be gone")
     with SocketClient.connect(cluster.addresses, "test") as client:
         assert QuotaEntity(nobody, None) not in describe_quotas(client)
@@ -654,7 +668,7 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
         page.wait_for(f"location.href === 'http://{own}#change'")
         page.wait_for("document.getElementById('cluster-line')?.innerText.includes('1 of 1')")
         page.wait_for("document.getElementById('quotas').innerText.includes('No quota is set.')")
-        page.wait_for("document.querySelectorAll('[data-action]').length === 4")
+        page.wait_for("document.querySelectorAll('[data-action]').length === 5")
         submit(page, "set")
         page.wait_for("document.getElementById('quotas').innerText.includes('2.00 MiB/s')")
         page.ask("location.hash = '#cluster'")
@@ -729,8 +743,14 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     before = cluster.pid(1)
     page.ask("[...document.querySelectorAll('[data-action=kill]')][1].click()")
-    assert page.questions[-1:] == ["Kill broker 1 with SIGKILL? The supervisor starts it again."]
-    page.wait_for("document.querySelector('.result').innerText.includes('kill 1 --signal KILL')")
+    page.wait_for("Boolean(document.getElementById('confirm'))")
+    assert page.ask("document.querySelector('dialog p').innerText") == (
+        "Kill broker 1 with SIGKILL? Its partitions get other leaders at once, and the supervisor"
+        " starts it again after 1 s."
+    )
+    page.ask("document.getElementById('confirm').click()")
+    page.wait_for("document.querySelector('dialog .result').innerText.includes('kill 1')")
+    page.ask("document.querySelector('dialog button').click()")
     wait_until(lambda: cluster.pid(1) not in (None, before), "broker 1 to be started again")
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     # It is back within a second, which a page that reads every second or two may not see.

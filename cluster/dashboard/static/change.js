@@ -1,9 +1,11 @@
-// The view of changes: current quotas, a form for new ones, and brokers. Each action shows the command
-// line that does the same before it is carried out.
+// The view of changes: current quotas, a form for new ones, and brokers. Each action says what will
+// happen, with the command line that does the same, before it is carried out.
 
 import { get, mayChange, post } from "./api.js";
+import { QUOTA_NAMES } from "./client_list.js";
 import { command, el, fill, program, setText, table } from "./dom.js";
 import { isBytes, rate } from "./format.js";
+import { addressOf } from "./router.js";
 
 const KEYS = [
   ["producer_byte_rate", "Produce, bytes per second", "produce"],
@@ -12,25 +14,27 @@ const KEYS = [
   ["controller_mutation_rate", "Changed partitions per second", "mutation"],
   ["connection_creation_rate", "New connections per second, of an address", "connection"],
 ];
-const LABELS = { produce: "Produce", fetch: "Fetch", request: "Request time", mutation: "Partition changes", connection: "New connections" };
+const NOUNS = { user: "user", "client-id": "client id", ip: "address" };
+const OTHERS = { user: "all other users (default)", "client-id": "all other client ids (default)", ip: "all other addresses (default)" };
+const CHANGED = "quotas-changed";
 const UNITS = { "": 1, K: 1024, KIB: 1024, KB: 1000, M: 1024 ** 2, MIB: 1024 ** 2, MB: 1000 ** 2, G: 1024 ** 3, GIB: 1024 ** 3, GB: 1000 ** 3 };
-const QUESTIONED = new Set(["kill", "kill-and-keep-down", "pause"]);
+const READ_ONLY = "This dashboard is read-only: it was started without --dashboard-actions.";
 const LIST_MS = 5000;
 const TYPING_MS = 200;
 const ROWS = 100;
 
-/** The view; it keeps the input while readings arrive. */
-export function changeView() {
+/** The view; it keeps the input while readings arrive. The address may fill in the form. */
+export function changeView({ options }) {
   const root = el("section", { "aria-labelledby": "change-title" }, el("h2", { id: "change-title" }, "Change"));
-  const result = el("div", { role: "status", class: "result" });
-  const list = quotaList(result);
+  const list = quotaList();
   if (!mayChange) {
-    root.append(el("p", {}, "This dashboard is read-only: it was started without --dashboard-actions."), list.root);
+    root.append(el("p", {}, READ_ONLY), list.root);
     return { root, update: () => {}, close: list.close };
   }
-  const brokers = brokerCards(result);
+  const result = el("div", { role: "status", class: "result" });
+  const brokers = brokerActions();
   root.append(result,
-    el("div", { class: "columns uneven" }, quotaForm(result, list.reload), list.root),
+    el("div", { class: "columns uneven" }, quotaForm(result, options), list.root),
     el("h3", {}, "Brokers"), brokers.root);
   return { root, update: (_rows, reading) => brokers.update(reading.cluster?.brokers ?? []), close: list.close };
 }
@@ -38,7 +42,7 @@ export function changeView() {
 // ---- current quotas
 
 /** Every configured quota, each with a way to remove it. */
-function quotaList(result) {
+function quotaList() {
   let found = { quotas: [], left_out: 0 };
   let drawn = "";
   let isOpen = true;
@@ -76,15 +80,12 @@ function quotaList(result) {
   }
 
   function row(each) {
-    const name = el("span", { class: "entity", title: each.name }, shortened(each.name));
-    const remove = mayChange && el("button", {
-      type: "button", class: "small", "data-remove": each.key, "aria-label": `Remove ${each.key} of ${shortened(each.name)}`,
-      onclick: async () => {
-        await act(result, "api/quotas", { entity: each.entity, changes: { [each.key]: null } });
-        reload();
-      },
+    const name = whose(each.entity);
+    const remove = mayChange && el("a", {
+      class: "button small", "data-remove": each.key, "aria-label": `Remove ${each.key} of ${name}`,
+      href: addressOf("remove-quota", [each.key], Object.fromEntries(Object.entries(each.entity).map(entry))),
     }, "Remove");
-    return [name, el("span", { title: each.key }, LABELS[each.quota] ?? each.key), rate(each.quota, each.limit),
+    return [el("span", { class: "entity", title: each.name }, name), el("span", { title: each.key }, QUOTA_NAMES[each.quota] ?? each.key), rate(each.quota, each.limit),
       el("div", { class: "action" }, remove, command(each.command))];
   }
 
@@ -101,27 +102,42 @@ function quotaList(result) {
   }
 
   again();
-  return { root, reload, close: () => { isOpen = false; } };
+  window.addEventListener(CHANGED, reload);
+  return { root, close: () => { isOpen = false; window.removeEventListener(CHANGED, reload); } };
+}
+
+/** `user alice with all other client ids (default)`. */
+function whose(entity) {
+  return Object.entries(entity).map(([key, name]) => (name === null ? OTHERS[key] : `${NOUNS[key]} ${shortened(name)}`)).join(" with ");
+}
+
+/** A part of an entity in an address, where the default has no name. */
+const entry = ([key, name]) => (name === null ? [`default-${key}`, "1"] : [key, name]);
+
+function entityIn(options) {
+  return Object.fromEntries(Object.keys(NOUNS).filter((key) => options.has(key) || options.has(`default-${key}`))
+    .map((key) => [key, options.has(key) ? options.get(key) : null]));
 }
 
 const shortened = (text) => (text.length > 80 ? `${text.slice(0, 70)}…${text.slice(-9)}` : text);
 
 // ---- the form for a quota
 
-function quotaForm(result, onDone) {
+function quotaForm(result, options) {
   const preview = el("div", { class: "preview", id: "quota-command" });
   let timer = null;
   let asked = 0;
 
+  const given = entityIn(options);
   const who = (label, key) => {
-    const input = el("input", { id: `who-${key}`, autocomplete: "off", maxlength: "10000", spellcheck: "false" });
-    const isDefault = el("input", { type: "checkbox", id: `default-${key}`, onchange: () => { input.disabled = isDefault.checked; } });
+    const input = el("input", { id: `who-${key}`, autocomplete: "off", maxlength: "10000", spellcheck: "false", value: given[key], disabled: given[key] === null });
+    const isDefault = el("input", { type: "checkbox", id: `default-${key}`, checked: given[key] === null, onchange: () => { input.disabled = isDefault.checked; } });
     return { key, input, isDefault, row: el("div", { class: "field" }, el("label", { for: `who-${key}` }, label), input,
-      el("label", { for: `default-${key}`, class: "check" }, isDefault, ` all other ${{ User: "users", "Client id": "client ids", Address: "addresses" }[label]} (default)`)) };
+      el("label", { for: `default-${key}`, class: "check" }, isDefault, ` ${OTHERS[key]}`)) };
   };
   const names = [who("User", "user"), who("Client id", "client-id"), who("Address", "ip")];
   const limits = KEYS.map(([key, text, quota]) => ({
-    key, text, input: el("input", { id: `limit-${key}`, autocomplete: "off", placeholder: isBytes(quota) ? "unchanged, or 1MiB" : "unchanged" }) }));
+    key, text, input: el("input", { id: `limit-${key}`, autocomplete: "off", value: options.get(key), placeholder: isBytes(quota) ? "unchanged, or 1MiB" : "unchanged" }) }));
 
   /** The input of the form; throws an Error that names what is missing. */
   function entered(isRemoval) {
@@ -157,7 +173,7 @@ function quotaForm(result, onDone) {
     event.preventDefault();
     try {
       await act(result, "api/quotas", entered(event.submitter?.value === "remove"));
-      onDone();
+      window.dispatchEvent(new Event(CHANGED));
     } catch (problem) {
       fill(result, el("p", { class: "problem" }, problem.message));
     }
@@ -167,10 +183,10 @@ function quotaForm(result, onDone) {
     onsubmit: send, class: "quota card", "aria-labelledby": "quota-title",
     oninput: () => { clearTimeout(timer); timer = setTimeout(show, TYPING_MS); },
   },
-    el("h3", { id: "quota-title" }, "A quota"),
-    names.map((each) => each.row),
-    limits.map((each) => el("div", { class: "field" }, el("label", { for: each.input.id }, each.text), each.input)),
-    el("p", { class: "soft" }, "Sizes may have a unit: 500K, 1MiB, 2MB. Limits are per broker."),
+    el("h3", { id: "quota-title" }, "Set a limit"),
+    el("h4", {}, "Applies to"), names.map((each) => each.row),
+    el("h4", {}, "Limit per broker"), limits.map((each) => el("div", { class: "field" }, el("label", { for: each.input.id }, each.text), each.input)),
+    el("p", { class: "soft" }, "Sizes may have a unit: 500K, 1MiB, 2MB."),
     el("div", { class: "bar" }, el("button", { type: "submit", value: "set", class: "primary" }, "Set"), el("button", { type: "submit", value: "remove" }, "Remove")),
     preview);
   show();
@@ -180,48 +196,41 @@ function quotaForm(result, onDone) {
 function amount(text) {
   const matched = /^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*?)(?:\/s)?%?$/i.exec(text);
   const factor = matched && UNITS[matched[2].toUpperCase()];
-  if (!factor) throw new Error(`${text} is no amount: write 1048576 or 1MiB.`);
+  if (!factor) throw new Error(`Not a size: ${text}. Write 1048576 or 1MiB.`);
   return Math.round(Number(matched[1]) * factor * 1000) / 1000;
 }
 
 // ---- brokers
 
-function brokerCards(result) {
-  const root = el("div", { class: "cards" });
-  const cards = new Map();
+/** A row of each broker: its state, and links to the dialogs of its actions. */
+function brokerActions() {
+  const root = el("div", { class: "broker-actions card" });
+  const lines = new Map();
 
-  async function addCards(ids) {
-    for (const id of ids) cards.set(id, null);
+  async function addLines(ids) {
+    for (const id of ids) lines.set(id, null);
     try {
       const { actions } = await get("api/actions");
-      for (const id of ids) cards.set(id, card(id, actions.filter((each) => each.broker === id)));
-      fill(root, [...cards.values()].map((each) => each?.element));
+      for (const id of ids) lines.set(id, line(id, actions.filter((each) => each.broker === id)));
+      fill(root, [...lines.values()].map((each) => each?.element));
     } catch {
-      for (const id of ids) cards.delete(id);  // asked for again with the next reading
+      for (const id of ids) lines.delete(id);  // asked for again with the next reading
     }
   }
 
-  function card(id, actions) {
+  function line(id, actions) {
     const state = el("span", { class: "pill" });
-    const buttons = {};
-    const lines = actions.map((each) => {
-      buttons[each.action] = el("button", {
-        type: "button", class: "small", "data-action": each.action,
-        onclick: () => {
-          const isSure = !QUESTIONED.has(each.action) || window.confirm(each.confirm);
-          if (isSure) act(result, `api/brokers/${id}/${each.action}`);
-        },
-      }, each.label);
-      return el("div", { class: "action" }, buttons[each.action], command(each.command));
-    });
-    const element = el("article", { class: "card", "data-broker": id }, el("h4", {}, `Broker ${id} `, state), lines);
+    const links = Object.fromEntries(actions.map(({ action, label }) => [action, el("a", {
+      class: "button small", "data-action": action, href: addressOf("brokers", [id, action]), "aria-label": `${label} broker ${id}`,
+    }, `${label} …`)]));
+    const element = el("div", { class: "bar", "data-broker": id }, el("strong", {}, `Broker ${id}`), state, Object.values(links));
     return {
       element,
       update(broker) {
         setText(state, broker.state);
         state.dataset.state = broker.state;
-        buttons.pause.disabled = broker.state === "paused";
-        buttons.resume.disabled = broker.state !== "paused";
+        links.pause.hidden = broker.state === "paused";
+        links.resume.hidden = broker.state !== "paused";
       },
     };
   }
@@ -229,19 +238,69 @@ function brokerCards(result) {
   return {
     root,
     async update(brokers) {
-      const unknown = brokers.filter((broker) => !cards.has(broker.id)).map((broker) => broker.id);
-      if (unknown.length > 0) await addCards(unknown);
-      for (const broker of brokers) cards.get(broker.id)?.update(broker);
+      const unknown = brokers.filter((broker) => !lines.has(broker.id)).map((broker) => broker.id);
+      if (unknown.length > 0) await addLines(unknown);
+      for (const broker of brokers) lines.get(broker.id)?.update(broker);
     },
   };
 }
 
+// ---- confirmations: what will happen, and the command line that does the same
+
+/** `#brokers/1/kill` */
+export function actionDialog({ parts: [broker, action] }) {
+  return confirmation(`${action.replaceAll("-", " ")} broker ${broker}`, async () => {
+    const { actions } = await get("api/actions");
+    const row = actions.find((each) => String(each.broker) === broker && each.action === action);
+    if (row === undefined) throw new Error(`There is no broker ${broker}, or no action ${action}.`);
+    return { question: row.confirm, label: row.label, line: row.command, path: `api/brokers/${broker}/${action}` };
+  });
+}
+
+/** `#remove-quota/producer_byte_rate?client-id=...` */
+export function removalDialog({ parts: [key], options }) {
+  const entity = entityIn(options);
+  return confirmation("remove a limit", async () => {
+    const found = (await get("api/quotas")).quotas.find((each) => sameEntity(each.entity, entity));
+    const limit = found?.limits.find((each) => each.key === key);
+    if (limit === undefined) throw new Error("This limit is not set, or no longer.");
+    return {
+      question: `Remove the limit of ${rate(limit.quota, limit.limit)} (${key}) of ${whose(entity)}? The next less specific limit applies at once, if there is one.`,
+      label: "Remove", line: limit.command, path: "api/quotas", body: { entity, changes: { [key]: null } },
+    };
+  });
+}
+
+const sameEntity = (one, other) => Object.keys(NOUNS).every((key) => one[key] === other[key]);
+
+/** A dialog that asks, and then says what was done. */
+function confirmation(title, read) {
+  const result = el("div", { role: "status", class: "result" });
+  const question = el("div", {}, el("p", {}, "Reading …"));
+  const root = el("div", {}, question, result);
+  read().then(({ question: text, label, line, path, body }) => {
+    const confirm = mayChange && el("button", {
+      type: "button", class: "primary", id: "confirm",
+      onclick: async () => {
+        confirm.disabled = true;
+        confirm.disabled = await act(result, path, body);
+        window.dispatchEvent(new Event(CHANGED));
+      },
+    }, label);
+    fill(question, el("p", {}, text), el("p", {}, "From a terminal: ", command(line)), confirm || el("p", {}, READ_ONLY));
+  }, (problem) => fill(question, el("p", { class: "problem" }, problem.message)));
+  return { title: title.charAt(0).toUpperCase() + title.slice(1), root, update: () => {}, close: () => {} };
+}
+
+/** Carries out a change, says what was done, and whether it was. */
 async function act(result, path, body) {
   fill(result, el("p", {}, "Asking …"));
   try {
     const done = await post(path, body);
     fill(result, el("p", {}, "✓ ", done.text, " The same from a terminal:"), el("p", {}, command(done.command)));
+    return true;
   } catch (problem) {
     fill(result, el("p", { class: "problem" }, problem.message));
+    return false;
   }
 }

@@ -5,7 +5,7 @@
 // `setOptions({ name: value })` keeps what a user has chosen in the address.
 
 import { capacityView } from "./capacity.js";
-import { changeView } from "./change.js";
+import { actionDialog, changeView, removalDialog } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { clientDialog } from "./detail.js";
@@ -22,5 +22,7 @@ export const VIEWS = [
 /** `#name/part/...` with that many parts; `over` is the view beneath it if no view is shown yet. */
 export const DIALOGS = [
   { name: "clients", parts: 2, over: "clients", make: clientDialog },
+  { name: "brokers", parts: 2, over: "change", make: actionDialog },
+  { name: "remove-quota", parts: 1, over: "change", make: removalDialog },
   { name: "topics", parts: 1, over: "cluster", make: topicDialog },
 ];
