@@ -159,7 +159,7 @@ def as_rate(bytes_per_s: float) -> str:
 
 
 def test_a_row_shows_the_figures_of_its_broker(cluster: Cluster, page: WebPage, url: str) -> None:
-    page.show(url)
+    page.show(url + "#clients")
     written: set[str] = set()
     shown: set[str] = set()
 
@@ -211,7 +211,7 @@ def test_own_and_idle_clients_are_hidden_until_they_are_asked_for(
 
 
 def test_nobody_is_named_where_nobody_has_logged_in(page: WebPage, url: str) -> None:
-    page.show(url)
+    page.show(url + "#clients")
     wait_until(lambda: figures(page, "payments"), "a client")
     assert "ANONYMOUS" not in page.ask("document.querySelector('main').innerText")
 
@@ -263,7 +263,7 @@ def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, ur
         wait_until(lambda: page.ask(ADDRESSED) == wanted, f"{wanted}")
 
     name = "50 % off/#?&"
-    page.show(url)
+    page.show(url + "#clients")
     router = f"import('{url}static/router.js')"
     address = page.ask(f"{router}.then((it) => it.addressOf('topics', [{json.dumps(name)}]))")
     assert address == "#topics/50%20%25%20off%2F%23%3F%26"
@@ -403,7 +403,7 @@ def test_every_quota_that_is_set_is_listed_and_can_be_removed(
 
 
 def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> None:
-    page.show(url)
+    page.show(url + "#clients")
     page.wait_for("document.querySelector('[data-client=payments]')?.isConnected")
     page.ask("document.querySelector('[data-client=payments]').click()")
     page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
@@ -466,7 +466,7 @@ def rolled_up(cluster: Cluster) -> Iterator[None]:
 def test_the_history_from_the_rollup_is_drawn_beside(
     page: WebPage, url: str, tmp_path: Path
 ) -> None:
-    page.show(url)
+    page.show(url + "#clients")
     page.wait_for("Boolean(document.querySelector('[data-client=payments]'))")
     page.ask("document.querySelector('[data-client=payments]').click()")
     page.wait_for("document.querySelectorAll('dialog[open] .uplot canvas').length === 2")
@@ -606,7 +606,7 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     for client_id in NASTY:
         with NamedClient(cluster.addresses[0], client_id) as client:
             client.call(produce_request(TOPIC, batch(100)))
-    page.show(url)
+    page.show(url + "#clients")
     for client_id in NASTY:
         wait_until(
             lambda each=client_id: page.ask(
@@ -641,7 +641,7 @@ def test_the_filter_finds_clients_beyond_the_rows(crowded: Cluster, page: WebPag
     alone = "!alone"  # of those that use nothing any more, the first by name is left out first
     send_as_many(crowded, TOPIC, [alone, *(f"one-of-many-{number}" for number in range(950))])
     url = f"http://{HOST}:{crowded.dashboard_port}/"
-    page.show(url)
+    page.show(url + "#clients")
     page.wait_for("document.getElementById('notice').innerText.includes('the filter finds them')")
 
     def is_left_out() -> bool:
@@ -686,7 +686,7 @@ def test_axe_finds_no_accessibility_violation(
         "windows of other tests to be forgotten",
     )
     page.prefer(colors)
-    page.show(url, width=width)
+    page.show(url + "#clients", width=width)
     page.ask(axe + ";0")
     wrong: dict[str, Any] = {}
     steps = {
@@ -805,14 +805,14 @@ def test_one_page_too_many_is_told_so_and_goes_on_when_others_close(
 
         for number in range(WATCHERS_MAX):
             wait_until(is_watching, f"watcher {number}")
-        page.show(url)
+        page.show(url + "#clients")
         page.wait_for("document.getElementById('notice').innerText.includes('pages are open')")
     wait_until(lambda: figures(page, "payments"), "the first row")
 
 
 def test_the_page_is_small(page: WebPage, url: str) -> None:
     page.call("Network.setCacheDisabled", cacheDisabled=True)
-    page.show(url)
+    page.show(url + "#clients")
     sizes = page.ask(
         "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
         ".map((each) => [each.name, each.transferSize])"
@@ -824,7 +824,7 @@ def test_the_page_is_small(page: WebPage, url: str) -> None:
 
 
 def test_page_fetches_nothing_from_other_hosts_and_logs_no_error(page: WebPage, url: str) -> None:
-    page.show(url)
+    page.show(url + "#clients")
     wait_until(lambda: figures(page, "payments"), "the first row")
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
     assert [each for each in page.fetched if not own.match(each)] == []
@@ -838,7 +838,7 @@ def test_page_fetches_nothing_from_other_hosts_and_logs_no_error(page: WebPage, 
 @pytest.mark.skipif("MILENA_TEST_DASHBOARD_IMAGE" not in os.environ, reason="writes into docs/")
 def test_readme_image_is_taken(page: WebPage, url: str) -> None:
     page.prefer("light")
-    page.show(url, height=560)
+    page.show(url + "#clients", height=560)
     page.call("Emulation.setScrollbarsHidden", hidden=True)
     page.ask("document.documentElement.dataset.theme = 'light'")
     page.ask(
