@@ -31,11 +31,8 @@ export function changeView({ options }) {
     root.append(el("p", {}, READ_ONLY), list.root);
     return { root, update: () => {}, close: list.close };
   }
-  const result = el("div", { role: "status", class: "result" });
   const brokers = brokerActions();
-  root.append(result,
-    el("div", { class: "columns uneven" }, quotaForm(result, options), list.root),
-    el("h3", {}, "Brokers"), brokers.root);
+  root.append(el("div", { class: "columns uneven" }, quotaForm(options), list.root), el("h3", {}, "Brokers"), brokers.root);
   return { root, update: (_rows, reading) => brokers.update(reading.cluster?.brokers ?? []), close: list.close };
 }
 
@@ -123,7 +120,8 @@ const shortened = (text) => (text.length > 80 ? `${text.slice(0, 70)}…${text.s
 
 // ---- the form for a quota
 
-function quotaForm(result, options) {
+function quotaForm(options) {
+  const result = el("div", { role: "status", class: "result" });
   const preview = el("div", { class: "preview", id: "quota-command" });
   let timer = null;
   let asked = 0;
@@ -188,7 +186,7 @@ function quotaForm(result, options) {
     el("h4", {}, "Limit per broker"), limits.map((each) => el("div", { class: "field" }, el("label", { for: each.input.id }, each.text), each.input)),
     el("p", { class: "soft" }, "Sizes may have a unit: 500K, 1MiB, 2MB."),
     el("div", { class: "bar" }, el("button", { type: "submit", value: "set", class: "primary" }, "Set"), el("button", { type: "submit", value: "remove" }, "Remove")),
-    preview);
+    result, preview);
   show();
   return form;
 }
