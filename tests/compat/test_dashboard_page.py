@@ -417,6 +417,7 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
     )
     assert "✓ this one" in text
     assert "The rollup has not written any window yet. This makes them:" in text
+    page.wait_for("document.querySelectorAll('dialog code').length === 2")
     lines = page.ask("[...document.querySelectorAll('dialog code')].map((c) => c.textContent)")
     assert lines[0].endswith(" quotas set --client-id=payments --producer-byte-rate=65536")
     assert lines[-1].endswith(" rollup")
@@ -623,7 +624,7 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
         "[...document.querySelectorAll('[data-client]')]"
         f".find((button) => button.dataset.client === {json.dumps(NASTY[0])}).click()"
     )
-    page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
+    page.wait_for("Boolean(document.querySelector('dialog .sentence[data-standing]'))")
     assert NASTY[0] in page.ask("document.getElementById('dialog-title').innerText")
     assert page.ask("document.querySelector('main img, dialog img, main b, dialog b')") is None
     assert page.ask("window.wasRun") is None
