@@ -210,7 +210,7 @@ def test_own_and_idle_clients_are_hidden_until_they_are_asked_for(
     assert "milena-topics" not in page.ask(names)
 
 
-def test_nobody_is_named_where_nobody_has_logged_in(page: WebPage, url: str) -> None:
+def test_users_are_not_shown_if_nobody_has_logged_in(page: WebPage, url: str) -> None:
     page.show(url + "#clients")
     wait_until(lambda: figures(page, "payments"), "a client")
     assert "ANONYMOUS" not in page.ask("document.querySelector('main').innerText")
