@@ -25,7 +25,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer
 
 from bench.failover import quantile, say
-from cluster.client.group_rejoins import needs_rejoin, rejoin
+from cluster.client.missing_offsets import assign_again, lacks_offsets
 from cluster.client.reassignment_requests import alter_reassignments, list_reassignments
 from cluster.client.socket_client import SocketClient
 from cluster.client.topic_requests import Place
@@ -207,7 +207,7 @@ def consume(cluster: Cluster, topic: str) -> Consumer:
     return consumer
 
 
-def check_consumed(consumer: Consumer, topic: str, sent: Mapping[int, list[bytes]]) -> None:
+def check_consumed(consumer: Consumer, sent: Mapping[int, list[bytes]]) -> None:
     """The group's member gets every record once and in order."""
     seen: dict[int, list[bytes]] = {partition: [] for partition in sent}
     total = sum(map(len, sent.values()))
@@ -217,8 +217,8 @@ def check_consumed(consumer: Consumer, topic: str, sent: Mapping[int, list[bytes
             error = message.error()
             if error is None:
                 seen[message.partition() or 0].append(message.value() or b"")
-            elif needs_rejoin(error):
-                rejoin(consumer, lambda: consumer.subscribe([topic]))
+            elif lacks_offsets(error):
+                assign_again(consumer)
         return sum(map(len, seen.values())) >= total
 
     wait_until(has_all, "the group to read everything", _DEADLINE_S)
@@ -262,7 +262,7 @@ def main() -> None:
                 rows.setdefault(kind, []).append((ended - began, pause))
                 figures = f"{ended - began:.1f} s, pause {pause:.2f} s"
                 say(f"{number + 1}/{options.moves} {kind}: {figures}")
-        check_consumed(consumer, topic, recorder.sent)
+        check_consumed(consumer, recorder.sent)
         moves.check_at_the_end(recorder)
     print("| disturbance | moves | seconds: p50 / max | longest pause in seconds: p50 / max |")
     print("| --- | --- | --- | --- |")

@@ -16,7 +16,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from cluster.client.group_rejoins import needs_rejoin, rejoin
+from cluster.client.missing_offsets import assign_again, lacks_offsets
 from cluster.loadtest.client_interval import ClientInterval
 from cluster.loadtest.group_account import Run, as_runs
 from cluster.loadtest.measured_client import CONNECT_TIMEOUT_S, MeasuredConsumer, now_us
@@ -69,19 +69,16 @@ class _GroupConsumer(MeasuredConsumer):
 
     def join(self) -> bool:
         """Wait for the first assignment, which may be empty; return whether it came."""
-        self._subscribe()
-        deadline = time.monotonic() + _JOIN_TIMEOUT_S
-        while not self._is_assigned and time.monotonic() < deadline:
-            self._take(self._client.consume(_BATCH, _WAIT_S))
-        return self._is_assigned
-
-    def _subscribe(self) -> None:
         self._client.subscribe(
             [self._order.topic],
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,
         )
+        deadline = time.monotonic() + _JOIN_TIMEOUT_S
+        while not self._is_assigned and time.monotonic() < deadline:
+            self._take(self._client.consume(_BATCH, _WAIT_S))
+        return self._is_assigned
 
     def run(self) -> None:
         """Read until stopped. The member takes part in its group before `go`, too."""
@@ -108,8 +105,8 @@ class _GroupConsumer(MeasuredConsumer):
 
     def _on_client_error(self, error: KafkaError) -> None:
         super()._on_client_error(error)
-        if needs_rejoin(error):
-            rejoin(self._client, self._subscribe)
+        if lacks_offsets(error):
+            assign_again(self._client)
 
     # -- the group ---------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from cluster.client.group_rejoins import needs_rejoin, rejoin
+from cluster.client.missing_offsets import assign_again, lacks_offsets
 from cluster.client.timeouts import CONNECT_TIMEOUT_S
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
@@ -127,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         printer,
         sys.stdout.buffer,
         is_terminal=sys.stdout.isatty(),
-        subscribe=None if args.group is None else lambda: subscribe(client, args),
+        is_member=args.group is not None,
     )
     try:
         if args.group:
@@ -241,18 +240,17 @@ class ConsoleConsumer:
         output: BinaryIO,
         *,
         is_terminal: bool = False,
-        subscribe: Callable[[], None] | None = None,
+        is_member: bool = False,
     ) -> None:
         """`is_terminal`: escape control characters; other outputs get the bytes unchanged.
 
-        `subscribe` makes the client a member of a group again; None if it has an assignment of its
-        own.
+        `is_member`: of a group, rather than with an assignment of its own.
         """
         self._client = client
         self._printer = printer
         self._output = output
         self._is_terminal = is_terminal
-        self._subscribe = subscribe
+        self._is_member = is_member
         self.count = 0
 
     def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
@@ -273,9 +271,9 @@ class ConsoleConsumer:
             if error is None:
                 self._print(message)
                 last_s = time.monotonic()
-            elif self._subscribe is not None and needs_rejoin(error):
-                rejoin(self._client, self._subscribe)
-            elif not _may_pass(error, is_member=self._subscribe is not None):
+            elif self._is_member and lacks_offsets(error):
+                assign_again(self._client)
+            elif not _may_pass(error, is_member=self._is_member):
                 raise UserError(explained(error))
 
     def _print(self, message: "Message") -> None:

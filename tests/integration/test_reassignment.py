@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from cluster.client.group_rejoins import needs_rejoin, rejoin
+from cluster.client.missing_offsets import assign_again, lacks_offsets
 from cluster.client.reassignment_requests import (
     OngoingReassignment,
     alter_reassignments,
@@ -21,6 +21,7 @@ from cluster.client.topic_requests import Place
 from cluster.coordinator.shards.partitioner import partition_of
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.tools import consume
 from cluster.tools.consume import ConsoleConsumer
 from cluster.tools.record_printer import RecordPrinter
 from tests.support.recording_producer import Recorder, read_all
@@ -164,9 +165,16 @@ def test_records_that_wait_for_a_replica_are_acknowledged_when_it_is_dropped(fou
 
 
 def test_consume_reads_on_when_the_coordinator_moves_before_it_asks_for_offsets(
-    four: Cluster,
+    four: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The former coordinator refuses, as Kafka's does, and librdkafka does not ask again."""
+    refused = []
+
+    def noted(client: Consumer) -> None:
+        refused.append(client)
+        assign_again(client)
+
+    monkeypatch.setattr(consume, "assign_again", noted)
     topic = create_topic(four, assignments=[[0, 1]])
     Recorder(four, topic).produce_one_by_one(BATCHES)
     member = Consumer(
@@ -191,18 +199,12 @@ def test_consume_reads_on_when_the_coordinator_moves_before_it_asks_for_offsets(
     move(four, {Place(CONSUMER_OFFSETS_TOPIC, number): target})
     wait_until_moved(four, CONSUMER_OFFSETS_TOPIC, target, number)
 
-    rejoined = []
-
-    def subscribe() -> None:
-        rejoined.append(True)
-        member.subscribe([topic])
-
     printer = RecordPrinter.from_properties([])
-    reader = ConsoleConsumer(member, printer, io.BytesIO(), subscribe=subscribe)
+    reader = ConsoleConsumer(member, printer, io.BytesIO(), is_member=True)
     reader.print_records(BATCHES, timeout_ms=30_000)
     member.close()
     assert reader.count == BATCHES
-    assert rejoined, "it asked the new coordinator at once"
+    assert refused, "it asked the new coordinator at once"
 
 
 def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
@@ -244,10 +246,10 @@ def test_partitions_move_under_load_whoever_dies_and_lose_nothing(
             error = message.error()
             if error is None:
                 seen[message.partition() or 0].append(message.value())
-            elif needs_rejoin(error):
+            elif lacks_offsets(error):
                 # A coordinator that came back may take over between the assignment, which this
                 # member has got but not polled, and its question for offsets.
-                rejoin(consumer, lambda: consumer.subscribe([topic]))
+                assign_again(consumer)
         return sum(map(len, seen.values())) >= total
 
     try:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from cluster.client.missing_offsets import assign_again, lacks_offsets
+
 _PATIENCE_S: Final = 30.0
 _BATCH: Final = 50
-_WITHOUT_OFFSETS: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
-"""After these, librdkafka up to 2.16 fetches nothing until its member joins again."""
 
 
 def tell(event: str, **facts: Any) -> None:
@@ -56,12 +56,8 @@ class Copier:
                 "topic.metadata.refresh.interval.ms": 5_000,
             }
         )
-        self._source = options["source"]
-        self._subscribe()
-
-    def _subscribe(self) -> None:
         self._consumer.subscribe(
-            [self._source],
+            [options["source"]],
             on_assign=lambda _, places: tell("assigned", count=len(places)),
             on_revoke=lambda _, places: tell("revoked", count=len(places)),
         )
@@ -73,10 +69,10 @@ class Copier:
         while True:
             messages = self._consumer.consume(_BATCH, 0.05)
             errors = [error for each in messages if (error := each.error()) is not None]
-            if any(error.code() in _WITHOUT_OFFSETS for error in errors):
-                self._consumer.unsubscribe()
-                self._subscribe()
-            elif records := [each for each in messages if each.error() is None]:
+            if any(map(lacks_offsets, errors)):
+                assign_again(self._consumer)
+            records = [each for each in messages if each.error() is None]
+            if records:
                 self._copy(records)
 
     def close(self) -> None:

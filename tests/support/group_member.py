@@ -50,10 +50,10 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
 
 
 def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
-    from confluent_kafka import Consumer, KafkaError, KafkaException
+    from confluent_kafka import Consumer, KafkaException
 
-    # After these, librdkafka up to 2.16 fetches nothing until its member joins again.
-    without_offsets = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
+    from cluster.client.missing_offsets import assign_again, lacks_offsets
+
     classic = {
         "partition.assignment.strategy": options["strategy"],
         "session.timeout.ms": options["session_ms"],
@@ -82,10 +82,8 @@ def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
             error = message.error()
             if error is None:
                 tell_record(message.topic(), message.partition(), message.offset(), message.value())
-            elif error.code() in without_offsets:
-                tell(event="joins again", text=error.name())
-                consumer.unsubscribe()
-                consumer.subscribe(options["topics"])
+            elif lacks_offsets(error):
+                assign_again(consumer)
         if any(message.error() is None for message in messages):
             try:
                 consumer.commit(asynchronous=False)

@@ -1,10 +1,9 @@
 """The member of a group in a load test, against a client that does what a test says."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
 
 from cluster.loadtest import group_consumer_process
 from cluster.loadtest.worker_orders import ConsumerOrder
@@ -23,12 +22,12 @@ class FailedMessage:
 
 
 class FakeClient:
-    """Assigns nothing at each subscription, and reports one error after the first."""
+    """Assigns one partition, and then reports an error."""
 
     def __init__(self, code: int) -> None:
         self.calls: list[str] = []
-        self._code = code
-        self._on_assign: Callable[..., None] | None = None
+        self._messages = [FailedMessage(code)]
+        self._on_assign: Any = None
 
     def list_topics(self, topic: str, *, timeout: float) -> None:
         pass
@@ -37,15 +36,19 @@ class FakeClient:
         self.calls.append("subscribe")
         self._on_assign = on_assign
 
-    def unsubscribe(self) -> None:
-        self.calls.append("unsubscribe")
+    def assignment(self) -> list[TopicPartition]:
+        return [TopicPartition("t", 0)]
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return partitions
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.calls.append("assign")
 
     def consume(self, count: int, timeout: float) -> list[FailedMessage]:
-        if self._on_assign is None:
-            return []
-        self._on_assign(self, [])
-        self._on_assign = None
-        return [FailedMessage(self._code)] if self.calls == ["subscribe"] else []
+        self._on_assign(self, self.assignment())
+        messages, self._messages = self._messages, []
+        return messages
 
     def close(self) -> None:
         self.calls.append("close")
@@ -73,13 +76,13 @@ def calls_after(code: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], 
     return client.calls, errors
 
 
-def test_member_joins_again_when_librdkafka_got_no_offsets(monkeypatch):
+def test_member_asks_for_offsets_again_when_librdkafka_got_none(monkeypatch):
     calls, errors = calls_after(KafkaError.NOT_COORDINATOR, monkeypatch)
-    assert calls == ["subscribe", "unsubscribe", "subscribe", "close"]
+    assert calls == ["subscribe", "assign", "close"]
     assert len(errors) == 1
 
 
-def test_member_stays_after_another_error(monkeypatch):
+def test_member_keeps_its_assignment_after_another_error(monkeypatch):
     calls, errors = calls_after(KafkaError._TRANSPORT, monkeypatch)
     assert calls == ["subscribe", "close"]
     assert len(errors) == 1

@@ -51,13 +51,19 @@ class FakeConsumer:
     def __init__(self, *messages: FakeMessage, topics: dict[str, object] | None = None) -> None:
         self._messages = list(messages)
         self._topics = topics or {}
-        self.calls: list[str] = []
+        self.assigned: list[list[str]] = []
 
     def poll(self, timeout: float) -> FakeMessage | None:
         return self._messages.pop(0) if self._messages else None
 
-    def unsubscribe(self) -> None:
-        self.calls.append("unsubscribe")
+    def assignment(self) -> list[str]:
+        return ["orders-0"]
+
+    def position(self, partitions: list[str]) -> list[str]:
+        return [f"{each} at 7" for each in partitions]
+
+    def assign(self, partitions: list[str]) -> None:
+        self.assigned.append(partitions)
 
     def list_topics(self, topic: str | None = None, *, timeout: float) -> SimpleNamespace:
         return SimpleNamespace(topics=self._topics)
@@ -110,25 +116,21 @@ def test_group_errors_are_ignored_when_the_consumer_is_in_no_group():
         as_member(denied, A)
 
 
-def as_member(*messages: FakeMessage) -> tuple[int, list[str]]:
-    """How many records a member of a group prints, and what it calls at its client."""
+def as_member(*messages: FakeMessage) -> tuple[int, list[list[str]]]:
+    """How many records a member of a group prints, and what it assigns to its client."""
     client = a_client(*messages)
-    member = ConsoleConsumer(
-        client,
-        RecordPrinter.from_properties([]),
-        io.BytesIO(),
-        subscribe=lambda: client.calls.append("subscribe"),
-    )
+    printer = RecordPrinter.from_properties([])
+    member = ConsoleConsumer(client, printer, io.BytesIO(), is_member=True)
     member.print_records(None, timeout_ms=0)
-    return member.count, client.calls
+    return member.count, client.assigned
 
 
 @pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE])
-def test_consume_joins_its_group_again_when_librdkafka_got_no_offsets(code):
-    assert as_member(FakeMessage(error=KafkaError(code)), A) == (1, ["unsubscribe", "subscribe"])
+def test_consume_asks_for_offsets_again_when_librdkafka_got_none(code):
+    assert as_member(FakeMessage(error=KafkaError(code)), A) == (1, [["orders-0 at 7"]])
 
 
-def test_consume_does_not_join_again_after_a_temporary_error():
+def test_consume_keeps_its_assignment_after_a_temporary_error():
     assert as_member(FakeMessage(error=KafkaError(KafkaError._TRANSPORT)), A) == (1, [])
 
 
