@@ -139,6 +139,9 @@ class Api:
         return self.min_version <= version <= self.max_version
 
 
+CLIENT_METRICS_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""Served always, and listed in ApiVersions while somebody wants metrics of clients."""
+
 NEVER_FLEXIBLE: Final = 1 << 15
 
 FIRST_FLEXIBLE: Final[dict[int, int]] = {

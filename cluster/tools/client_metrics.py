@@ -37,6 +37,10 @@ _CLIENT_ID: Final = "milena-client-metrics"
 _TYPE: Final = "client-metrics"
 _SETTINGS: Final = {"interval": INTERVAL_MS.name, "match": MATCH.name, "metrics": METRICS.name}
 """The settings' names by option."""
+_WHO_PUSHES: Final = (
+    "Clients that were connected before the first subscription push after they have connected"
+    " again, those of Java within five minutes."
+)
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -142,8 +146,11 @@ def _alter(admin: Admin, args: argparse.Namespace) -> int:
     # As in Kafka's tool, an empty text takes a setting away.
     added = {key: text for key, text in given.items() if text}
     deleted = [key for key, text in given.items() if not text]
+    is_first = not _names(admin)
     admin.any_broker(lambda client: alter_configs(client, _TYPE, name, added, deleted))
     print(f"Altered client metrics config for {one_line(name)}.")
+    if is_first:
+        print(f"This is the first subscription. {_WHO_PUSHES}", file=sys.stderr)
     return 0
 
 
@@ -195,7 +202,9 @@ def _show(admin: Admin, args: argparse.Namespace) -> int:
         return 0
     if not clients:
         print("No client has pushed metrics lately.")
-        if not _names(admin):
+        if _names(admin):
+            print(_WHO_PUSHES)
+        else:
             print("Nothing asks for any: client-metrics --alter --name all --metrics '*'")
         return 0
     now_ms = max(answer.now_ms for answer in answers)

@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition
 from cluster.brokers.dispatch.table import HANDLERS
 from cluster.config.broker import OWN_SETTINGS
 from cluster.config.setting import Update
+from cluster.protocol.api import CLIENT_METRICS_APIS
 from cluster.records.batch import Compression, batches_of
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
 from tests.compat.kafka_process import ToolShell, run_tool, running_tool
@@ -443,7 +444,7 @@ def test_every_broker_lists_its_api_versions(cluster: Cluster, run: Tool) -> Non
                 api.max_version,
             )
             for api in (handler.api for handler in HANDLERS)
-            if api.is_listed
+            if api.is_listed and api.key not in CLIENT_METRICS_APIS
         }
 
 

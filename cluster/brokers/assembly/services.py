@@ -1,5 +1,7 @@
 """Assembles the services that the handlers of client requests use."""
 
+from collections.abc import Callable, Mapping
+
 from cluster.brokers.assembly import options
 from cluster.brokers.assembly.control import Control
 from cluster.brokers.assembly.foundation import Foundation
@@ -25,6 +27,7 @@ from cluster.brokers.stored.departed_brokers import DepartedBrokers
 from cluster.brokers.stored.quota_changes import QuotaChanges
 from cluster.brokers.throttling.connected_clients import ConnectedClients
 from cluster.config import broker as keys
+from cluster.protocol.api import CLIENT_METRICS_APIS
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.long_work import LongWork
 
@@ -69,7 +72,7 @@ def assemble_services(
         long_work=long_work,
         fetch_max_bytes=foundation.live[keys.FETCH_MAX_BYTES],
         has_read_replicas=foundation.live[keys.REPLICA_SELECTOR_CLASS] == RACK_AWARE,
-        api_versions=ApiVersionsAnswers((handler.api for handler in HANDLERS), features),
+        api_versions=_api_versions(features, client_metrics),
     )
     admin = AdminServices(
         **shared,
@@ -109,3 +112,14 @@ def assemble_services(
             acls=security.acls,
         ),
     )
+
+
+def _api_versions(
+    features: Mapping[str, int], client_metrics: ClientMetrics
+) -> Callable[[], ApiVersionsAnswers]:
+    apis = [handler.api for handler in HANDLERS]
+    all_apis = ApiVersionsAnswers(apis, features)
+    usual = ApiVersionsAnswers(
+        (api for api in apis if api.key not in CLIENT_METRICS_APIS), features
+    )
+    return lambda: usual if client_metrics.configs.is_empty else all_apis

@@ -52,6 +52,11 @@ class ClientMetricsConfigs:
         """The resources that exist."""
         return list(self._stored)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no resource."""
+        return not self._stored
+
     def settings_of(self, name: str) -> Settings:
         """The settings of a resource; stored ones that are invalid are ignored."""
         try:

@@ -36,7 +36,7 @@ def handle(
     software: tuple[str, str] | None, context: RequestContext, services: DataServices
 ) -> Answer:
     """The APIs and features of this broker."""
-    answers, version = services.api_versions, context.version
+    answers, version = services.api_versions(), context.version
     if software is not None:
         if not all(_IS_SOFTWARE(word) for word in software):
             return Answer(answers.invalid(context.correlation_id), None)

@@ -90,7 +90,8 @@ class DataServices(Services):
     fetch_max_bytes: int
     has_read_replicas: bool
     """Whether consumers may be told to read from followers (`replica.selector.class`)."""
-    api_versions: ApiVersionsAnswers
+    api_versions: Callable[[], ApiVersionsAnswers]
+    """The present answers to ApiVersions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ class Directory:
 
     def __init__(self) -> None:
         self.altered: list[tuple[Any, ...]] = []
+        self.names: list[str] = []
 
     def any_broker(self, ask: Callable[[Any], Any]) -> Any:
         return ask(self)
@@ -55,8 +56,23 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> Directory:
     monkeypatch.setattr(
         client_metrics, "alter_configs", lambda _client, *changes: made.altered.append(changes)
     )
-    monkeypatch.setattr(client_metrics, "names_with_configs", lambda _client, _type: [])
+    monkeypatch.setattr(client_metrics, "names_with_configs", lambda *_: list(made.names))
     return made
+
+
+def test_first_subscription_says_which_clients_are_late(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = "Clients that were connected before the first subscription push after"
+    command = ["client-metrics", "--alter", "--name", "some", "--metrics", "*"]
+    assert main(command) == 0
+    assert f"This is the first subscription. {late}" in capsys.readouterr().err
+    directory.names = ["some"]
+    assert main(command) == 0
+    assert late not in "".join(capsys.readouterr())
+    shown(monkeypatch)
+    assert main(["client-metrics", "--show"]) == 0
+    assert late in capsys.readouterr().out
 
 
 def test_a_generated_name_is_a_uuid_and_an_empty_text_takes_a_setting_away(

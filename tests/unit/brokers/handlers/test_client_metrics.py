@@ -15,7 +15,7 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.coordinator.cluster_store import client_metrics_config
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.errors import ErrorCode
-from cluster.protocol.api import ApiKey, OwnApiKey
+from cluster.protocol.api import CLIENT_METRICS_APIS, ApiKey, OwnApiKey
 from cluster.protocol.peer import pushed_metrics
 from cluster.protocol.peer.pushed_metrics import PushedLabel, PushedMetricsQuestion
 from cluster.records.batch import Compression
@@ -102,6 +102,30 @@ def pushed(
         )
     )
     return ErrorCode(answer.error_code)
+
+
+def listed_apis(stage: HandlerStage) -> set[int]:
+    """Those that ApiVersions lists."""
+    answer = stage.connect().call(request(ApiKey.API_VERSIONS, 2))
+    return {int(each.api_key) for each in answer.api_keys}
+
+
+def test_client_metrics_apis_are_listed_while_there_is_a_subscription(stage: HandlerStage) -> None:
+    usual = listed_apis(stage)
+    assert not usual & CLIENT_METRICS_APIS
+    assert altered(stage, [("metrics", SET, "*")]) is CODES.none
+    assert listed_apis(stage) == usual | CLIENT_METRICS_APIS
+    assert altered(stage, [("metrics", SET, "*")], name="two") is CODES.none
+    assert altered(stage, [("metrics", DELETE, None)]) is CODES.none
+    assert listed_apis(stage) == usual | CLIENT_METRICS_APIS
+    assert altered(stage, [("metrics", DELETE, None)], name="two") is CODES.none
+    assert listed_apis(stage) == usual
+
+
+def test_client_metrics_apis_are_served_while_they_are_not_listed(stage: HandlerStage) -> None:
+    """A client that learned of them before asks on."""
+    told = asked(stage.connect())
+    assert (told.error_code, told.requested_metrics) == (CODES.none, ())
 
 
 def subscribed(stage: HandlerStage) -> StageConnection:
