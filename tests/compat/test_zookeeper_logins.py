@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from kazoo.client import KazooClient
@@ -132,11 +133,17 @@ def test_zkcli_with_a_wrong_password_does_nothing(port: int, tmp_path: Path) -> 
     assert "mine" not in printed
 
 
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise OSError("this process is dead")
+
+
 def test_our_clients_log_in(port: int) -> None:
     client = KazooClient(f"{HOST}:{port}", **kazoo_arguments(BOB))
     start_client(client, 20)
     client.create("/ephemeral", ephemeral=True)
     session_id, password = client.client_id
+    # A dead process does not connect again; kazoo would, and take the session back meanwhile.
+    client.handler.create_connection = refuse
     for access in (NOBODY, WRONG):
         with pytest.raises(OSError, match=r"."):
             close_session(HOST, port, session_id, password, 5_000, access)

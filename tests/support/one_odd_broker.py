@@ -28,6 +28,7 @@ ODD: Final = 2
 _NEW_NETWORK: Final = 0x40000000
 """CLONE_NEWNET."""
 _NAMESPACES: Final = Path("/run/netns")
+_NETWORKS: Final = 100
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
@@ -147,14 +148,15 @@ class OtherHost:
 @contextmanager
 def other_host() -> Iterator[OtherHost | None]:
     """A second network on this machine, connected to the first; None where that is impossible."""
-    number = os.getpid() % 65_000
-    name = f"milena-{number}"
-    host = OtherHost(name, f"10.{200 + number % 50}.{number % 250}.1", "")
-    host = replace(host, there=host.here[:-1] + "2")
-    link = f"mil{number}"
+    number = next(filter(_claims, range(_NETWORKS)), None)
+    if number is None:
+        yield None
+        return
+    name, link = f"milena-{number}-{os.getpid()}", f"mil{number}"
+    host = OtherHost(name, f"10.246.{number}.1", f"10.246.{number}.2")
     commands = [
         f"netns add {name}",
-        f"link add {link}a type veth peer name {link}b netns {name}",
+        f"link set {link}b netns {name}",
         f"address add {host.here}/30 dev {link}a",
         f"link set {link}a up",
         f"-netns {name} address add {host.there}/30 dev {link}b",
@@ -166,6 +168,11 @@ def other_host() -> Iterator[OtherHost | None]:
     finally:
         _ip(f"link delete {link}a")
         _ip(f"netns delete {name}")
+
+
+def _claims(number: int) -> bool:
+    """Whether a network was free; the name of its link keeps it from other runs on this machine."""
+    return _ip(f"link add mil{number}a type veth peer name mil{number}b")
 
 
 def _ip(arguments: str) -> bool:

@@ -49,5 +49,5 @@ def test_an_assignment_that_changes_by_parts_is_taken_away_and_given_back() -> N
     assert calls_of(Member(1, by_parts=True)) == [("unassign", parts), ("add", parts)]
 
 
-def test_nothing_is_assigned_to_a_member_without_an_assignment() -> None:
+def test_member_without_an_assignment_is_assigned_nothing() -> None:
     assert calls_of(Member()) == []
