@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from cluster.brokers.fetching.read_replicas import RACK_AWARE
+from cluster.client.missing_offsets import assign_again, lacks_offsets
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import read_stats
 from tests.compat.kafka_jvm import NEWEST
@@ -82,8 +83,13 @@ def librdkafka(cluster: Cluster, topic: str) -> Iterator[Callable[[], list[int]]
     def read() -> None:
         while not ends.is_set():
             message = consumer.poll(0.1)
-            if message is not None and message.error() is None:
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
                 offsets.append(int(message.offset() or 0))
+            elif lacks_offsets(error):
+                assign_again(consumer)
         consumer.close()
 
     reader = threading.Thread(target=read)
