@@ -9,16 +9,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cluster import __version__
 from cluster.model.errors import UserError
 
 _FORMAT: Final = "milena-cluster-1"
+DATA_VERSION: Final = 1
+"""The version of everything below a data directory. It rises when an older Milena could not use the
+directory any more; directories from before it was written down have that of 0."""
+_FORMAT_KEY: Final = "format"
+_VERSION_KEY: Final = "data_version"
+_WRITER_KEY: Final = "written_by"
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Replace the file atomically. Raises OSError."""
     draft = draft_of(path)
     try:
-        draft.write_text(json.dumps({"format": _FORMAT, **state}, indent=2) + "\n")
+        marks = {_FORMAT_KEY: _FORMAT, _VERSION_KEY: DATA_VERSION, _WRITER_KEY: __version__}
+        draft.write_text(json.dumps({**marks, **state}, indent=2) + "\n")
         draft.replace(path)
     except OSError:
         with suppress(OSError):
@@ -33,15 +41,39 @@ def draft_of(path: Path) -> Path:
 
 def read_state(path: Path) -> dict[str, Any] | None:
     """The last state written; None without a file. Raises UserError for a file of another kind."""
+    state = _read(path)
+    if state is not None:
+        for mark in (_FORMAT_KEY, _VERSION_KEY, _WRITER_KEY):
+            state.pop(mark, None)
+    return state
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What the file holds, with the marks of who has written it."""
     try:
         state = json.loads(path.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as problem:
         raise UserError(f"cannot read {path}: {problem}") from None
-    if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
+    if not isinstance(state, dict) or state.get(_FORMAT_KEY) != _FORMAT:
         raise UserError(f"{path} was not written by Milena: choose another --data-dir")
     return state
+
+
+def check_version(path: Path) -> None:
+    """Raise UserError if a newer Milena has written the state, and so the data directory.
+
+    Directories of older versions are taken over by a start, which writes the present version.
+    """
+    state = _read(path) or {}
+    version = state.get(_VERSION_KEY, 0)
+    if not isinstance(version, int) or version > DATA_VERSION:
+        raise UserError(
+            f"{path.parent} was written by Milena {state.get(_WRITER_KEY, 'of a newer version')}"
+            f" (data version {version}); this is Milena {__version__}, which reads data versions up"
+            f" to {DATA_VERSION}: use the newer one, or choose another --data-dir"
+        )
 
 
 class KnownBroker(NamedTuple):

@@ -1,7 +1,8 @@
 """The data directory and log directories of a start, checked against what they hold already."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cluster.datadir.log_dirs import (
     DEFAULT_PLACES,
@@ -13,15 +14,18 @@ from cluster.datadir.log_dirs import (
     remembered_directories,
 )
 from cluster.datadir.paths import DataDir
-from cluster.datadir.state_file import draft_of, read_state
+from cluster.datadir.state_file import check_version, draft_of, read_state
 from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
 
 
 def claim_directory(files: DataDir, log_dirs: str | None) -> None:
-    """Create the data directory. Raises UserError if it holds files of another program.
+    """Create the data directory. Raises UserError if it holds files of another program, or of a
+    newer Milena.
 
     Directories for partitions may exist already, as mount points of disks.
     """
+    check_version(files.state_file)
     try:
         files.path.mkdir(parents=True, exist_ok=True)
         draft = draft_of(files.state_file).name  # of a first start that was killed
@@ -38,6 +42,26 @@ def claim_directory(files: DataDir, log_dirs: str | None) -> None:
         files.logs.mkdir(exist_ok=True)
     except OSError as problem:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
+
+
+def warn_of_shared_directories(
+    files: DataDir, state: Mapping[str, Any] | None, note: Callable[[str], None]
+) -> None:
+    """Say in one line if a copied or moved data directory has log directories elsewhere: a copy
+    would write to those of the original.
+    """
+    before = Path(str((state or {}).get("data_dir", files.path)))
+    elsewhere = [
+        path
+        for paths in remembered_directories(state, files.path).values()
+        for path in paths
+        if not path.is_relative_to(files.path)
+    ]
+    if before != files.path and elsewhere:
+        note(
+            f"Warning: {shown(files.path)} was {shown(before)} at the last start, and its brokers"
+            f" keep using {elsewhere[0].parent}: do not run both if one is a copy of the other."
+        )
 
 
 def log_directories(

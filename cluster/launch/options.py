@@ -92,15 +92,15 @@ class StartOptions:
         "--port",
         type=port_number,
         help="port of the first broker, the next ones follow; of several listeners that of the"
-        f" first, the others move with it (default: that of the file, else {BROKER_PORT}; 0: any"
-        " free ones)",
+        f" first, the others move with it (default: as last time, else that of the file, else"
+        f" {BROKER_PORT}; 0: any free ones, which later starts take again)",
     )
     dashboard_port: int | None = _option(
         "--dashboard-port",
         type=port_number,
         metavar="PORT",
-        help=f"port of the dashboard (default: {DASHBOARD_PORT}, or a free one where that is"
-        " taken)",
+        help=f"port of the dashboard (default: as last time, else {DASHBOARD_PORT}, or a free one"
+        " where that is taken; 0: any free one)",
     )
     dashboard_host: str = _option(
         "--dashboard-host",
@@ -127,7 +127,7 @@ class StartOptions:
         "--registry-port",
         type=port_number,
         metavar="PORT",
-        help=f"port of the registry (default: {REGISTRY_PORT}; 0: any free one)",
+        help=f"port of the registry (default: as last time, else {REGISTRY_PORT}; 0: any free one)",
     )
 
     lifeline: int | None = _option("--lifeline", type=int, help=argparse.SUPPRESS)

@@ -17,13 +17,21 @@ from cluster.coordinator.registry.client.registry_access import NOBODY, Registry
 from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.datadir.log_dirs import own_directories
 from cluster.datadir.paths import DataDir
+from cluster.datadir.port_holder import port_holder
 from cluster.datadir.state_file import KnownBroker, read_state, remembered_brokers
 from cluster.launch.broker_identity import check_id, largest_id
 from cluster.launch.broker_ids import choose_brokers, free_slots, next_id, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
-from cluster.launch.directories import log_directories
+from cluster.launch.directories import log_directories, warn_of_shared_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
+from cluster.launch.port_conflicts import conflict
+from cluster.launch.port_memory import (
+    chosen_ports,
+    listener_ports,
+    was_chosen,
+    with_ports_of_last_start,
+)
 from cluster.launch.protection import prepare_files, registry_has_tls, tools_protocol
 from cluster.launch.racks import rack_of_added, racks_of_brokers, remembered_racks
 from cluster.launch.registry_login import (
@@ -39,7 +47,7 @@ from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
 from cluster.model.addresses import DASHBOARD_PORT, REGISTRY_PORT
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
-from cluster.runtime.ports import WantedPort, choose_ports, is_taken
+from cluster.runtime.ports import PortTaken, WantedPort, choose_ports, is_taken
 from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.runtime.whole_numbers import PORT_MAX
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, NewBroker
@@ -51,6 +59,10 @@ if TYPE_CHECKING:
 def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
     """Validate all options and choose ports; `note` shows remarks. Raises UserError."""
     files = DataDir(options.data_dir)
+    state = read_state(files.state_file)
+    given = options
+    options = with_ports_of_last_start(options, state)
+    warn_of_shared_directories(files, state, note)
     ids = None if options.broker_ids is None else parse_broker_ids(options.broker_ids)
     before = remembered_brokers(files.state_file)
     brokers = choose_brokers(options.brokers, ids, before, DEFAULT_BROKERS)
@@ -59,15 +71,22 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     racks = racks_of_brokers(
         options.racks,
         shared.texts.get("broker.rack"),
-        remembered_racks(read_state(files.state_file)),
+        remembered_racks(state),
         [each.id for each in brokers],
         note,
     )
     basis = _basis(options, files, brokers, shared, note)
     early = basis.settings(brokers[0], basis.listeners.ports_before_they_are_chosen, {})
     # Settings that cannot be used are reported before a port that is taken.
-    dashboard_port = _dashboard_port(options, note)
-    ports = choose_ports(basis.wanted_ports(options, brokers, dashboard_port))
+    dashboard_port = _dashboard_port(options, note, is_named=given.dashboard_port is not None)
+    last = {} if given.port is not None or options.port != 0 else listener_ports(state)
+    wanted = basis.wanted_ports(options, brokers, dashboard_port, last)
+    try:
+        ports = choose_ports(wanted)
+    except PortTaken as taken:
+        raise conflict(
+            taken.want, wanted, from_last_start=was_chosen(taken.want, given, options)
+        ) from None
     if basis.is_guarded:
         close_to_others(files, basis.own)
     dashboard = None
@@ -109,7 +128,19 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         return _one_more(new, present, options, files, basis, address)
 
     return ClusterPlan(
-        files.path, registry, address, specs, dashboard, access, basis.security, grow
+        files.path,
+        registry,
+        address,
+        specs,
+        dashboard,
+        access,
+        basis.security,
+        grow,
+        chosen_ports(
+            options,
+            None if registry is None else registry.port,
+            None if dashboard is None else dashboard.port,
+        ),
     )
 
 
@@ -238,10 +269,19 @@ class _Basis:
         options: StartOptions,
         brokers: Sequence[KnownBroker],
         dashboard: WantedPort | None,
+        last: Mapping[tuple[int, str], int],
     ) -> list[WantedPort]:
-        """The ports of the brokers, then that of the registry and of the dashboard, if any."""
+        """The ports of the brokers, then that of the registry and of the dashboard, if any.
+
+        Where a listener's is any free one, it is that of the last start, if it had one.
+        """
         wanted = [
-            WantedPort(self.listeners.owner(broker.id, each), each.host, each.port, "--port")
+            WantedPort(
+                self.listeners.owner(broker.id, each),
+                each.host,
+                each.port or last.get((broker.id, each.name), 0),
+                "--port",
+            )
             for broker in brokers
             for each in self.listeners.wanted(broker.slot)
         ]
@@ -312,14 +352,28 @@ def _remark_on(settings: Settings, basis: _Basis, note: Callable[[str], None]) -
             note(warning)
 
 
-def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> WantedPort | None:
-    """Its port; None where there is to be no dashboard, or the user named a port that is taken."""
+def _dashboard_port(
+    options: StartOptions, note: Callable[[str], None], *, is_named: bool
+) -> WantedPort | None:
+    """Its port; None where there is to be no dashboard, or the user named a port that is taken.
+
+    One of the last start is replaced.
+    """
     host, port = options.dashboard_host, options.dashboard_port
     if not options.has_dashboard:
         return None
     if port is None:
         return WantedPort("dashboard", host, DASHBOARD_PORT, "--dashboard-port", is_by_default=True)
-    if port and is_taken(host, port):
-        note(f"There is no dashboard: port {port} is in use; choose another --dashboard-port.")
+    if port and is_taken(host, port) and not is_named:
+        note(
+            f"Port {port} of the dashboard is in use by {port_holder(port)}: the dashboard gets"
+            " another one."
+        )
+        port = 0
+    elif port and is_taken(host, port):
+        note(
+            f"There is no dashboard: port {port} is in use by {port_holder(port)}; choose another"
+            " --dashboard-port."
+        )
         return None
     return WantedPort("dashboard", host, port, "--dashboard-port")

@@ -26,8 +26,18 @@ class WantedPort(NamedTuple):
     """Nobody asked for this port: where it is taken, any other one will do."""
 
 
+class PortTaken(UserError):
+    """Another process listens on a port that is wanted."""
+
+    def __init__(self, want: WantedPort) -> None:
+        super().__init__(
+            f"port {want.port} ({want.owner}) is already in use; choose another with {want.flag}"
+        )
+        self.want = want
+
+
 def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
-    """The free ports, in order. Raises UserError, naming the port, if one is taken.
+    """The free ports, in order. Raises PortTaken, or UserError for one that cannot be had.
 
     All ports stay bound until the last one is chosen, so that no two are the same.
     """
@@ -64,7 +74,7 @@ def _bind(want: WantedPort) -> socket.socket:
             f"port {want.port} ({want.owner}) is too high: choose a lower range with {want.flag}"
         )
     try:
-        return _listening(want.host, want.port)
+        return _listening(want.host, want.port) if want.port else _listening_anywhere(want.host)
     except OSError as problem:
         if isinstance(problem, socket.gaierror) or problem.errno == errno.EADDRNOTAVAIL:
             host_flag = f"{want.flag.removesuffix('port')}host"
@@ -75,9 +85,7 @@ def _bind(want: WantedPort) -> socket.socket:
             raise UserError(
                 f"port {want.port} ({want.owner}) needs privileges: choose another with {want.flag}"
             ) from None
-        raise UserError(
-            f"port {want.port} ({want.owner}) is already in use; choose another with {want.flag}"
-        ) from None
+        raise PortTaken(want) from None
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -90,6 +98,18 @@ def _listening(host: str, port: int) -> socket.socket:
         candidate.close()
         raise
     return candidate
+
+
+def _listening_anywhere(host: str) -> socket.socket:
+    """On a free port below the kernel's range for outgoing connections, as `free_ports`."""
+    dice = SystemRandom()
+    for _ in range(_ATTEMPTS):
+        try:
+            return _listening(host, dice.choice(_OWN_PORTS))
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                raise
+    return _listening(host, 0)
 
 
 def free_ports(count: int) -> int:

@@ -1,7 +1,7 @@
 """The plan that the supervisor runs: data without behavior, made by `launch.py` and by tests."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,6 +115,8 @@ class ClusterPlan:
     """Keys, certificates and passwords of a secure cluster (`start --secure`)."""
     grow: Grow | None = None
     """None if the plan is for these brokers only."""
+    chosen_ports: Mapping[str, int] = field(default_factory=dict)
+    """The ports that options of `start` have chosen, which the next start takes again."""
 
     @property
     def children(self) -> tuple[ChildSpec, ...]:

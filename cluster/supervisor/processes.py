@@ -20,6 +20,7 @@ from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import InvariantViolated, StorageFailed, UserError
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import logs
+from cluster.runtime.process_title import name_process
 from cluster.supervisor.plan import ChildSpec, Reports
 
 log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
         close_inherited()
         try:
             _become_child(log_file, parent_pid)
+            name_process(spec.label, log_file.parent.parent)
         except OSError as problem:
             _report(writer, {"failed": f"cannot write {log_file}: {problem.strerror}"})
             raise

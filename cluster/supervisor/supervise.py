@@ -16,6 +16,7 @@ from cluster.runtime.installation import shown
 from cluster.runtime.lifeline import Lifeline
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.process_title import name_process
 from cluster.supervisor.child import RestartPolicy
 from cluster.supervisor.commands import Commands
 from cluster.supervisor.console import Console
@@ -49,6 +50,7 @@ def supervise(
     """
     files = DataDir(plan.data_dir)
     _begin_log(files)
+    name_process("supervisor", files.path)
     clock = SystemClock()
     loop = EventLoop(clock)
     console = Console(loop)

@@ -166,6 +166,7 @@ class Supervisor:
             "secure": self._plan.security is not None,
             "build": build_name(),
             "data_dir": str(self._plan.data_dir),
+            "chosen_ports": dict(self._plan.chosen_ports),
             "supervisor_pid": os.getpid(),
             "controller": self._controller(),
             "brokers": [member.describe() for member in self._brokers],

@@ -67,6 +67,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         },
     )
     parser.add_argument("words", nargs="...", metavar="-- COMMAND ...", help="what to run")
+    parser.usage = f"{parser.prog} [options] -- COMMAND ..."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -47,8 +47,8 @@ def pause_effect(process: int | str, found: dict[str, Any]) -> str:
     """What the others notice of a paused process."""
     if process == "registry":
         return (
-            "Clients go on with the present leaders; until it is resumed no topic, leader, quota or"
-            " ACL can change."
+            "Until it is resumed no topic, leader, quota or ACL can change, and producers may have"
+            " to wait."
         )
     if process == "dashboard":
         return "The page does not answer until it is resumed."

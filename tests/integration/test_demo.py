@@ -51,11 +51,12 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:
-    """The cluster of a directory: its processes carry that in their command line."""
+    """The cluster of a directory: its processes have their logs there open."""
     found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if process.info["status"] != psutil.STATUS_ZOMBIE and str(data_dir) in words:
+    for process in psutil.process_iter(["open_files", "status"]):
+        paths = [Path(each.path) for each in process.info["open_files"] or []]
+        is_one = any(path.is_relative_to(data_dir) for path in paths)
+        if process.info["status"] != psutil.STATUS_ZOMBIE and is_one:
             found.append(process)
     return found
 

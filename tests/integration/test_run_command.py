@@ -14,7 +14,6 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = [sys.executable, "-P", "-m", "cluster"]
-FREE = ("--port=0", "--registry-port=0", "--dashboard-port=0")
 TOOL = f"{sys.executable} -P -m cluster"
 
 
@@ -79,12 +78,14 @@ def test_kept_data_start_again(run: Run) -> None:
     assert status == 128 + 9, err
     assert f"Data stays in {run.data_dir}: " in err
     again = subprocess.run(
-        [*CLUSTER, "--data-dir", str(run.data_dir), "start", "--detach", *FREE],
+        [*CLUSTER, "--data-dir", str(run.data_dir), "start", "--detach"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     assert again.returncode == 0, again.stderr
+    first = err.splitlines()[0].partition(",")[0]
+    assert f"\n{first.replace('_SERVERS', '')}\n" in again.stdout, "the ports stay"
 
 
 def test_cluster_ends_and_is_removed_when_run_is_killed(run: Run, tmp_path: Path) -> None:

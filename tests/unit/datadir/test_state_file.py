@@ -1,6 +1,16 @@
+import json
+
 import pytest
 
-from cluster.datadir.state_file import KnownBroker, read_state, remembered_brokers, write_state
+from cluster import __version__
+from cluster.datadir.state_file import (
+    DATA_VERSION,
+    KnownBroker,
+    check_version,
+    read_state,
+    remembered_brokers,
+    write_state,
+)
 from cluster.model.errors import UserError
 
 
@@ -21,3 +31,28 @@ def test_a_file_of_somebody_else_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(UserError):
         read_state(path)
+
+
+def test_directory_of_a_newer_version_is_refused_with_both_versions(tmp_path):
+    path = tmp_path / "cluster.json"
+    check_version(path)
+    write_state(path, {"brokers": [{"id": 0}]})
+    check_version(path)
+    written = json.loads(path.read_text())
+    assert (written["data_version"], written["written_by"]) == (DATA_VERSION, __version__)
+    newer = {**written, "data_version": DATA_VERSION + 1, "written_by": "99.1"}
+    path.write_text(json.dumps(newer))
+    with pytest.raises(UserError) as refused:
+        check_version(path)
+    assert str(refused.value) == (
+        f"{tmp_path} was written by Milena 99.1 (data version {DATA_VERSION + 1}); this is Milena"
+        f" {__version__}, which reads data versions up to {DATA_VERSION}: use the newer one, or"
+        " choose another --data-dir"
+    )
+
+
+def test_directory_without_a_version_is_an_old_one(tmp_path):
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"format": "milena-cluster-1", "brokers": [{"id": 3}]}))
+    check_version(path)
+    assert read_state(path) == {"brokers": [{"id": 3}]}

@@ -1,3 +1,4 @@
+import os
 import socket
 from dataclasses import replace
 
@@ -67,9 +68,43 @@ def test_a_taken_port_of_the_dashboard_costs_the_dashboard_only(tmp_path):
         plan = make_plan(options(tmp_path, has_dashboard=True, dashboard_port=port), notes.append)
     assert plan.dashboard is None
     assert len(plan.brokers) == 3
-    assert notes == [
-        f"There is no dashboard: port {port} is in use; choose another --dashboard-port."
-    ]
+    assert len(notes) == 1
+    assert notes[0].startswith(f"There is no dashboard: port {port} is in use by ")
+    assert notes[0].endswith(f"(pid {os.getpid()}); choose another --dashboard-port.")
+
+
+def test_ports_of_the_last_start_are_wanted_again(tmp_path):
+    first = make_plan(options(tmp_path, brokers=2, has_dashboard=True, dashboard_port=0), NO_NOTE)
+    state = {
+        "brokers": [
+            {
+                "id": each.broker_id,
+                "slot": each.slot,
+                "listeners": [listener._asdict() for listener in each.listeners],
+            }
+            for each in first.brokers
+        ],
+        "chosen_ports": first.chosen_ports,
+    }
+    write_state(DataDir(tmp_path).state_file, state)
+    again = make_plan(StartOptions(tmp_path), NO_NOTE)
+    assert again.bootstrap == first.bootstrap
+    assert again.registry_address == first.registry_address
+    assert again.dashboard_url == first.dashboard_url
+    assert again.chosen_ports == first.chosen_ports
+
+    notes = []
+    with socket.create_server(("127.0.0.1", first.dashboard.port)):
+        other = make_plan(StartOptions(tmp_path), notes.append)
+        named = make_plan(StartOptions(tmp_path, port=0), lambda _: None)
+    assert other.dashboard.port != first.dashboard.port
+    assert notes[0].startswith(f"Port {first.dashboard.port} of the dashboard is in use by ")
+    assert named.bootstrap != first.bootstrap
+    with (
+        socket.create_server(("127.0.0.1", first.brokers[1].port)),
+        pytest.raises(UserError, match=r"\(broker 1, as at the last start\) is already in use by"),
+    ):
+        make_plan(StartOptions(tmp_path), NO_NOTE)
 
 
 def test_another_port_is_taken_where_the_usual_one_of_the_dashboard_is_in_use(
@@ -321,7 +356,13 @@ def test_a_data_directory_that_was_moved_or_copied_keeps_its_partitions_in_itsel
     for path in (old, new):  # a copy; the original is still there
         (path / "broker-0").mkdir(parents=True)
         write_state(DataDir(path).state_file, state)
-    found = make_plan(options(new, brokers=1), NO_NOTE)
+    notes = []
+    found = make_plan(options(new, brokers=1), notes.append)
+    assert notes == [
+        f"Warning: {new} was {old} at the last start, and its brokers keep using {disk}: do not run"
+        " both if one is a copy of the other."
+    ]
+    make_plan(options(old, brokers=1), NO_NOTE)
     assert log_dirs_of(found) == [
         [str(new / "broker-0"), str(new / "a" / "broker-0"), str(disk / "broker-0")]
     ]
