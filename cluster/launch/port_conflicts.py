@@ -38,7 +38,7 @@ def free_options(wanted: Sequence[WantedPort]) -> list[str]:
 
 
 def _moved(wanted: Iterable[WantedPort], others: Collection[int]) -> int | None:
-    """By how much all these ports can be moved to be free; None: not together."""
+    """The distance by which all these ports can be moved to be free; None if there is none."""
     wanted = [each for each in wanted if each.port]
     for moved in range(_STEP, _STEP * _STEPS, _STEP):
         ports = [(each.host, each.port + moved) for each in wanted]
