@@ -3,7 +3,9 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,11 @@ for _profile, _examples in DEFAULT_EXAMPLES.items():
     settings.register_profile(_profile, deadline=None, max_examples=_examples)
 settings.load_profile(USUAL)
 
+
+# PyArrow imports dateutil again for each value that it converts, and where it is not installed each
+# of these imports searches all of Python's path.
+if find_spec("dateutil") is None:
+    sys.modules["dateutil"] = None  # type: ignore[assignment]  # what makes an import fail at once
 
 # What is tested is the source, whatever build bin/cluster would use here.
 os.environ["MILENA_COMPILE"] = "0"
