@@ -172,7 +172,7 @@ def test_the_same_records_give_the_same_bytes_in_however_many_parts(tmp_path):
 
 
 def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatch):
-    records = every_kind(1, seconds=600)
+    records = every_kind(1, seconds=240)
     rows = piece_rows = 0
     with opened(tmp_path) as directory:
         first = piece(directory, records[::2])
@@ -196,7 +196,7 @@ def test_a_large_hour_is_merged_in_slices_and_stays_in_them(tmp_path, monkeypatc
 @pytest.mark.slow
 def test_an_hour_that_grows_is_cut_further(tmp_path, monkeypatch):
     """A frequent rollup finds a few rows of an hour each time."""
-    records = every_kind(1, seconds=600)
+    records = every_kind(1, seconds=240)
     with opened(tmp_path) as directory:
         sizes = []
         for number in range(4):
@@ -508,7 +508,7 @@ def test_windows_are_closed_by_the_newest():
 
 
 def test_an_hour_that_is_added_up_part_by_part_gives_the_same_bytes(tmp_path, monkeypatch):
-    records = every_kind(1, seconds=400)
+    records = every_kind(1, seconds=160)
     for name, rows in (("whole", 10**9), ("parts", 100)):
         monkeypatch.setattr(merge, "PART_ROWS", rows)
         with opened(tmp_path / name) as directory:
