@@ -1,0 +1,23 @@
+"""The commands of a page of documentation, to be run in the order in which a reader meets them."""
+
+import re
+import shlex
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def script_of(page: Path) -> str:
+    """A shell script of the `sh` and `python` blocks of a page; it ends at the first failure."""
+    parts = ["set -euo pipefail"]
+    for language, text in _BLOCK.findall(page.read_text()):
+        if language == "sh":
+            parts += [f"echo {shlex.quote('$ ' + line)}\n{line}" for line in _commands(text)]
+        elif language == "python":
+            parts.append(f".venv/bin/python - <<'END_OF_BLOCK'\n{text}END_OF_BLOCK")
+    return "\n".join(parts) + "\n"
+
+
+def _commands(block: str) -> list[str]:
+    """The lines of a block, continued ones joined."""
+    return block.replace("\\\n", " ").splitlines()
