@@ -2,9 +2,20 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+_ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def borrowing_checkout(folder: Path) -> Path:
+    """Make a checkout without data, which uses the code and the packages of this one."""
+    for name in ("bin", "etc"):
+        shutil.copytree(_ROOT / name, folder / name)
+    for name in (".venv", "cluster", "pyproject.toml"):
+        (folder / name).symlink_to(_ROOT / name)
+    return folder
 
 
 def script_of(page: Path) -> str:
