@@ -35,10 +35,11 @@ export function sparkline(canvas, series) {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth || 120;
   const height = canvas.clientHeight || 26;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
+  // A new size costs a layout.
+  if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
+  if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
   const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
   const { times, rates, limits } = series;
   if (times.length < 2) return;

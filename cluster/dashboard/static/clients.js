@@ -72,15 +72,16 @@ export function clientsView({ past, options, setOptions }) {
     el("h2", { id: "clients-title" }, "Clients"), summary,
     el("div", { class: "bar" }, search, el("label", { class: "narrow" }, "Sort by ", sorting)), list, empty, more, hidden, explained);
 
-  // Only what is in sight is drawn: a chart costs more than the rest of its row.
+  // Only what is in sight is brought up to date.
   const inSight = new Set();
   const sight = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const line = lines.get(target.dataset.key);
       if (isIntersecting) inSight.add(target.dataset.key);
       else inSight.delete(target.dataset.key);
-      if (isIntersecting) line?.draw(past);
+      if (isIntersecting) line?.update(hasUsers);
     }
+    for (const { target, isIntersecting } of entries) if (isIntersecting) lines.get(target.dataset.key)?.draw(past);
   }, { rootMargin: "200px" });
 
   function sortBy(chosen) {
@@ -154,12 +155,15 @@ export function clientsView({ past, options, setOptions }) {
     for (const client of shown) {
       const line = lines.get(client.key) ?? newLine(client);
       kept.set(client.key, line);
-      line.update(client, hasUsers);
+      line.client = client;
+      const isNew = !lines.has(client.key);
+      if (isNew || inSight.has(client.key)) line.update(hasUsers);
       if (previous.nextSibling !== line.element) previous.after(line.element);
       previous = line.element;
-      if (!lines.has(client.key)) sight.observe(line.element);
-      else if (inSight.has(client.key)) line.draw(past);
+      if (isNew) sight.observe(line.element);
     }
+    // After all texts: a chart asks for its size, which would otherwise cost a layout for each.
+    for (const key of inSight) kept.get(key)?.draw(past);
     for (const [key, line] of lines) {
       if (kept.has(key)) continue;
       sight.unobserve(line.element);
@@ -233,7 +237,9 @@ function newLine(first) {
 
   return {
     element,
-    update(client, hasUsers) {
+    client: first,
+    update(hasUsers) {
+      const { client } = this;
       setText(user, hasUsers ? ` as ${name(client.user, 30)}` : "");
       const connections = client.connections > 0 ? `${client.connections} connection${client.connections > 1 ? "s" : ""}` : "";
       setText(software, [client.software === null ? "" : name(client.software, 28), connections].filter(Boolean).join(", "));
