@@ -76,6 +76,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command("compile", "compile", "compile the request path now: faster brokers"),
     ),
     "inspect": (
+        Command("top", "top.command", "show clients, topics, groups and brokers live"),
         Command("events", "events", "show what happened to the processes: deaths, pauses, ..."),
         Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
         Command(

@@ -7,14 +7,16 @@ from typing import Final
 WIDTH: Final = 100
 
 
-def wrapped(start: str, text: str, *, indent: int | None = None) -> Iterator[str]:
-    """The lines of a text that begins with `start`, of at most WIDTH characters.
+def wrapped(
+    start: str, text: str, *, indent: int | None = None, width: int = WIDTH
+) -> Iterator[str]:
+    """The lines of a text that begins with `start`, of at most `width` characters.
 
     Further lines are indented by its length, or by `indent`.
     """
     yield from textwrap.wrap(
         text,
-        WIDTH,
+        width,
         initial_indent=start,
         subsequent_indent=" " * (len(start) if indent is None else indent),
         break_long_words=False,

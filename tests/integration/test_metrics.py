@@ -283,13 +283,17 @@ def test_explain_reports_an_unknown_client_in_one_line(watched):
     assert done.stderr == "error: no broker has heard of client nobody within the last hour\n"
 
 
-def test_a_live_table_on_a_terminal_ends_with_q(watched):
-    create_topic(watched, name="live")
-    with WireClient(watched.addresses[leader(watched, "live")], client_id="live") as client:
-        client.call(produce_request("live", batch(100)))
+@pytest.mark.parametrize(
+    ("words", "hint", "heading"),
+    [(("quotas", "watch"), b"q: quit", b"RULE"), (("top",), b"q quit", b"WRITES")],
+)
+def test_a_live_table_on_a_terminal_ends_with_q(watched, words, hint, heading):
+    topic = create_topic(watched)
+    with WireClient(watched.addresses[leader(watched, topic)], client_id="live") as client:
+        client.call(produce_request(topic, batch(100)))
     parent, child = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "cluster", "quotas", "watch", "--data-dir", watched.data_dir],
+        [sys.executable, "-m", "cluster", *words, "--data-dir", watched.data_dir],
         cwd=ROOT,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"},
         stdin=child,
@@ -300,7 +304,7 @@ def test_a_live_table_on_a_terminal_ends_with_q(watched):
         os.close(child)
         seen = io.BytesIO()
         try:
-            while b"q: quit" not in seen.getvalue():
+            while hint not in seen.getvalue():
                 assert is_readable(parent, DEADLINE_S), seen.getvalue()
                 seen.write(os.read(parent, 65_536))
             os.write(parent, b"q")
@@ -310,7 +314,7 @@ def test_a_live_table_on_a_terminal_ends_with_q(watched):
             process.kill()
             os.close(parent)
     assert b"live" in seen.getvalue()
-    assert b"RULE" in seen.getvalue()
+    assert heading in seen.getvalue()
 
 
 def drain(terminal):

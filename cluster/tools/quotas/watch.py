@@ -6,18 +6,23 @@ It only reads the brokers' stats files, so it costs brokers nothing and works af
 import argparse
 import contextlib
 import json
-import select
 import sys
-import termios
 import time
-import tty
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import fitted_table, styled, table_text
 from cluster.tools.arguments import data_dir
+from cluster.tools.live_terminal import (
+    add_interval,
+    broker_states,
+    brokers_alive,
+    cut_line,
+    pressed_keys,
+    single_keys,
+)
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.terminal import console
 from cluster.views.client_states import (
@@ -58,7 +63,6 @@ _DISPENSABLE: Final = ("BROKERS", "RULE", "USER", "OF LIMIT", "LIMIT", "MUTED", 
 """The columns that a narrow terminal omits, in this order."""
 _AMOUNTS: Final = ("RATE", "LIMIT", "USED", "THROTTLE-MS", "MUTED")
 _BAR_CELLS: Final = 12
-_INTERVAL_MIN_S: Final = 0.1
 _LINES_AROUND: Final = 5
 """The lines around the live table: the first line, the headings, the hint, and two empty ones."""
 _HINT: Final = "Rates and limits are of the broker named first, where the client stands worst."
@@ -69,13 +73,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_subcommand(
         subparsers, "watch", "quotas watch", "quotas watch --once", "quotas watch --json"
     )
-    parser.add_argument(
-        "--interval",
-        type=_seconds,
-        default=1.0,
-        metavar="S",
-        help="seconds between two looks (default: 1)",
-    )
+    add_interval(parser)
     parser.add_argument("--once", action="store_true", help="look once and end")
     parser.add_argument(
         "--all", action="store_true", help="also idle clients and Milena's own tools"
@@ -115,7 +113,7 @@ def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> Non
         print(json.dumps(_to_json(found, brokers)), flush=True)
         return
     columns, rows = _without_needless_users(found, _COLUMNS, _rows(found.shown, _cells))
-    lines = [f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}"]
+    lines = [f"{time.strftime('%H:%M:%S')}  {broker_states(brokers)}"]
     if rows:
         lines.append(table_text(columns, rows, right=_AMOUNTS))
     else:
@@ -159,10 +157,14 @@ def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[Bro
 
     first = _screen(args, brokers, console().size)
     with (
-        _single_keys(),
+        single_keys(),
         Live(first, console=console(), screen=True, auto_refresh=False) as live,
     ):
-        while not _is_quit_pressed(args.interval):
+        due = time.monotonic() + args.interval
+        while not {"q", "Q"}.intersection(pressed_keys(due - time.monotonic())):
+            if time.monotonic() < due:
+                continue
+            due = time.monotonic() + args.interval
             # The size is read each time, since a window may change it.
             live.update(_screen(args, read_brokers(files), live.console.size), refresh=True)
 
@@ -181,8 +183,8 @@ def _screen(
     is_fine = all(broker.state == ALIVE for broker in brokers)
     now = time.strftime("%H:%M:%S")
     return Group(
-        _line(f"Quotas  {now}  {_health(brokers)}", "bold" if is_fine else "bold yellow"),
-        _line(""),
+        cut_line(f"Quotas  {now}  {brokers_alive(brokers)}", "bold" if is_fine else "bold yellow"),
+        cut_line(""),
         fitted_table(
             columns,
             shown,
@@ -192,25 +194,12 @@ def _screen(
             dispensable=[each for each in _DISPENSABLE if each in columns],
         )
         if rows
-        else _line("No client is active."),
-        *([_line(f"... and {more:,} more: quotas watch --once", "dim")] if more else []),
-        *([_line(f"{found.left_out}: quotas watch --all", "dim")] if found.left_out else []),
-        _line(""),
-        _line(f"q: quit. {_HINT}", "dim"),
+        else cut_line("No client is active."),
+        *([cut_line(f"... and {more:,} more: quotas watch --once", "dim")] if more else []),
+        *([cut_line(f"{found.left_out}: quotas watch --all", "dim")] if found.left_out else []),
+        cut_line(""),
+        cut_line(f"q: quit. {_HINT}", "dim"),
     )
-
-
-def _line(text: str, style: str = "") -> "Text":
-    line = styled(text, style)
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
-
-
-def _health(brokers: Sequence[BrokerStats]) -> str:
-    """The number of live brokers, and the others."""
-    others = [broker for broker in brokers if broker.state != ALIVE]
-    alive = f"{len(brokers) - len(others)} of {len(brokers)} brokers alive"
-    return f"{alive}; {_state_line(others)}" if others else alive
 
 
 def _live_cells(group: Sequence[ClientState]) -> "list[Text]":
@@ -233,34 +222,6 @@ def _bar(utilization: float | None) -> str:
         return " " * _BAR_CELLS
     filled = round(min(1.0, max(0.0, utilization)) * _BAR_CELLS)
     return "█" * filled + "░" * (_BAR_CELLS - filled)
-
-
-@contextlib.contextmanager
-def _single_keys() -> Iterator[None]:
-    """Within the block, the terminal delivers single keys without echo."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin)
-    try:
-        tty.setcbreak(sys.stdin)
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def _is_quit_pressed(wait_s: float) -> bool:
-    """Wait for `wait_s`, or until the key `q`. Returns whether it was pressed."""
-    if not sys.stdin.isatty():
-        time.sleep(wait_s)
-        return False
-    deadline = time.monotonic() + wait_s
-    while (left_s := deadline - time.monotonic()) > 0:
-        if select.select([sys.stdin], [], [], left_s)[0]:
-            key = sys.stdin.read(1)
-            if key in ("q", "Q", ""):
-                return True
-    return False
 
 
 # -- what both show --------------------------------------------------------------------------------
@@ -327,22 +288,3 @@ def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
 
 def _label(broker: BrokerStats) -> str:
     return str(broker.broker) if broker.state == ALIVE else f"{broker.broker}({broker.state})"
-
-
-def _state_line(brokers: Sequence[BrokerStats]) -> str:
-    shown = [
-        f"broker {broker.broker} {broker.state}"
-        + ("" if broker.state == ALIVE else f" for {duration(broker.age_ms)}")
-        for broker in brokers
-    ]
-    return ", ".join(shown)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text}") from None
-    if not _INTERVAL_MIN_S <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be {_INTERVAL_MIN_S:g} or more")
-    return seconds

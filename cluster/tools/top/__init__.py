@@ -1,0 +1,1 @@
+"""The command `top`: a live table of clients, topics, groups or brokers."""
