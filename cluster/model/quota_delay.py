@@ -19,10 +19,23 @@ def delay_of(rate: float, limit: float, measured_ms: float) -> float:
 
 
 def explain_delay(
-    quota: str, rate: float, limit: float | None, measured_ms: float, delay_ms: int
+    quota: str,
+    rate: float,
+    limit: float | None,
+    measured_ms: float,
+    delay_ms: int,
+    byte_unit: tuple[float, str] = (1.0, "B/s"),
 ) -> str:
-    """The formula with its numbers, in one line; `delay_ms` is the delay after any cap."""
-    unit = _UNITS.get(quota, " B/s")
+    """The formula with its numbers, in one line; `delay_ms` is the delay after any cap.
+
+    `byte_unit` is the size and name of the unit of rates in bytes; exact amounts need the usual.
+    """
+    divisor, name = (1.0, "") if quota in _UNITS else byte_unit
+    unit = _UNITS.get(quota, f" {name}")
+
+    def amount(exact: float) -> str:
+        return f"{exact:.10g}" if divisor == 1 else f"{exact / divisor:,.2f}"
+
     if limit is None:
         return "no limit, no delay"
     if quota == QuotaKind.MUTATION:
@@ -33,10 +46,10 @@ def explain_delay(
         )
     if rate <= limit or not measured_ms:
         then = f"{delay_ms} ms because of what is owed from before" if delay_ms else "no delay"
-        return f"{rate:.10g}{unit} is not above {limit:.10g}{unit}: {then}"
+        return f"{amount(rate)}{unit} is not above {amount(limit)}{unit}: {then}"
     uncapped_ms = delay_of(rate, limit, measured_ms)
     formula = (
-        f"({rate:.10g} - {limit:.10g}){unit} / {limit:.10g}{unit}"
+        f"({amount(rate)} - {amount(limit)}){unit} / {amount(limit)}{unit}"
         f" x {measured_ms / 1000:.3f} s = {uncapped_ms:.0f} ms"
     )
     if delay_ms - uncapped_ms > 1:

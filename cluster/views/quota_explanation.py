@@ -10,12 +10,15 @@ from cluster.model.quota_delay import explain_delay
 from cluster.model.quota_usage import SUMMED
 from cluster.model.quotas import RULES
 from cluster.views.client_states import ClientState
+from cluster.views.quantities import rate_unit
 
 
-def arithmetic(state: ClientState) -> str:
-    """The delay formula with this broker's numbers."""
+def arithmetic(state: ClientState, *, exact: bool = True) -> str:
+    """The delay formula with this broker's numbers; rates in bytes, or in units for people."""
     row = state.row
-    return explain_delay(row.quota, row.rate, row.limit, row.window_seconds * 1000, row.delay_ms)
+    unit = (1.0, "B/s") if exact else rate_unit(row.quota, row.limit or row.rate)
+    measured_ms = row.window_seconds * 1000
+    return explain_delay(row.quota, row.rate, row.limit, measured_ms, row.delay_ms, unit)
 
 
 def newest(group: Sequence[ClientState]) -> ClientState:

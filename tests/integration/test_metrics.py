@@ -259,8 +259,9 @@ def test_explain_names_the_matched_rule_and_shows_the_arithmetic(watched, metric
     assert re.search(r"^slow +produce +client ", plain, re.MULTILINE)
     assert brief.startswith(f"Client 'slow' is throttled on broker {broker} only: ")
     assert re.search(r"^  > client ", text, re.MULTILINE)
-    for each in (brief, text):
-        assert f"{limit} B/s" in each  # the formula, or after eleven seconds what is left to pay
+    # The formula, or after eleven seconds what is left to pay.
+    assert f"{limit} B/s" in text
+    assert f"{limit / 1024:.2f} KiB/s" in brief
 
     def throttled():
         return [

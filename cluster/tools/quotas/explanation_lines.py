@@ -24,6 +24,17 @@ from cluster.views.supposed_limits import Supposed
 _HEADINGS: Final = (
     *("BROKER", "RATE", "LIMIT", "USED", "DELAY", "MUTE LEFT", "REQUESTS", "THROTTLED"),
 )
+_APPLIES_TO: Final = {
+    "user+client": "this user with this client id",
+    "user+default-client": "this user with all other client ids (default)",
+    "user": "this user",
+    "default-user+client": "all other users (default) with this client id",
+    "default-user+default-client": "all other users and client ids (default)",
+    "default-user": "all other users (default)",
+    "client": "this client id",
+    "default-client": "all other client ids (default)",
+}
+"""By rule; `RULES` has the same."""
 _SHARED: Final = {
     "user": "all clients of this user share it",
     "default-user": "all clients of this user share it",
@@ -76,12 +87,14 @@ def _limit_lines(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
     row = newest(group).row
     if row.rule is None:
         return
-    shared = f"; {_SHARED[row.rule]}" if row.rule in _SHARED else ""
-    yield f"  {quota}: {rate(quota, row.limit)} on each broker, by rule {row.rule}{shared}"
+    yield (
+        f"  {quota}: {rate(quota, row.limit)} on each broker, set for {_APPLIES_TO[row.rule]}"
+        f" (rule {row.rule})"
+    )
     living = [state for state in group if not state.source.is_dead]
     if living:
         worst = max(living, key=lambda state: (state.row.delay_ms, state.row.rate))
-        yield f"    broker {worst.source.broker}: {arithmetic(worst)}"
+        yield f"    broker {worst.source.broker}: {arithmetic(worst, exact=False)}"
 
 
 def _read_ms(brokers: Sequence[BrokerStats]) -> MonotonicMs:

@@ -14,6 +14,7 @@ from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_pauses import Pauses
+from cluster.model.quotas import RULES
 from cluster.tools.main import main
 from cluster.tools.quotas.what_if import LimitEffect, outcome
 from cluster.views.supposed_limits import supposed
@@ -79,13 +80,17 @@ def test_a_sentence_then_the_limit_with_its_arithmetic(tmp_path, capsys):
         "Client 'loader' is throttled: 2.86 MiB/s against a limit of 977 KiB/s; each answer is"
         " delayed by up to 20.0 s; this client ignores the delay, so the broker mutes it"
     )
-    assert limit == (
-        "  produce: 977 KiB/s on each broker, by rule client; all users of this client id share it"
-    )
+    assert limit == "  produce: 977 KiB/s on each broker, set for this client id (rule client)"
     assert arithmetic.startswith(
-        "    broker 0: (3000000 - 1000000) B/s / 1000000 B/s x 10.000 s = 20000 ms"
+        "    broker 0: (2,929.69 - 976.56) KiB/s / 976.56 KiB/s x 10.000 s = 20000 ms"
     )
     assert last == "--verbose shows every rule, broker, window and mute.\n"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_says_whom_it_applies_to(tmp_path, capsys, rule):
+    written(tmp_path, 0, a_row(rule=rule))
+    assert f" (rule {rule})" in explained(tmp_path, capsys, "--client-id", "loader")
 
 
 def test_a_user_is_named_where_there_are_users(tmp_path, capsys):
