@@ -28,6 +28,7 @@ from cluster.model.errors import UserError
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import logs
 from cluster.runtime.installation import shown
+from cluster.runtime.process_title import name_process
 from cluster.supervisor.dead_sessions import close_dead_session
 
 
@@ -69,6 +70,7 @@ def start_lone_broker(
     close_dead_session(files.session(broker), settings[keys.ZOOKEEPER_CONNECT], access_of(settings))
     log_file = files.log(f"broker-{broker}")
     logs.configure(log_file)
+    name_process(f"broker {broker}", files.path)
 
     def on_ready(facts: dict[str, Any]) -> None:
         listeners = ", ".join(f"{name} on port {port}" for name, port in facts["ports"].items())
