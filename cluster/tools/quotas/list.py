@@ -3,8 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from cluster.client.quota_requests import describe_quotas
 from cluster.model.errors import Refused
@@ -19,8 +19,10 @@ from cluster.views.quantities import rate
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_NAMES = ("RULE", "USER", "CLIENT-ID", "IP")
-_HEADINGS = (*_NAMES, *(kind.value.upper() for kind in QUOTA_KEYS.values()))
+_NAMES: Final = ("APPLIES TO", "RULE")
+_OTHERS: Final = ("all other users", "all other client ids", "all other addresses")
+_ONE: Final = ("user", "client id", "address")
+"""By the parts of an entity, in its order."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -52,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_as_json(entity, limits) for entity, limits in chosen], indent=2))
     elif chosen:
-        rows = [_row(entity, limits) for entity, limits in chosen]
-        print(table_text(_HEADINGS, rows, right=_HEADINGS[len(_NAMES) :]))
+        print(limits_table(chosen))
     else:
         print("no quotas are set")
     return 0
@@ -70,13 +71,27 @@ def _as_json(entity: QuotaEntity, limits: Mapping[str, float]) -> dict[str, obje
     }
 
 
-def _row(entity: QuotaEntity, limits: Mapping[str, float]) -> tuple[str, ...]:
-    return (
-        entity.rule,
-        one_line(_name(entity.user) or "-"),
-        one_line(_name(entity.client_id) or "-"),
-        one_line(_name(entity.ip) or "-"),
-        *(rate(kind.value, limits.get(key)) for key, kind in QUOTA_KEYS.items()),
+def limits_table(chosen: Sequence[tuple[QuotaEntity, Mapping[str, float]]]) -> str:
+    """A line for each entity, and a column for each quota that one of them has."""
+    keys = [key for key in QUOTA_KEYS if any(key in limits for _, limits in chosen)]
+    amounts = [QUOTA_KEYS[key].value.upper() for key in keys]
+    rows = [
+        (
+            applies_to(entity),
+            entity.rule,
+            *(rate(QUOTA_KEYS[key].value, limits[key]) if key in limits else "" for key in keys),
+        )
+        for entity, limits in chosen
+    ]
+    return table_text((*_NAMES, *amounts), rows, right=amounts)
+
+
+def applies_to(entity: QuotaEntity) -> str:
+    """`user alice, all other client ids (default)`, on one line."""
+    return ", ".join(
+        f"{others} (default)" if name is DEFAULT else f"{one} {one_line(name)}"
+        for others, one, name in zip(_OTHERS, _ONE, entity, strict=True)
+        if name is not None
     )
 
 

@@ -12,15 +12,15 @@ def add_entity(parser: argparse.ArgumentParser) -> None:
     """Add `--user`, `--client-id`, `--ip`, and the options for the default of each."""
     user = parser.add_mutually_exclusive_group()
     user.add_argument("--user", metavar="U", help="a user")
-    user.add_argument("--user-default", action="store_true", help="every user without its own")
+    user.add_argument("--user-default", action="store_true", help="all other users (default)")
     client = parser.add_mutually_exclusive_group()
     client.add_argument("--client-id", metavar="C", help="a client id")
     client.add_argument(
-        "--client-default", action="store_true", help="every client id without its own"
+        "--client-default", action="store_true", help="all other client ids (default)"
     )
     address = parser.add_mutually_exclusive_group()
     address.add_argument("--ip", metavar="A", help="an address or a host name, for its connections")
-    address.add_argument("--ip-default", action="store_true", help="every address without its own")
+    address.add_argument("--ip-default", action="store_true", help="all other addresses (default)")
 
 
 def entity_or_none(args: argparse.Namespace) -> QuotaEntity | None:
