@@ -111,7 +111,7 @@ class _Routes:
         self._quotas = SharedReading(sources.quotas)
         self._capacity = SharedReading(sources.capacity, _CAPACITY_PERIOD_S)
         self._rollup = {
-            name: SharedReading(functools.partial(sources.series, name, 0), _CAPACITY_PERIOD_S)
+            name: SharedReading(functools.partial(sources.series, name, 0, 0), _CAPACITY_PERIOD_S)
             for name in rollup_past.RANGES_S
         }
         self._what_ifs = OneAtATime()
@@ -160,15 +160,18 @@ class _Routes:
         return Response(text, media_type="application/json", headers=_NO_STORE)
 
     async def series(self, request: Request) -> Response:
-        """A range in memory after `since_ms`, or a whole range of the rollup's windows."""
+        """A range in memory after `since_ms` and `since_event`, or a whole one of the rollup."""
         name = _query(request, "range")
         if name in self._rollup:
             return JSONResponse(await self._rollup[name].get(), headers=_NO_STORE)
         if name not in recorder.RANGES_S:
             known = ", ".join([*recorder.RANGES_S, *self._rollup])
             raise BadRequest(f"a range is one of {known}")
-        since_ms = int(_number(request.query_params.get("since_ms", "0")))
-        return await _json_of(lambda: self._sources.series(name, since_ms))
+        since_ms, since_event = (
+            int(_number(request.query_params.get(each, "0")))
+            for each in ("since_ms", "since_event")
+        )
+        return await _json_of(lambda: self._sources.series(name, since_ms, since_event))
 
     async def client_series(self, request: Request) -> Response:
         given = request.query_params

@@ -89,12 +89,12 @@ class ClusterSources:
         """Sample the brokers' figures until the process ends."""
         self._sampler.start()
 
-    def series(self, name: str, since_ms: int) -> Json:
+    def series(self, name: str, since_ms: int, since_event: int) -> Json:
         if name in ROLLUP_RANGES_S:
             place, command = self._files.path / "rollup", launcher(self._files.path)
             found: Json = finite(rollup_past(place, name, _now_ms(), command))
             return found
-        return self._sampler.series(name, since_ms)
+        return self._sampler.series(name, since_ms, since_event)
 
     def client_series(self, since_ms: int, client: tuple[str, str] | None) -> Json:
         return self._sampler.clients(since_ms, client)
@@ -143,6 +143,7 @@ class ClusterSources:
             "ts": now_ms,
             "events": events,
             "cluster": cluster,
+            "counts": {"topics": _topic_count(brokers)},
             "health": cluster_health(cluster, brokers, read_disks(cluster)).to_json(),
             "brokers": [_broker(*reading) for reading in self._readings(brokers)],
             "groups": [dict(group.fields) for group in lags[:GROUPS_MAX]],
@@ -318,6 +319,13 @@ def _broker(broker: BrokerStats, former: Stats | None) -> Json:
         "rates": rates,
         "idle": idle,
     }
+
+
+def _topic_count(brokers: list[BrokerStats]) -> int:
+    """The number of topics that the controller counts."""
+    name = BY_KEY["GlobalTopicCount"].name
+    counts = (each.stats.values.get(name, 0) for each in brokers if not each.is_dead)
+    return int(max(counts, default=0))
 
 
 def _name(entity: Mapping[str, str | None], kind: str) -> Name | None:

@@ -36,8 +36,8 @@ class Sources(Protocol):
         """What changes every second: rows of clients; the cluster, its brokers, groups, events."""
         ...
 
-    def series(self, name: str, since_ms: int) -> Json:
-        """The figures and events of the cluster in a range (`sampling`), after that time.
+    def series(self, name: str, since_ms: int, since_event: int) -> Json:
+        """The figures of the cluster in a range after that time, and events after that number.
 
         `name` is one of `recorder.RANGES_S` or `rollup_past.RANGES_S`.
         """

@@ -691,6 +691,8 @@ def test_axe_finds_no_accessibility_violation(
     page.ask(axe + ";0")
     wrong: dict[str, Any] = {}
     steps = {
+        "home": "document.querySelectorAll('.home canvas').length === 6"
+        " && document.querySelectorAll('.events li').length > 1",
         "clients": "document.querySelector('[data-client=payments]')",
         "cluster": "document.querySelectorAll('main table').length >= 3",
         "capacity": "document.querySelector('main .command')",
@@ -720,6 +722,110 @@ def test_axe_finds_no_accessibility_violation(
         if width == min(WIDTHS):
             assert page.ask(IS_BESIDE_ITS_HEADING), view
     assert wrong == {}
+
+
+def remembered(url: str, name: str = "2m") -> Any:
+    """The samples and events of a range, as the home view gets them."""
+    return httpx.get(url + "api/series", params={"range": name}, timeout=30).json()
+
+
+def press(page: WebPage, key: str) -> None:
+    page.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key)
+    page.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
+
+
+def chart_named(title: str) -> str:
+    """The chart of the home view with that title, as an expression."""
+    return (
+        "[...document.querySelectorAll('.history')].find((each) =>"
+        f" each.querySelector('h3').innerText === {json.dumps(title)}).querySelector('.plot')"
+    )
+
+
+def test_home_has_a_past_when_it_is_opened_and_its_figures_are_those_of_the_brokers(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    def sent() -> float:
+        """The bytes that clients have sent, as the brokers themselves count them."""
+        told = json.loads(cluster.command("metrics", "--json", "--totals").stdout)
+        return float(sum(each["values"]["BytesInPerSec"] for each in told["brokers"]))
+
+    def remembered_since(since_ms: int) -> float:
+        found = remembered(url)
+        times, rates = found["ts"], found["values"]["bytes_in"]
+        return sum(
+            rate * (time - former) / 1_000
+            for former, time, rate in zip(times, times[1:], rates[1:], strict=False)
+            if former >= since_ms and rate is not None
+        )
+
+    first_ms = wait_until(lambda: (remembered(url)["ts"] or [None])[-1], "the first sample")
+    before = sent()
+    # The longer it lasts, the less it matters that both are not read at the same moment.
+    wait_until(
+        lambda: remembered_since(first_ms) == pytest.approx(sent() - before, rel=0.2, abs=1),
+        "the chart's figures to be the brokers'",
+    )
+    page.show(url)
+    page.wait_for("document.querySelector('.home')?.dataset.range === '15m'")
+    page.ask(f"{chart_named('Throughput')}.focus()")
+    press(page, "Home")
+    label = page.ask(f"{chart_named('Throughput')}.getAttribute('aria-label')")
+    seen = re.search(r"Throughput at .*?(\d\d):(\d\d):(\d\d): in .*, out ", label)
+    assert seen is not None, label
+    opened = page.ask(
+        "(([h, m, s]) => { const then = new Date(performance.timeOrigin); then.setHours(h, m, s);"
+        " return performance.timeOrigin - then; })"
+        f"({json.dumps([int(each) for each in seen.groups()])})"
+    )
+    assert opened > 2_000, "the first sample was taken before the page was opened"
+    shown = page.ask(f"{chart_named('Throughput')}.previousSibling.querySelector('b').innerText")
+    rates = remembered(url, "15m")["values"]["bytes_in"]
+    assert shown in {as_rate(rate) for rate in rates if rate is not None}
+
+
+def test_the_range_of_home_is_in_its_address(page: WebPage, url: str) -> None:
+    page.show(url + "#home?range=1h")
+    page.wait_for("document.querySelector('.home')?.dataset.range === '1h'")
+    assert page.ask("document.querySelector('.ranges :checked').value") == "1h"
+    page.ask("document.querySelector('.ranges [value=\"7d\"]').click()")
+    page.wait_for("document.querySelector('.home .empty .command')?.innerText.includes('rollup')")
+    assert page.ask("location.hash") == "#home?range=7d"
+    assert page.ask("document.querySelector('.histories').hidden")
+    page.ask("document.querySelector('.ranges [value=\"2m\"]').click()")
+    page.wait_for("document.querySelector('.home').dataset.range === '2m'")
+    assert not page.ask("document.querySelector('.histories').hidden")
+
+
+def test_samples_continue_on_the_page_and_gaps_stay_gaps(page: WebPage, url: str) -> None:
+    """What the page keeps of a range, and what the charts of clients begin with."""
+    page.show(url)
+    merged = page.ask(
+        f"""import('{url}static/history.js').then(({{ merged }}) => {{
+          const first = {{ run: 'a', from_ms: 0, ts: [1, 2, 3], values: {{ x: [1, null, 3] }},
+            events: [{{ number: 1, ts: 2 }}] }};
+          const next = {{ run: 'a', from_ms: 2, ts: [4], values: {{ x: [null], y: [7] }},
+            events: [{{ number: 2, ts: 1.5 }}, {{ number: 3, ts: 2.5 }}] }};
+          const {{ ts, values, events }} = merged(merged({{ run: null }}, first), next);
+          return [ts, values, events.map((each) => each.number)];
+        }})"""
+    )
+    assert merged == [[2, 3, 4], {"x": [None, 3, None], "y": [None, None, 7]}, [1, 3]]
+    alone = (
+        f"import('{url}static/history_chart.js').then((it) => it.alone([1, null, 2, null, 3, 4]))"
+    )
+    assert page.ask(alone) == [0, 2]
+    series = page.ask(
+        f"""import('{url}static/series.js').then(({{ Past }}) => {{
+          const past = new Past();
+          past.add(10, [{{ key: '["u","c","produce"]', rate: 5, limit: 9 }}]);
+          past.load({{ ts: [6000, 8000, 10000], series: [
+            ['u', 'c', 'produce', [1, null, 3], [9, null, 9]],
+            ['u', 'd', 'fetch', [1, 2, 3], [null, null, null]]] }});
+          return ['["u","c","produce"]', '["u","d","fetch"]'].map((key) => past.of(key).rates);
+        }})"""
+    )
+    assert series == [[1, None, 5], [1, 2, 3]]
 
 
 def events(page: WebPage) -> list[list[str]]:
@@ -757,6 +863,7 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     # It is back within a second, which a page that reads every second or two may not see.
     cluster.command("kill", "1", "--stay-down")
     page.wait_for(f"{line}.innerText.includes('1 of 2 brokers serve')")
+    wait_until(lambda: remembered(url)["values"]["busy:1"][-1] is None, "a sample without it")
     cluster.command("restart", "1")
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers serve')")
     page.ask("location.hash = '#cluster'")
@@ -771,6 +878,33 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
             ]
         ),
         "the newest events, on top",
+    )
+    page.ask("location.hash = '#home?range=2m'")
+    page.wait_for(
+        "document.querySelectorAll('.history').length === 6 && [...document.querySelectorAll("
+        "'.history')].every((each) => each.querySelector('.event-mark[data-kind=death]'))"
+    )
+    said = "document.querySelector('.events').textContent"
+    assert "death: broker 1 was killed by SIGKILL" in page.ask(said)
+    cpu = chart_named("CPU")
+    page.ask(f"{cpu}.focus()")
+
+    def is_read(what: str) -> bool:
+        """Whether it is, at the cursor or one sample before it."""
+        press(page, "ArrowLeft")
+        return bool(page.ask(what))
+
+    press(page, "End")
+    wait_until(
+        lambda: is_read(
+            f"{cpu}.querySelector('.tip:not([hidden])')?.innerText.includes('SIGKILL')"
+        ),
+        "the event under the cursor",
+    )
+    press(page, "End")
+    wait_until(
+        lambda: is_read(f"{cpu}.getAttribute('aria-label').includes('broker 1 unknown')"),
+        "the gap of the broker that was down",
     )
 
 

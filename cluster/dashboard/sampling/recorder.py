@@ -48,7 +48,10 @@ class _Tier:
 class Recorder:
     """Not thread-safe. Times are in ms since 1970."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: str = "") -> None:
+        """`run` identifies the process, in which samples and the numbers of events continue."""
+        self._run = run
+        self._event_count = 0
         self._fine = _Tier(STEP_S, RANGES_S["15m"])
         self._coarse = _Tier(10 * STEP_S, RANGES_S["6h"])
         self._clients = ClientPast()
@@ -84,7 +87,8 @@ class Recorder:
                 self._add_event(event["ts"], change)
 
     def _add_event(self, ts: int, change: Change) -> None:
-        self._events.append({"ts": ts, **change._asdict()})
+        self._event_count += 1
+        self._events.append({"number": self._event_count, "ts": ts, **change._asdict()})
 
     def _groups_of(self, now_ms: int, brokers: Sequence[BrokerStats]) -> list[GroupLags]:
         """Groups change every few seconds, and parsing them takes longer than all else."""
@@ -93,23 +97,29 @@ class Recorder:
             self._groups = (texts, group_lags(brokers, now_ms))
         return self._groups[1]
 
-    def series(self, name: str, now_ms: int, since_ms: int) -> Json:
-        """The samples and events of a range in `RANGES_S` after that time."""
+    def series(self, name: str, now_ms: int, since_ms: int, since_event: int = 0) -> Json:
+        """The samples of a range in `RANGES_S` after that time, and its events after that number.
+
+        An event may become known later than samples after it: the supervisor is asked now and then.
+        """
         ring = (self._fine if RANGES_S[name] <= RANGES_S["15m"] else self._coarse).ring
-        first_ms = max(since_ms, now_ms - RANGES_S[name] * 1_000)
+        range_ms = now_ms - RANGES_S[name] * 1_000
         return {
             "range": name,
+            "run": self._run,
             "step_s": ring.step_s,
-            "from_ms": now_ms - RANGES_S[name] * 1_000,
+            "from_ms": range_ms,
             "to_ms": now_ms,
-            **ring.to_json(first_ms),
-            "events": self.events_since(first_ms),
+            **ring.to_json(max(since_ms, range_ms)),
+            "events": sorted(
+                (
+                    each
+                    for each in self._events
+                    if each["number"] > since_event and each["ts"] > range_ms
+                ),
+                key=lambda each: int(each["ts"]),
+            ),
         }
-
-    def events_since(self, since_ms: int) -> list[Json]:
-        """Events are not in order of their times: the supervisor is asked now and then."""
-        found = [each for each in self._events if each["ts"] > since_ms]
-        return sorted(found, key=lambda each: int(each["ts"]))
 
     def clients(self, since_ms: int, client: tuple[str, str] | None) -> Json:
         return self._clients.to_json(since_ms, client)

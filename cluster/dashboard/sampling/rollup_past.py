@@ -28,7 +28,8 @@ def rollup_past(place: Path, name: str, now_ms: int, command: str) -> Json:
     some. Raises UserError for windows that cannot be read.
     """
     first_ms = now_ms - RANGES_S[name] * 1_000
-    found = {"range": name, "from_ms": first_ms, "to_ms": now_ms, "ts": [], "values": {}}
+    found: Json = {"range": name, "run": None, "from_ms": first_ms, "to_ms": now_ms}
+    found |= {"ts": [], "values": {}}
     if not place.is_dir():
         return {
             **found,

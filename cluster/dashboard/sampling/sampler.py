@@ -1,6 +1,7 @@
 """Samples the brokers' stats files for as long as the dashboard runs, on a thread of its own."""
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ class Sampler:
         """`read` reads the stats files; `read_events` asks the supervisor, and raises UserError if
         it does not answer.
         """
-        self._recorder = Recorder()
+        self._recorder = Recorder(secrets.token_hex(8))
         self._read = read
         self._read_events = read_events
         self._lock = threading.Lock()
@@ -71,9 +72,9 @@ class Sampler:
         with self._lock:
             self._recorder.take_events(events)
 
-    def series(self, name: str, since_ms: int) -> Json:
+    def series(self, name: str, since_ms: int, since_event: int) -> Json:
         with self._lock:
-            return self._recorder.series(name, _now_ms(), since_ms)
+            return self._recorder.series(name, _now_ms(), since_ms, since_event)
 
     def clients(self, since_ms: int, client: tuple[str, str] | None) -> Json:
         with self._lock:

@@ -1,6 +1,6 @@
 // Assembles the page: views, keys, the stream of readings.
 
-import { follow } from "./api.js";
+import { follow, get } from "./api.js";
 import { openDialog } from "./dialog.js";
 import { el, fill, setText } from "./dom.js";
 import { addressOf, Router } from "./router.js";
@@ -35,6 +35,16 @@ function visit({ name, parts, options }) {
   dialog = openDialog(opened.make, contextOf(name, parts, options), () => router.leave(addressOf(opened.over)));
   document.title = `Milena: ${document.getElementById("dialog-title").textContent}`;
   refresh(dialog);
+  if (name === "clients") loadPast(300, { user: parts[0], client_id: parts[1] });
+}
+
+/** The last samples of clients, so that their charts begin with a past. */
+async function loadPast(seconds, client = {}) {
+  try {
+    past.load(await get("api/series/clients", { since_ms: Date.now() - seconds * 1000, ...client }));
+  } catch {
+    // the stream says when the dashboard does not answer; charts then begin now
+  }
 }
 
 /** What a view or a dialog is made with. */
@@ -138,6 +148,7 @@ fill(document.getElementById("views"), VIEWS.map(({ name, title }) => el("a", { 
 fill(document.getElementById("view-keys"), VIEWS.map(({ key, title }, at) => [at > 0 && ", ", el("kbd", {}, key), ` ${title.toLowerCase()}`]));
 
 router.start();
+loadPast(120);
 follow(onReading, (isReached, why = "The dashboard does not answer") => {
   document.documentElement.dataset.reached = String(isReached);
   say(isReached ? "" : `${why}; trying again. What is shown is its last reading.`);

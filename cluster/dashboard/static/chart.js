@@ -7,7 +7,7 @@ let colors = new Map();
 let keptUntil = 0;
 
 /** A color of the page, which may change with the theme; read once for all charts of a reading. */
-function style(name) {
+export function styleOf(name) {
   if (performance.now() > keptUntil) {
     colors = new Map();
     keptUntil = performance.now() + KEPT_MS;
@@ -50,7 +50,7 @@ export function sparkline(canvas, series) {
   const y = (value) => height - 1 - (value / top) * (height - 2);
   pen.lineWidth = 1.5;
   pen.lineJoin = "round";
-  pen.strokeStyle = pen.fillStyle = style("--rate");
+  pen.strokeStyle = pen.fillStyle = styleOf("--rate");
   for (const [first, after] of runs(rates)) {
     pen.beginPath();
     for (let at = first; at < after; at += 1) pen.lineTo(x(times[at]), y(rates[at]));
@@ -63,7 +63,7 @@ export function sparkline(canvas, series) {
   }
   if (isFinite(limit)) {
     pen.setLineDash([5, 3]);
-    pen.strokeStyle = style("--limit");
+    pen.strokeStyle = styleOf("--limit");
     pen.beginPath();
     pen.moveTo(0, y(limit));
     pen.lineTo(width, y(limit));
@@ -75,7 +75,7 @@ export function sparkline(canvas, series) {
 const HEIGHT = 230;
 const widthOf = (place) => Math.max(240, place.clientWidth);
 /** A time on an axis of this many seconds: with seconds on a short axis, with the day on a long one. */
-function timeOf(moment, span) {
+export function timeOf(moment, span) {
   const then = new Date(moment * 1000);
   const two = (number) => String(number).padStart(2, "0");
   const time = `${two(then.getHours())}:${two(then.getMinutes())}`;
@@ -97,7 +97,7 @@ function placeMarks(chart, marks) {
   }
 }
 
-const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
+export const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
 
 /** A large chart in `place`: times in seconds, lines of {label, values, color, dash, text}; marks are
  * moments of {time, text}, which is shown to who points at one.
@@ -105,7 +105,7 @@ const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
  * Of bytes, the steps of the axis are powers of 2: they are round in KiB and MiB.
  */
 export function lineChart(place, title, times, lines, text, isBytes, marks = []) {
-  const axis = { stroke: style("--text"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line") } };
+  const axis = { stroke: styleOf("--text"), grid: { stroke: styleOf("--line"), width: 1 }, ticks: { stroke: styleOf("--line") } };
   const clock = (_chart, moments) => moments.map((moment) => timeOf(moment, times.at(-1) - times[0]));
   const chart = new uPlot({
     title,
@@ -119,10 +119,10 @@ export function lineChart(place, title, times, lines, text, isBytes, marks = [])
       { label: "Time", value: (_chart, moment) => (moment === null ? "-" : new Date(moment * 1000).toLocaleString()) },
       ...lines.map((line) => ({
         label: line.label,
-        stroke: style(line.color),
+        stroke: styleOf(line.color),
         width: 2,
         dash: line.dash ?? [],
-        ...(line.isFilled ? { fill: `color-mix(in srgb, ${style(line.color)} 15%, transparent)` } : {}),
+        ...(line.isFilled ? { fill: `color-mix(in srgb, ${styleOf(line.color)} 15%, transparent)` } : {}),
         points: { show: false },
         spanGaps: false,
         value: (_chart, value) => (isFinite(value) ? (line.text ?? text)(value) : "-"),

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { command, el, fill, program, setText, table } from "./dom.js";
-import { count, duration, milliseconds as ms, name, percent, perSecond, size } from "./format.js";
+import { count, duration, milliseconds as ms, moment, name, percent, perSecond, size } from "./format.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
@@ -163,12 +163,6 @@ export function clusterView() {
     freeze: (frozen) => { isFrozen = frozen; },
     close: () => { isOpen = false; },
   };
-}
-
-/** The time of day, with the date unless it is today. */
-function moment(ms) {
-  const then = new Date(ms);
-  return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
 }
 
 const topicLink = (topic) => el("a", { class: "link", "data-topic": topic, href: addressOf("topics", [topic]) }, name(topic));

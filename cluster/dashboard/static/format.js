@@ -41,6 +41,15 @@ export function duration(ms) {
 /** A time of a request, to the microsecond if it is short. */
 export const milliseconds = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
 
+/** The time of day, with the date unless it is today. */
+export function moment(ms) {
+  const then = new Date(ms);
+  const two = (number) => String(number).padStart(2, "0");
+  const time = [then.getHours(), then.getMinutes(), then.getSeconds()].map(two).join(":");
+  if (then.toDateString() === new Date().toDateString()) return time;
+  return `${then.getFullYear()}-${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
+}
+
 /** A name on one line, shortened in the middle; an empty name is shown as such. */
 export function name(text, longest = 60) {
   if (text === "") return "(empty)";

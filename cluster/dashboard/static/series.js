@@ -45,6 +45,20 @@ export class Past {
     }
   }
 
+  /** Takes samples of the dashboard (`api/series/clients`) that precede the readings. */
+  load({ ts, series }) {
+    for (const [user, client_id, quota, rates, limits] of series) {
+      const key = JSON.stringify([user, client_id, quota]);
+      const own = this.#series.get(key) ?? new Series();
+      const first = own.times[0] ?? Infinity;
+      const earlier = ts.map((time) => time / 1000).filter((time) => time < first);
+      own.times.unshift(...earlier);
+      own.rates.unshift(...rates.slice(0, earlier.length));
+      own.limits.unshift(...limits.slice(0, earlier.length));
+      if (own.times.length > 0) this.#series.set(key, own);
+    }
+  }
+
   of(key) {
     return this.#series.get(key) ?? new Series();
   }

@@ -9,14 +9,16 @@ import { actionDialog, changeView, removalDialog } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { clientDialog } from "./detail.js";
+import { homeView } from "./home.js";
 import { topicDialog } from "./topic.js";
 
 /** In the order of the navigation; the first is shown when the address names none. */
 export const VIEWS = [
-  { name: "clients", title: "Clients", key: "1", make: clientsView },
-  { name: "cluster", title: "Cluster", key: "2", make: clusterView },
-  { name: "capacity", title: "Capacity", key: "3", make: capacityView },
-  { name: "change", title: "Change", key: "4", make: changeView },
+  { name: "home", title: "Home", key: "1", make: homeView },
+  { name: "clients", title: "Clients", key: "2", make: clientsView },
+  { name: "cluster", title: "Cluster", key: "3", make: clusterView },
+  { name: "capacity", title: "Capacity", key: "4", make: capacityView },
+  { name: "change", title: "Change", key: "5", make: changeView },
 ];
 
 /** `#name/part/...` with that many parts; `over` is the view beneath it if no view is shown yet. */

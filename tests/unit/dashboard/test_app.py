@@ -33,8 +33,8 @@ class Recorded:
     def live(self) -> Reading:
         return Reading({}, {})
 
-    def series(self, name: str, since_ms: int) -> dict[str, Any]:
-        return {"range": name, "since_ms": since_ms}
+    def series(self, name: str, since_ms: int, since_event: int) -> dict[str, Any]:
+        return {"range": name, "since": [since_ms, since_event]}
 
     def client_series(self, since_ms: int, client: tuple[str, str] | None) -> dict[str, Any]:
         return {"since_ms": since_ms, "client": client}
@@ -180,8 +180,9 @@ def test_invalid_time_is_refused(page: Page, since: str) -> None:
 
 
 def test_series_are_of_a_known_range_and_time(page: Page) -> None:
-    assert page.get("/api/series?range=15m&since_ms=5").json() == {"range": "15m", "since_ms": 5}
-    assert page.get("/api/series?range=7d").json() == {"range": "7d", "since_ms": 0}
+    told = page.get("/api/series?range=15m&since_ms=5&since_event=2").json()
+    assert told == {"range": "15m", "since": [5, 2]}
+    assert page.get("/api/series?range=7d").json() == {"range": "7d", "since": [0, 0]}
     refused = page.get("/api/series?range=2h")
     told = {"error": "a range is one of 2m, 15m, 1h, 6h, 1d, 7d, 30d"}
     assert (refused.status_code, refused.json()) == (400, told)

@@ -242,8 +242,9 @@ def test_recorder_keeps_both_resolutions_and_events_of_a_range() -> None:
         )
     now_ms = START_MS + 120_000
     event = {"ts": now_ms - 5_000, "kind": "death", "subject": "broker 1", "text": "was killed"}
-    recorder.take_events([{**event, "number": 1}])
-    recorder.take_events([{**event, "number": 1}])
+    event = {"number": 1, **event}
+    recorder.take_events([{**event, "number": 7}])
+    recorder.take_events([{**event, "number": 7}])
     fine, coarse = (recorder.series(name, now_ms, 0) for name in ("2m", "6h"))
     assert (len(fine["ts"]), fine["step_s"]) == (60, 2)
     assert (len(coarse["ts"]), coarse["step_s"]) == (6, 20)
@@ -251,7 +252,9 @@ def test_recorder_keeps_both_resolutions_and_events_of_a_range() -> None:
         assert set(found["values"]["bytes_in"]) == {1_000.0}
         assert set(found["values"]["lag"]) == {30.0}
         assert found["events"] == [event]
-    assert recorder.series("2m", now_ms, now_ms)["events"] == []
+    assert recorder.series("2m", now_ms, now_ms)["events"] == [event]  # told late
+    assert recorder.series("2m", now_ms, 0, since_event=1)["events"] == []
+    assert recorder.series("2m", now_ms + 120_000, 0)["events"] == []
     assert recorder.series("2m", now_ms, now_ms - 2_000)["ts"] == [now_ms]
     json.dumps(fine, allow_nan=False)
 
@@ -291,4 +294,5 @@ def test_sampler_samples_without_a_supervisor_and_asks_it_again_when_a_broker_di
     sampler.sample()
     assert asked == [ALIVE, DEAD]
     sampler.take_events([{**death, "number": 2}])
-    assert sampler.series("6h", 0)["events"] == [death, death]
+    told = [{**death, "number": number} for number in (1, 2)]
+    assert sampler.series("6h", 0, 0)["events"] == told
