@@ -39,6 +39,7 @@ export function historyChart({ title, note, text, isBytes, isShare, height }) {
   let figures = null;
   let clusters = [];
   let pointed = null;
+  let held = null;
 
   const widthOf = () => Math.max(220, place.clientWidth);
 
@@ -101,7 +102,7 @@ export function historyChart({ title, note, text, isBytes, isShare, height }) {
   /** The events beside the cursor. */
   function showTip(left) {
     const near = left === null ? undefined
-      : clusters.find((each) => Math.abs(chart.valToPos(each.ts / 1000, "x") - left) <= NEAR_PX);
+      : clusters.find((cluster) => cluster.events.some((each) => Math.abs(chart.valToPos(each.ts / 1000, "x") - left) <= NEAR_PX));
     tip.hidden = near === undefined;
     if (near === undefined) return;
     const shown = near.events.slice(0, 6);
@@ -133,10 +134,19 @@ export function historyChart({ title, note, text, isBytes, isShare, height }) {
     const next = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
     if (next === undefined || last < 0) return;
     event.preventDefault();
-    const at = Math.min(last, Math.max(0, next));
-    chart.setCursor({ left: chart.valToPos(figures.ts[at] / 1000, "x"), top: 10 });
+    held = figures.ts[Math.min(last, Math.max(0, next))];
+    moveCursor();
   });
-  place.addEventListener("blur", () => chart?.setCursor({ left: -10, top: -10 }));
+  place.addEventListener("blur", () => {
+    held = null;
+    chart?.setCursor({ left: -10, top: -10 }, true, true);
+  });
+  place.addEventListener("pointermove", () => { held = null; });
+
+  /** Keeps the cursor of the keyboard on its sample, which moves to the left as time passes. */
+  function moveCursor() {
+    chart.setCursor({ left: chart.valToPos(held / 1000, "x"), top: 10 }, true, true);
+  }
 
   return {
     root,
@@ -153,6 +163,7 @@ export function historyChart({ title, note, text, isBytes, isShare, height }) {
       }
       if (chart === null || shape !== shapeOf()) make();
       else chart.setData(dataOf());
+      if (held !== null) moveCursor();
       drawLegend(chart.cursor.left >= 0 ? chart.cursor.idx : null);
     },
     point(event) {
