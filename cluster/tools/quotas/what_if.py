@@ -15,7 +15,7 @@ from cluster.model.quota_delay import delay_of, explain_delay
 from cluster.model.quotas import QuotaKind
 from cluster.quotas.sampled_rate import MutationRate, WindowOptions
 from cluster.views.client_states import ClientState
-from cluster.views.quantities import duration, percent, rate
+from cluster.views.quantities import duration, percent, rate, rate_unit
 from cluster.views.supposed_limits import Supposed
 
 _HELD_FROM: Final = 0.95
@@ -65,9 +65,9 @@ def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
     yield f"  if {what.key} were {rate(what.kind, what.limit)}:"
     for state in group:
         row, then = state.row, _outcome(state, what)
-        formula = explain_delay(
-            what.kind, row.rate, what.limit, row.window_seconds * 1000, then.delay_ms
-        )
+        measured_ms = row.window_seconds * 1000
+        unit = rate_unit(what.kind, what.limit)
+        formula = explain_delay(what.kind, row.rate, what.limit, measured_ms, then.delay_ms, unit)
         effect = (
             f"its traffic would go on at {percent(100 * then.speed)} of its speed, one request of"
             f" its average size every {duration(then.request_ms)}"

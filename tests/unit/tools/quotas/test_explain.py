@@ -186,6 +186,7 @@ def test_explain_applies_another_limit(tmp_path, capsys):
         *("--if", "producer_byte_rate=2MB", "--if", "consumer_byte_rate=1MB"),
     )
     assert "if producer_byte_rate were 1.91 MiB/s:" in told
+    assert "broker 0: (2.86 - 1.91) MiB/s / 1.91 MiB/s x 10.000 s = 5000 ms; its" in told
     assert "= 5000 ms; its traffic would go on at 67 % of its speed" in told
     assert "one request of its average size every 8 ms" in told
     assert "It is held back by its limit now" in told
