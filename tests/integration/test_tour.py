@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_commands import borrowing_checkout, script_of
+from tests.support.page_commands import OWN_NETWORK, borrowing_checkout, script_of
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 240
-OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net"]
 
 
 @pytest.fixture

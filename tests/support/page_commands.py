@@ -5,6 +5,9 @@ import shlex
 import shutil
 from pathlib import Path
 
+OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net"]
+"""Runs a command where no port is taken; `ip link set lo up` comes first."""
+
 _ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

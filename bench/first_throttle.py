@@ -1,0 +1,70 @@
+"""The time from a clone to the first explained throttle: the README's commands, in fresh clones.
+
+    PYTHONPATH=. .venv/bin/python -m bench.first_throttle
+
+Two clones, one after the other, share caches of packages that are empty at first: the first one
+downloads everything, the second one finds it there. The installation, which the first command
+does, comes first by itself; the commands then run in a network of their own, where the usual ports
+are free.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.support.page_commands import OWN_NETWORK, script_of
+
+ROOT: Final = Path(__file__).parents[1]
+LAST: Final = "bin/cluster quotas explain "
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="milena-first-") as folder:
+        for cache in ("cold", "warm"):
+            print(f"{cache} cache")
+            for what, seconds in times_of(Path(folder) / cache, Path(folder) / "caches"):
+                print(f"{seconds:7.1f} s  {what}")
+
+
+def times_of(clone: Path, caches: Path) -> list[tuple[str, float]]:
+    """What ended when, in seconds since the clone began."""
+    began = time.monotonic()
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    ends = [("git clone", time.monotonic() - began)]
+    unwanted = ("PYTHONPATH", "MILENA_DATA_DIR", "VIRTUAL_ENV")
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    environment["XDG_CACHE_HOME"] = str(caches)
+    subprocess.run(["bin/cluster", "--version"], cwd=clone, env=environment, check=True)
+    ends.append(("installation, by `bin/cluster --version`", time.monotonic() - began))
+    shell = subprocess.Popen(
+        [*OWN_NETWORK, "bash", "-c", first_commands(clone / "README.md")],
+        cwd=clone,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert shell.stdout is not None
+    running = None
+    for line in shell.stdout:
+        if line.startswith("$ "):
+            if running is not None:
+                ends.append((running, time.monotonic() - began))
+            running = line.strip()
+    if shell.wait() != 0:
+        raise SystemExit(f"failed: {running}")
+    return ends
+
+
+def first_commands(page: Path) -> str:
+    """The commands of a page up to the explanation, and those that end the cluster."""
+    lines = script_of(page).splitlines()
+    last = next(number for number, line in enumerate(lines) if line.startswith(LAST))
+    up = "ip link set lo up"
+    return "\n".join([up, *lines[: last + 1], "echo '$ end'; bin/cluster stop --purge; wait"])
+
+
+if __name__ == "__main__":
+    main()
