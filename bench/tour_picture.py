@@ -44,8 +44,8 @@ STEPS: Final = (
     Step("# A client may send 1 MiB/s to each broker. It sends more"),
     Step("bin/cluster quotas set --client-id loader --producer-byte-rate 1MiB"),
     Step(
-        "bin/cluster load-test --topic load --client-id loader"
-        " --throughput 4000 --duration 14 > load.txt 2>&1 &"
+        "bin/cluster load-test --client-id loader --topic load"
+        " --throughput 4000 --duration 14 > load.txt &"
     ),
     Step("sleep 7; bin/cluster quotas explain --client-id loader", 8.0),
     CLEAR,
@@ -116,7 +116,7 @@ def terminal(folder: str) -> Iterator[Terminal]:
     )
     try:
         tmux.ask("set", "status", "off")
-        tmux.ask("send-keys", f"PS1='{PROMPT}'; clear", "Enter")
+        tmux.ask("send-keys", rf"PS1='\[\e[32m\]{PROMPT}\[\e[0m\]'; clear", "Enter")
         while not tmux.is_at_prompt():
             time.sleep(TYPING_S)
         yield tmux
