@@ -45,7 +45,7 @@ STEPS: Final = (
     Step("bin/cluster quotas set --client-id loader --producer-byte-rate 1MiB"),
     Step(
         "bin/cluster load-test --client-id loader --topic load"
-        " --throughput 4000 --duration 14 > load.txt &"
+        " --throughput 4000 --duration 14 &> load.txt &"
     ),
     Step("sleep 7; bin/cluster quotas explain --client-id loader", 8.0),
     CLEAR,
