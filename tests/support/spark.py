@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from cluster.analytics.rollup.java_process import NoJava, find_java
+from tests.support import spark_classes
 
 
 def need_spark() -> None:
@@ -18,6 +19,7 @@ def need_spark() -> None:
             find_java(Path(directory))
         except NoJava as none:
             pytest.skip(str(none), allow_module_level=True)
+    spark_classes.use()
 
 
 def java_log() -> Path:

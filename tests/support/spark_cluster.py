@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support import spark_classes
 from tests.support.waiting import wait_until
 
 SPARK = Path(pyspark.__file__).parent
-LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+LIGHT = f"{_BRIEF} {spark_classes.options()}".rstrip()
 """Options of JVMs that live for less than a minute."""
 _PATIENCE_S = 180.0
 
@@ -25,7 +27,7 @@ def environment() -> dict[str, str]:
         "SPARK_HOME": str(SPARK),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LAUNCHER_OPTS": LIGHT,
+        "SPARK_LAUNCHER_OPTS": _BRIEF,  # its class path is another one
         "SPARK_DAEMON_JAVA_OPTS": LIGHT,
     }
 
