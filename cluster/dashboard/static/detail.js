@@ -115,7 +115,7 @@ export function clientDialog({ parts: [user, client_id], options, setOptions, se
       const { latencies } = await get("api/pushed");
       const own = latencies.filter((each) => each.client_id === client_id);
       if (!isOpen || own.length === 0) return;
-      fill(measured, table("What the client itself measures", [["Broker", true], "Request", ["Its mean", true], ["Its max", true], ["The broker's mean", true], ["Pushed", true]],
+      fill(measured, table("What the client itself measures", [["Broker", true], "Request", ["Its mean", true], ["Its max", true], ["Broker's mean", true], ["Pushed", true]],
         own.map((each) => [each.broker, each.api, milliseconds(each.avg_ms), milliseconds(each.max_ms), milliseconds(each.measured_ms), `${duration(each.age_ms)} ago`])));
     } catch {
       // no broker answers: the sentence has said so
