@@ -60,6 +60,8 @@ class Checks:
         self._high_watermarks: dict[tuple[Replicated, int, int], int] = {}
         self._seen: dict[tuple[int, int, Replicated], int] = {}
         """High watermark at the last check, by broker, life and partition."""
+        self._unchanged: dict[int, dict[TopicPartition, tuple[object, ...]]] = {}
+        """By broker: all that the checks of a replica depend on, as it was at the last one."""
         self._committed: dict[Replicated, dict[int, bytes]] = {}
         self._committed_end: dict[Replicated, int] = {}
         self.acked: list[Acked] = []
@@ -68,11 +70,25 @@ class Checks:
         """Set when a broker lost unflushed records while the registry counts it as in sync."""
 
     def after_event(self) -> None:
+        """Check the replicas that the event has changed; most events change one or none."""
         for broker in self._cluster.brokers.values():
             if broker.node.is_alive:
+                unchanged = self._unchanged.setdefault(broker.id, {})
                 for partition in broker.table:
+                    depends_on = (
+                        broker.node.life,
+                        partition.topic_id,
+                        partition.leader is not None,
+                        partition.leader_epoch,
+                        partition.high_watermark,
+                        partition.log.log_start_offset,
+                        len(self.deleted),
+                    )
+                    if unchanged.get(partition.id) == depends_on:
+                        continue
                     if partition.topic_id.int:  # else it was lost, and comes with the first update
                         self._look_at(broker, partition)
+                    unchanged[partition.id] = depends_on
 
     def _look_at(self, broker: "SimulatedBroker", partition: Partition) -> None:
         high_watermark = partition.high_watermark
