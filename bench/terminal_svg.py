@@ -29,11 +29,12 @@ _STYLE: Final = re.compile("\x1b\\[([0-9;]*)m")
 
 @dataclass(frozen=True)
 class Frame:
-    """What is on the screen from a moment on, and how long it stays at least."""
+    """What is on the screen from a moment on, and how long it stays."""
 
     at_s: float
     lines: tuple[str, ...]
-    reading_s: float = 0.0
+    least_s: float = 0.0
+    most_s: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     PYTHONPATH=. .venv/bin/python -m bench.tour_picture docs/images/tour.svg
 
 It needs tmux, and the usual ports must be free (`unshare --net sh -c 'ip link set lo up; ...'` has
-them). Commands run as fast as they do; only waits of more than a second are cut.
+them). Waits of more than a second are cut, and typing has one speed.
 """
 
 import argparse
@@ -21,8 +21,7 @@ from typing import Final
 from bench.terminal_svg import COLUMNS, ROWS, Frame, draw
 from tests.support.page_commands import borrowing_checkout
 
-LONGEST_WAIT_S: Final = 1.0
-TYPING_S: Final = 0.06
+TYPING_S: Final = 0.08
 TYPED_AT_ONCE: Final = 4
 END_S: Final = 5.0
 PROMPT: Final = "$ "
@@ -44,7 +43,7 @@ STEPS: Final = (
     Step("# A client may send 1 MiB/s to each broker. It sends more"),
     Step("bin/cluster quotas set --client-id loader --producer-byte-rate 1MiB"),
     Step(
-        "bin/cluster load-test --client-id loader --topic load"
+        "bin/cluster load-test --client-id loader --topic load --keep"
         " --throughput 4000 --duration 14 &> load.txt &"
     ),
     Step("sleep 7; bin/cluster quotas explain --client-id loader", 8.0),
@@ -142,13 +141,14 @@ def record(tmux: Terminal) -> list[Frame]:
             tmux.type(step.words[begin : begin + TYPED_AT_ONCE])
             time.sleep(TYPING_S)
             look()
+            frames[-1] = replace(frames[-1], most_s=TYPING_S)
         tmux.ask("send-keys", "Enter")
         time.sleep(TYPING_S)
         while not tmux.is_at_prompt():
             look()
             time.sleep(TYPING_S)
         look()
-        frames[-1] = replace(frames[-1], reading_s=step.reading_s)
+        frames[-1] = replace(frames[-1], least_s=step.reading_s)
     return frames
 
 
@@ -158,7 +158,7 @@ def shortened(frames: list[Frame]) -> list[Frame]:
     moved = []
     for frame, following in pairwise([*frames, frames[-1]]):
         moved.append(replace(frame, at_s=at_s))
-        at_s += max(min(following.at_s - frame.at_s, LONGEST_WAIT_S), frame.reading_s)
+        at_s += max(min(following.at_s - frame.at_s, frame.most_s), frame.least_s)
     return moved
 
 
