@@ -71,13 +71,15 @@ class LoadResult:
 
     @property
     def exit_status(self) -> int:
-        """130 after Ctrl-C; 1 if a record failed, or was lost, repeated or out of order.
+        """130 after Ctrl-C; 1 if a record was not acknowledged, or was lost, repeated or out of
+        order.
 
         A repeated record is no fault of a group, which promises at-least-once.
         """
         if self.is_interrupted:
             return 130
-        return 1 if self.failed or not self.is_as_promised else 0
+        unacknowledged = sum(worker.total.abandoned for worker in self.producers)
+        return 1 if self.failed or unacknowledged or not self.is_as_promised else 0
 
     @property
     def is_as_promised(self) -> bool:

@@ -1,13 +1,13 @@
 """Load-test results for people and scripts: lines, a table, one JSON object. Pure.
 
-Lines are those of kafka-producer-perf-test; a MB is 1024 * 1024 bytes, as there.
+Lines are those of kafka-producer-perf-test, whose MB are 1024 * 1024 bytes: MiB.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from cluster.loadtest.client_interval import ClientInterval
+from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.group_account import GroupResult
 from cluster.loadtest.latency_histogram import LatencyHistogram
 from cluster.loadtest.load_run import LoadResult
@@ -16,23 +16,57 @@ from cluster.loadtest.spawned_process import Worker
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 
-MB: Final = 1024 * 1024
+MIB: Final = 1024 * 1024
 _LONG_WAIT_S: Final = 5.0
 PERCENTILES: Final = (50, 95, 99, 99.9)
 
 _HEADINGS: Final = (
-    *("CLIENT", "RECORDS", "RECORDS/S", "MB/S"),
-    *("AVG", "P50", "P95", "P99", "P99.9", "MAX ms"),
-    *("THROTTLED ms", "AVG ms", "FAILED"),
+    *("CLIENT", "RECORDS", "RECORDS/s", "MiB/s"),
+    *("AVG ms", "P50 ms", "P95 ms", "P99 ms", "P99.9 ms", "MAX ms"),
+    *("THROTTLED ms", "PER ANSWER ms", "FAILED"),
 )
 
 
 def progress_line(interval: ClientInterval) -> str:
     """A progress line about producers, in the format of kafka-producer-perf-test."""
     return (
-        f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
-        f" ({interval.bytes_per_s / MB:.2f} MB/sec), {interval.latency.average_us / 1e3:.1f} ms avg"
+        f"{interval.records} records sent, {interval.records_per_s:.1f} records/s"
+        f" ({interval.bytes_per_s / MIB:.2f} MiB/s), {interval.latency.average_us / 1e3:.1f} ms avg"
         f" latency, {interval.latency.max_us / 1e3:.1f} ms max latency."
+    )
+
+
+def summary_line(interval: ClientInterval) -> str:
+    """The last line of kafka-producer-perf-test, about all producers."""
+    percentiles = ", ".join(
+        f"{interval.latency.percentile_us(percent) / 1e3:.1f} ms {percent:g}th"
+        for percent in PERCENTILES
+    )
+    return f"{progress_line(interval).removesuffix('.')}, {percentiles}."
+
+
+def outcome_line(interval: ClientInterval) -> str:
+    """How many records of all producers were acknowledged, and what became of the others."""
+    count = interval.records + interval.failed + interval.abandoned
+    return (
+        f"Sent {count:,} records: {interval.records:,} acknowledged, {interval.failed:,} failed,"
+        f" {interval.abandoned:,} unacknowledged."
+    )
+
+
+def catching_up_line(workers: Sequence[Worker]) -> str | None:
+    """How far the consumers are once all producers have ended; None before, and at the end."""
+    producers = [worker for worker in workers if worker.is_producer]
+    consumers = [worker for worker in workers if not worker.is_producer]
+    if not all(worker.is_done for worker in producers):
+        return None
+    if all(worker.is_done for worker in consumers):
+        return None
+    expected = sum(worker.total.records for worker in producers)
+    arrived = min(expected, sum(worker.total.records for worker in consumers))
+    return (
+        "All records are sent. Waiting for the consumers to catch up:"
+        f" {arrived:,} of {expected:,} records have arrived"
     )
 
 
@@ -64,7 +98,7 @@ def result_text(result: LoadResult) -> str:
         for text, count in interval.errors.most_common()
     ]
     parts += [
-        f"{name}: {interval.abandoned} records were taken back unanswered"
+        f"{name}: {interval.abandoned} records were taken back unacknowledged"
         for name, interval in clients
         if interval.abandoned
     ]
@@ -81,9 +115,18 @@ def result_text(result: LoadResult) -> str:
     ]
     if result.group is not None:
         parts.append(group_text(result.group))
+    if result.producers:
+        everything = total([worker.total for worker in result.producers])
+        parts += [outcome_line(everything), summary_line(everything)]
+    is_good = result.exit_status == 0
     if result.verified is not None:
-        is_good = result.is_as_promised and not result.failed
         parts.append(verified_line(result.verified, is_good=is_good, failed=result.failed))
+    elif not result.is_interrupted:
+        parts.append(
+            "✓ Every record was acknowledged."
+            if is_good
+            else "✗ Not every record was acknowledged."
+        )
     return "\n".join(parts)
 
 
@@ -186,7 +229,7 @@ def client_json(name: str, interval: ClientInterval) -> dict[str, Any]:
         "abandoned": interval.abandoned,
         "bytes": interval.size_bytes,
         "records_per_s": round(interval.records_per_s, 1),
-        "mb_per_s": round(interval.bytes_per_s / MB, 3),
+        "mb_per_s": round(interval.bytes_per_s / MIB, 3),
         "latency_ms": latency_json(interval.latency),
         "send_delay_ms": latency_json(interval.send_delay),
         "throttle_ms": {
@@ -223,7 +266,7 @@ def _row(name: str, interval: ClientInterval) -> tuple[str, ...]:
         name,
         f"{interval.records}",
         f"{interval.records_per_s:.1f}",
-        f"{interval.bytes_per_s / MB:.2f}",
+        f"{interval.bytes_per_s / MIB:.2f}",
         f"{latency.average_us / 1e3:.1f}",
         *(f"{latency.percentile_us(percent) / 1e3:.1f}" for percent in PERCENTILES),
         f"{latency.max_us / 1e3:.1f}",

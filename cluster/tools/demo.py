@@ -161,7 +161,8 @@ class _Demo:
             topic=None,
             partitions=None,
             replication_factor=None,
-            keep_topic=self._args.keep,
+            group=None,
+            keep=self._args.keep,
         )
         with open_load_topic(args) as topic, display(5_000, is_silent=False) as progress:
             result = neighbors(topic, options, progress, _say)

@@ -1,4 +1,4 @@
-"""`log-dirs --describe`: what the log directories of brokers hold; `--json` as kafka-log-dirs."""
+"""`log-dirs`: what log directories hold, by topic or by replica; `--json` as kafka-log-dirs."""
 
 import argparse
 import json
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.cluster_requests import broker_addresses
-from cluster.client.log_dir_requests import LogDirFacts, describe_log_dirs
+from cluster.client.log_dir_requests import LogDirFacts, ReplicaFacts, describe_log_dirs
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
+from cluster.model.sizes import size_text
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_servers, servers_of
 from cluster.tools.terminal import print_table
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _CLIENT_ID: Final = "milena-log-dirs"
 _VERSION: Final = 1
 """Of the object that Kafka's tool prints."""
+_TOPIC_HEADINGS: Final = ("TOPIC", "REPLICAS", "SIZE", "MAX LAG", "")
 _JAVA_NAMES: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.kafka_storage_error: "org.apache.kafka.common.errors.KafkaStorageException",
 }
@@ -32,11 +34,17 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_command(
         subparsers,
         "log-dirs",
+        "log-dirs",
+        "log-dirs --topic-list orders,audit",
         "log-dirs --describe",
         "log-dirs --describe --broker-list 0,1 --topic-list orders --json",
     )
+    parser.accept_words(("describe",))
     parser.add_argument(
-        "--describe", action="store_true", required=True, help="show sizes and lags of replicas"
+        "--describe",
+        "--verbose",
+        action="store_true",
+        help="each replica with its size in bytes and its lag, rather than a line for each topic",
     )
     parser.add_argument(
         "--broker-list",
@@ -64,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(found), separators=(",", ":")))
     else:
-        _print(found)
+        _print(found, is_verbose=args.describe)
     return 0
 
 
@@ -125,13 +133,15 @@ def _error_of(directory: LogDirFacts) -> str | None:
     return _JAVA_NAMES.get(directory.error, directory.error.name)
 
 
-def _print(found: Mapping[int, Sequence[LogDirFacts]]) -> None:
+def _print(found: Mapping[int, Sequence[LogDirFacts]], *, is_verbose: bool) -> None:
     for broker, directories in found.items():
         for directory in directories:
             print(f"Broker {broker}: {one_line(directory.path, None)}: {_summary(directory)}")
-            if directory.replicas:
+            if directory.replicas and not is_verbose:
+                print_table(_TOPIC_HEADINGS, topic_rows(directory), right=_TOPIC_HEADINGS[1:4])
+            elif directory.replicas:
                 print_table(
-                    ["Partition", "Bytes", "Lag", ""],
+                    ["PARTITION", "BYTES", "LAG", ""],
                     [
                         [
                             f"{replica.topic}-{replica.partition}",
@@ -141,17 +151,41 @@ def _print(found: Mapping[int, Sequence[LogDirFacts]]) -> None:
                         ]
                         for replica in directory.replicas
                     ],
-                    right=["Bytes", "Lag"],
+                    right=["BYTES", "LAG"],
                 )
+
+
+def topic_rows(directory: LogDirFacts) -> list[tuple[str, ...]]:
+    """A row for each topic of a log directory, the largest first."""
+    by_topic: dict[str, list[ReplicaFacts]] = {}
+    for replica in directory.replicas:
+        by_topic.setdefault(replica.topic, []).append(replica)
+    sizes = {name: sum(each.size_bytes for each in found) for name, found in by_topic.items()}
+    rows = []
+    for name, found in sorted(by_topic.items(), key=lambda item: (-sizes[item[0]], item[0])):
+        moving = sum(each.is_future for each in found)
+        rows.append(
+            (
+                name,
+                f"{len(found):,}",
+                size_text(sizes[name]),
+                f"{max(each.offset_lag for each in found):,}",
+                f"{moving:,} being moved here" if moving else "",
+            )
+        )
+    return rows
 
 
 def _summary(directory: LogDirFacts) -> str:
     if directory.error is not ErrorCode.none:
         return f"failed ({directory.error.name.upper()})"
     size_bytes = sum(replica.size_bytes for replica in directory.replicas)
-    summary = f"{len(directory.replicas)} replicas of {size_bytes} bytes"
+    count = len(directory.replicas)
+    summary = f"{count:,} replica{'' if count == 1 else 's'}, {size_text(size_bytes)}"
     if directory.total_bytes >= 0:
-        summary += f", {directory.usable_bytes} of {directory.total_bytes} bytes free"
+        summary += (
+            f"; {size_text(directory.usable_bytes)} of {size_text(directory.total_bytes)} free"
+        )
     return summary
 
 

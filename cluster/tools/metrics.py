@@ -8,7 +8,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.broker_metrics import BROKER_METRICS
@@ -46,6 +46,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "metrics",
         "metrics",
+        "metrics --all",
         "metrics --match Groups --totals",
         "metrics --topics",
         "metrics --requests",
@@ -56,6 +57,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--match", metavar="TEXT", help="only metrics whose name contains it, in any case"
     )
+    parser.add_argument("--all", action="store_true", help="also metrics that are 0 everywhere")
     parser.add_argument(
         "--group", action="append", metavar="G", help="only how far this group is; may be repeated"
     )
@@ -65,7 +67,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--requests",
         action="store_true",
-        help="how often each API is asked, and how long its requests take, by part",
+        help="the rate of each API's requests, and how long they take, by part",
     )
     parser.add_argument(
         "--describe",
@@ -131,7 +133,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not metrics:
         raise UserError(f"no metric has {args.match} in its name")
-    _print_metrics(brokers, metrics, values, is_total=args.totals)
+    shown = metrics if args.all or args.match else _nonzero(metrics, values.values())
+    _print_metrics(brokers, shown, values, is_total=args.totals)
+    if len(shown) < len(metrics):
+        print(f"... and {len(metrics) - len(shown)} metrics that are 0 on every broker: --all")
     if groups and not args.match:
         _print_overview(groups)
     return 0
@@ -143,6 +148,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} show different things: choose one")
     if args.group and (args.match or args.totals):
         raise UsageError("--group shows no other metrics: it goes without --match and --totals")
+    if chosen and args.all:
+        raise UsageError(f"--all chooses among the metrics, which --{chosen[0]} does not show")
     if chosen and args.match and not args.describe:
         raise UsageError(f"--match chooses among the metrics, which --{chosen[0]} does not show")
 
@@ -207,6 +214,11 @@ def _to_json(
         ],
         "groups": [group.to_json() for group in groups],
     }
+
+
+def _nonzero(metrics: Sequence[Metric], values: Collection[Mapping[str, float]]) -> list[Metric]:
+    """The metrics that are not 0 on at least one broker."""
+    return [metric for metric in metrics if any(each[metric.key] for each in values)]
 
 
 def _print_metrics(

@@ -104,12 +104,27 @@ def test_a_topic_that_was_there_stays_and_its_records_do_not_count(cluster):
 def test_load_test_prints_lines_and_a_table(cluster):
     options = ["--duration=2.5", "--throughput=1000", "--reporting-interval=1000"]
     done = cluster.command("load-test", *options)
-    assert "records/sec" in done.stderr.splitlines()[0]
+    assert "records/s (" in done.stderr.splitlines()[0]
     assert "ms avg latency" in done.stderr.splitlines()[0]
     heading, *rows = done.stdout.splitlines()
-    assert heading.split()[:4] == ["CLIENT", "RECORDS", "RECORDS/S", "MB/S"]
+    assert heading.split()[:4] == ["CLIENT", "RECORDS", "RECORDS/s", "MiB/s"]
     assert [row.split()[0] for row in rows[:2]] == ["load-producer-1", "load-consumer-1"]
+    assert "Sent 2,500 records: 2,500 acknowledged, 0 failed, 0 unacknowledged." in done.stdout
+    assert "2500 records sent, " in done.stdout
     assert "✓ 2500 of 2500 records arrived" in done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "Deleted topic load-test, made for this test; --keep keeps it."
+    )
+
+
+def test_keep_keeps_the_topic_and_the_offsets_of_the_group(cluster):
+    words = "--keep --topic kept --group keepers --num-records 100 --throughput -1"
+    done = cluster.command("load-test", *words.split())
+    assert "Kept topic kept and the offsets of group keepers." in done.stderr
+    assert "kept" in topics(cluster)
+    described = cluster.command("groups", "describe", "keepers").stdout
+    assert "kept" in described
+    cluster.command("topics", "delete", "kept")
 
 
 def test_records_that_cannot_be_delivered_are_exit_status_1(cluster):

@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import signal
+import sys
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,7 +53,13 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     load.add_argument("--topic", metavar="T", help="(default: a new one, deleted at the end)")
     load.add_argument("--partitions", type=at_least_one, metavar="N", help="of a new topic")
     load.add_argument("--replication-factor", type=at_least_one, metavar="N", help="of a new topic")
-    load.add_argument("--keep-topic", action="store_true", help="keep the topic made for the test")
+    load.add_argument(
+        "--keep",
+        "--keep-topic",
+        dest="keep",
+        action="store_true",
+        help="keep the topic made for the test, with its records and the offsets of --group",
+    )
     load.add_argument("--num-records", type=at_least_one, metavar="N", help="of all producers")
     load.add_argument(
         "--duration",
@@ -194,12 +201,16 @@ def run(args: argparse.Namespace) -> int:
     from cluster.tools.load.display import display
     from cluster.tools.load.topic import open_load_topic
 
-    with open_load_topic(args) as topic:
+    with open_load_topic(args, _note) as topic:
         plan = _plan(args, topic)
         with display(args.reporting_interval, is_silent=args.json) as progress:
             result = run_load(plan, topic.end_offsets, progress)
     print(json.dumps(result_json(result)) if args.json else result_text(result))
     return result.exit_status
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.load_run import Progress
-from cluster.loadtest.result_text import MB, progress_line, wait_line
+from cluster.loadtest.result_text import MIB, catching_up_line, progress_line, wait_line
 from cluster.loadtest.spawned_process import Worker
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import rich_table
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _REFRESH_S: Final = 0.5
 _LASTING_US: Final = 2_000_000
+_CATCHING_UP_S: Final = 1.0
+"""Consumers that need less after the last record are worth no line."""
 _RECENT: Final = 2
 """The intervals of a second that the live table combines."""
 
@@ -39,10 +41,13 @@ def _lines(reporting_interval_ms: int) -> Progress:
     begin = time.monotonic()
     shown: dict[str, int] = {}
     waits = _Waits(lambda text: print(text, file=sys.stderr, flush=True))
+    catching_up = _CatchingUp(reporting_interval_ms)
 
     def show(workers: Sequence[Worker]) -> None:
         nonlocal begin
         waits.show(workers)
+        if (text := catching_up.due_line(workers, time.monotonic())) is not None:
+            print(text, file=sys.stderr, flush=True)
         if (time.monotonic() - begin) * 1_000 < reporting_interval_ms:
             return
         begin = time.monotonic()
@@ -59,6 +64,26 @@ def _lines(reporting_interval_ms: int) -> Progress:
             print(progress_line(lately), file=sys.stderr, flush=True)
 
     return show
+
+
+class _CatchingUp:
+    """Reports from time to time how far the consumers are after the last record was sent."""
+
+    def __init__(self, reporting_interval_ms: int) -> None:
+        self._interval_s = reporting_interval_ms / 1_000
+        self._due_s: float | None = None
+
+    def due_line(self, workers: Sequence[Worker], now_s: float) -> str | None:
+        """The line; None while a wait is short, or the last line is recent."""
+        text = catching_up_line(workers)
+        if text is None:
+            return None
+        if self._due_s is None:
+            self._due_s = now_s + _CATCHING_UP_S
+        if now_s < self._due_s:
+            return None
+        self._due_s = now_s + self._interval_s
+        return text
 
 
 class _Waits:
@@ -106,8 +131,8 @@ def _live() -> Iterator[Progress]:
 
 def _table(workers: Sequence[Worker]) -> "Table":
     columns: list[tuple[str, Callable[[ClientInterval], str]]] = [
-        ("RECORDS/S", lambda one: f"{one.records_per_s:.0f}"),
-        ("MB/S", lambda one: f"{one.bytes_per_s / MB:.2f}"),
+        ("RECORDS/s", lambda one: f"{one.records_per_s:.0f}"),
+        ("MiB/s", lambda one: f"{one.bytes_per_s / MIB:.2f}"),
         ("P50 ms", lambda one: f"{one.latency.percentile_us(50) / 1e3:.1f}"),
         ("P99 ms", lambda one: f"{one.latency.percentile_us(99) / 1e3:.1f}"),
         ("THROTTLED ms", lambda one: f"{one.throttle_ms}"),
@@ -119,4 +144,6 @@ def _table(workers: Sequence[Worker]) -> "Table":
         recent = total(worker.intervals[-_RECENT:])
         records = sum(part.records for part in worker.intervals)
         rows.append([one_line(worker.name), *(show(recent) for _, show in columns), f"{records}"])
-    return rich_table(["CLIENT", *amounts], rows, right=amounts)
+    table = rich_table(["CLIENT", *amounts], rows, right=amounts)
+    table.caption = catching_up_line(workers)
+    return table

@@ -86,7 +86,7 @@ def run_scenario(args: argparse.Namespace, properties: "Mapping[str, object]") -
 
     try:
         with (
-            open_load_topic(args) as topic,
+            open_load_topic(args, say) as topic,
             display(args.reporting_interval, is_silent=args.json) as progress,
         ):
             result = neighbors(topic, options, progress, say)

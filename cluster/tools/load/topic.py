@@ -1,7 +1,7 @@
 """The topic of a load test: made if it is missing, and then deleted at the end."""
 
 import argparse
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from cluster.client.security import Servers
 from cluster.client.timeouts import REQUEST_TIMEOUT_S
 from cluster.client.topic_requests import PartitionFacts, Place, create_topic, delete_topic
 from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.printable import one_line
 from cluster.runtime.interrupts import deferred_interrupt
 from cluster.tools.kafka_connection import admin_of, explained, security_of
 
@@ -127,10 +128,13 @@ class LoadTopic:
 
 
 @contextmanager
-def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
+def open_load_topic(
+    args: argparse.Namespace, note: Callable[[str], None] = lambda _text: None
+) -> Iterator[LoadTopic]:
     """The topic of `--topic`, or a new one without the option. Raises UserError.
 
-    A topic that did not exist is created, and deleted at the end.
+    A topic that did not exist is created, and deleted at the end without `--keep`; `note` is called
+    with what became of it.
     """
     admin = admin_of(args, CLIENT_ID)
     facts = admin.facts()
@@ -139,6 +143,7 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
     servers = Servers([*facts.brokers.values()], security_of(args))
     is_ours = name not in known
     broker_count = len(facts.brokers)
+    is_created = False
     try:
         if is_ours:
             admin.controller(
@@ -149,6 +154,7 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
                     replication_factor=args.replication_factor or min(3, broker_count),
                 )
             )
+            is_created = True
         elif args.partitions or args.replication_factor:
             raise UserError(
                 f"topic {name} exists: leave out --partitions and --replication-factor,"
@@ -158,8 +164,10 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
     except Refused as refused:
         raise UserError(f"topic {name}: {reason_of(refused)}") from None
     finally:
-        if is_ours and not args.keep_topic:
+        if is_ours and not args.keep:
             _remove(admin, name)
+        if is_created:
+            note(_fate(name, args.group, is_kept=args.keep))
         admin.close()
 
 
@@ -169,6 +177,15 @@ def _unused(wanted: str, taken: Container[str]) -> str:
         number += 1
         name = f"{wanted}-{number}"
     return name
+
+
+def _fate(name: str, group: str | None, *, is_kept: bool) -> str:
+    what = f"topic {one_line(name)}"
+    if group is not None:
+        what += f" and the offsets of group {one_line(group)}"
+    if is_kept:
+        return f"Kept {what}."
+    return f"Deleted {what}, made for this test; --keep keeps {'both' if group else 'it'}."
 
 
 def _remove(admin: Admin, name: str) -> None:

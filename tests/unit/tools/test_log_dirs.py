@@ -17,7 +17,7 @@ from cluster.protocol.messages import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from cluster.tools.log_dirs import as_json
+from cluster.tools.log_dirs import as_json, topic_rows
 from cluster.tools.main import main
 
 
@@ -113,7 +113,19 @@ def test_the_object_is_that_of_kafkas_tool() -> None:
     }
 
 
-@pytest.mark.parametrize("words", [["log-dirs"], ["log-dirs", "--describe", "--broker-list", "x"]])
+def test_a_topic_has_one_row_in_each_log_directory_and_the_largest_is_first() -> None:
+    found = (
+        replica("small", 0, 10),
+        replica("large", 0, 3 * 1024**2),
+        replica("large", 1, 1024**2, is_future=True)._replace(offset_lag=1_500),
+    )
+    assert topic_rows(LogDirFacts("/a", ErrorCode.none, found, -1, -1)) == [
+        ("large", "2", "4.0 MiB", "1,500", "1 being moved here"),
+        ("small", "1", "10 bytes", "0", ""),
+    ]
+
+
+@pytest.mark.parametrize("words", [["log-dirs", "list"], ["log-dirs", "--broker-list", "x"]])
 def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)

@@ -1,6 +1,7 @@
 """`metrics` and the lines of `status` about groups, from stats files that brokers left."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,11 @@ def test_the_overview(run, capsys):
     assert lines[0] == ["METRIC", "UNIT", "BROKER", "0", "BROKER", "1"]
     assert ["BytesInPerSec", "bytes", "total", "1,234,567", "1,234,567"] in lines
     assert ["NumGroups", "groups", "gauge", "2", "2"] in lines
+    assert [line for line in lines[1:] if line[3:] == ["0", "0"]] == []
+    left_out = re.search(r"\.\.\. and (\d+) metrics that are 0 on every broker: --all", brokers)
+    assert left_out is not None
+    _, everything, _ = metrics(capsys, run, "--totals", "--all")
+    assert len(everything.split("\n\n")[0].splitlines()) == len(lines) - 1 + int(left_out[1])
     assert ["RequestHandlerAvgIdlePercent", "ratio", "gauge", "0.98", "0.98"] in lines
     assert [line.split() for line in groups.splitlines()] == [
         ["GROUP", "TYPE", "STATE", "MEMBERS", "PARTITIONS", "LAG"],
@@ -167,6 +173,7 @@ def test_rates_are_measured_between_two_looks(run, capsys, monkeypatch):
     [
         (["--match", "nonsense", "--totals"], 1, "no metric has nonsense in its name"),
         (["--group", "g", "--totals"], 2, "--group shows no other metrics"),
+        (["--all", "--topics"], 2, "--all chooses among the metrics"),
         (["--match", "isr", "--requests"], 2, "--match chooses among the metrics"),
         (["--topics", "--requests"], 2, "--topics and --requests show different things"),
         (["--match", "nonsense", "--describe"], 1, "no metric has nonsense in its name"),
