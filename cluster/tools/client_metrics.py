@@ -25,6 +25,7 @@ from cluster.protocol.peer.pushed_metrics import (
     PushedMetricsQuestion,
     PushingClient,
 )
+from cluster.runtime.installation import launcher
 from cluster.tools.arguments import UsageError, add_command, running_state
 from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.terminal import print_table
@@ -205,7 +206,8 @@ def _show(admin: Admin, args: argparse.Namespace) -> int:
         if _names(admin):
             print(_WHO_PUSHES)
         else:
-            print("Nothing asks for any: client-metrics --alter --name all --metrics '*'")
+            command = f"{launcher()} client-metrics alter all --metrics '*'"
+            print(f"No subscription asks for any. To create one: {command}")
         return 0
     now_ms = max(answer.now_ms for answer in answers)
     _print_clients(clients, now_ms)

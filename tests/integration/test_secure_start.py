@@ -78,7 +78,7 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("consume --topic orders --from-beginning --max-messages 2", "one\ntwo\n"),
         ("consume --topic orders --group readers --from-beginning --max-messages 2", "one\ntwo\n"),
         ("configs --describe --topic orders --all", "retention.ms="),
-        ("client-metrics --show", "Nothing asks for any"),
+        ("client-metrics --show", "No subscription asks for any"),
         ("configs --describe --entity-type brokers --entity-name 1 --all", "log.retention.ms="),
         ("configs --describe --entity-type broker-loggers --entity-name 1", "="),
         ("configs --describe --entity-type users", "user-principal 'admin' are SCRAM-SHA-512="),
@@ -89,6 +89,7 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ("transactions explain", "Nothing holds read_committed consumers back"),
         ("transactions explain --topic orders", "Nothing holds read_committed consumers back"),
         ("transactions describe-producers --topic orders --partition 0", "ProducerId"),
+        ("log-dirs", "orders "),
         ("log-dirs --describe --json", '"partition":"orders-0"'),
         ("delete-records --topic orders --partition 0 --before-offset 0", "low_watermark: 0"),
         (
@@ -97,7 +98,7 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
         ),
         ("partitions reassign --list", "No partition reassignments found."),
         ("partitions balance", "Replicas"),
-        ("metrics", "BytesInPerSec"),
+        ("metrics --match BytesIn", "BytesInPerSec"),
         ("load-test --num-records 200 --throughput 2000 --consumers 1", "200 of 200 records"),
     ],
 )

@@ -122,4 +122,6 @@ def test_a_cluster_without_pushes_says_how_to_ask_for_them(
 ) -> None:
     shown(monkeypatch)
     assert main(["client-metrics", "--show"]) == 0
-    assert "Nothing asks for any: client-metrics --alter" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "No subscription asks for any. To create one: " in told
+    assert " client-metrics alter all --metrics '*'" in told
