@@ -457,7 +457,9 @@ def test_no_password_is_in_a_log(cluster: Cluster) -> None:
     def logs_of_all() -> str:
         return "".join(path.read_text() for path in (cluster.data_dir / "logs").glob("*.log"))
 
-    wait_until(lambda: "failed to log in by PLAIN" in logs_of_all(), "the line of a refused login")
+    wait_until(
+        lambda: "failed to log in as admin by PLAIN" in logs_of_all(), "the line of a refused login"
+    )
     logs = logs_of_all()
     secrets = (PASSWORD, "admin secret", WRONG, "stored_key", "server_key", "eyJ")
     for secret in secrets:

@@ -20,13 +20,15 @@ class Proof(NamedTuple):
 class LoginFailed(Exception):
     """The client has failed to authenticate."""
 
-    def __init__(self, reason: str, told: str | None = None) -> None:
+    def __init__(self, reason: str, told: str | None = None, *, user: str | None = None) -> None:
         """`reason` is for the log and contains no secret. `told` is the error message for the
-        client; None stands for Kafka's general message, which reveals nothing about users.
+        client; None stands for Kafka's general message, which reveals nothing about users. `user`
+        is the name that the client claims, which may contain any characters; None if unknown.
         """
         super().__init__(reason)
         self.reason = reason
         self.told = told
+        self.user = user
 
 
 class Exchange(Protocol):

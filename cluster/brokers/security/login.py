@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 from cluster.brokers.security.exchange import Exchange, LoginFailed, Proof
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.printable import one_line
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.framing import RequestHeader, parse_request_header
@@ -38,6 +39,8 @@ API_VERSIONS_MAX: Final = 16
 possibly another in a version that the broker supports. Kafka closes the connection at the second
 one that it could answer.
 """
+_USER_MAX_CHARACTERS: Final = 100
+"""Of a name that a client claims, in a log line."""
 HANDSHAKE: Final = Api(ApiKey.SASL_HANDSHAKE, 0, 1)
 AUTHENTICATE: Final = Api(ApiKey.SASL_AUTHENTICATE, 0, 2)
 
@@ -224,4 +227,5 @@ class Login:
 
     def _failure(self, failed: LoginFailed) -> str:
         again = " again" if self.is_reauthentication else ""
-        return f"it failed to log in{again} by {self._mechanism}: {failed.reason}"
+        name = "" if failed.user is None else f" as {one_line(failed.user, _USER_MAX_CHARACTERS)}"
+        return f"it failed to log in{again}{name} by {self._mechanism}: {failed.reason}"

@@ -6,6 +6,7 @@ client acknowledges by one more message before the login fails.
 
 import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -64,15 +65,29 @@ class OAuthExchange:
             if refused.scope is not None:
                 told["scope"] = refused.scope
             answer = json.dumps(told, separators=(",", ":"))
-            self._refused = LoginFailed(refused.reason, answer)
+            self._refused = LoginFailed(
+                refused.reason, answer, user=identity or _claimed_user(token)
+            )
             return answer.encode()
         if identity not in ("", valid.user):
             raise LoginFailed(
                 "the client requested another authorization id",
                 "Authentication failed: Client requested an authorization id that is different from"
                 " the token's principal name",
+                user=valid.user,
             )
         return Proof(valid.user, b"", valid.expires_at)
+
+
+def _claimed_user(token: str) -> str | None:
+    """The subject of a refused token, which proves nothing; None if it cannot be read."""
+    part = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        claims = json.loads(urlsafe_b64decode(f"{part}{'=' * (-len(part) % 4)}"))
+    except (ValueError, RecursionError):
+        return None
+    subject = claims.get("sub") if isinstance(claims, dict) else None
+    return subject if isinstance(subject, str) and subject else None
 
 
 def _parsed(message: bytes) -> tuple[str, str]:

@@ -31,7 +31,9 @@ class PlainExchange:
         password = self._passwords.get(user)
         is_right = hmac.compare_digest((password or "").encode(), parts[2])
         if not is_right or password is None:
-            raise LoginFailed("invalid user name or password", WRONG_PASSWORD)
+            raise LoginFailed("invalid user name or password", WRONG_PASSWORD, user=user)
         if identity not in ("", user):
-            raise LoginFailed("the client requested another authorization id", OTHER_IDENTITY)
+            raise LoginFailed(
+                "the client requested another authorization id", OTHER_IDENTITY, user=user
+            )
         return Proof(user, b"")

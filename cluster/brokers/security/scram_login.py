@@ -52,7 +52,9 @@ class ScramExchange:
         self._server: ScramServer | None = None
         self._proof: Proof | None = None
         """The result if the password is right; None if no password is right."""
-        self._failure = LoginFailed("invalid user name or password")
+        self._user: str | None = None
+        """The name that the client claims, for the log."""
+        self._failure = "invalid user name or password"
 
     def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
         try:
@@ -60,16 +62,19 @@ class ScramExchange:
                 return self._begin(parse_client_first(token), now_ms)
             answer = self._server.final_message(token)
         except ScramError as error:
-            raise LoginFailed(str(error)) from None
+            raise LoginFailed(str(error), user=self._user) from None
         proof = self._proof
         if proof is None:
-            raise self._failure
+            raise LoginFailed(self._failure, user=self._user)
         return proof._replace(answer=answer)
 
     def _begin(self, first: ClientFirst, now_ms: WallMs) -> bytes:
+        self._user = f"delegation token {first.name}" if first.has_token else first.name
         credential = self._look_up(first, now_ms)
         if first.authorization_id not in ("", first.name):
-            raise LoginFailed("the client requested another authorization id", OTHER_IDENTITY)
+            raise LoginFailed(
+                "the client requested another authorization id", OTHER_IDENTITY, user=self._user
+            )
         self._server = ScramServer(self._mechanism, first, credential, self._new_nonce())
         return self._server.first_message
 
@@ -93,7 +98,7 @@ class ScramExchange:
         made_up = made_up_credential(self._mechanism, self._secret, first.name, forms)
         if found is not None and found.iterations < MIN_ITERATIONS:
             found, self._proof = None, None
-            self._failure = LoginFailed(
+            self._failure = (
                 f"its credential has fewer than {MIN_ITERATIONS} iterations: set the password again"
             )
         return made_up if found is None else found

@@ -41,6 +41,8 @@ class TwoSteps:
             return Proof(words[2].decode(), b"welcome", WallMs(int(words[1])))
         if words[:1] == [b"told"]:
             raise LoginFailed("for the log", "for the client")
+        if words[:1] == [b"named"]:
+            raise LoginFailed("for the log", user=token.decode().removeprefix("named "))
         raise LoginFailed("for the log")
 
 
@@ -140,6 +142,17 @@ def test_failed_login_reveals_nothing_about_users() -> None:
         " mechanism TWO",
     )
     assert reaction.failure == "it failed to log in by TWO: for the log"
+
+
+def test_a_failure_names_the_claimed_user_on_one_line_and_bounded() -> None:
+    login = a_login(Session("alice", "TWO", has_token=False, lifetime_ms=1))
+    handshake(login)
+    authenticate(login, b"")
+    reaction = authenticate(login, b"named eve\x1b[2J\nok" + b"x" * 200)
+    assert reaction.failure == (
+        f"it failed to log in again as eve\\x1b[2J\\nok{'x' * 90}...(110 more characters) by TWO:"
+        " for the log"
+    )
 
 
 def test_mechanism_may_choose_the_error_message_for_the_client() -> None:

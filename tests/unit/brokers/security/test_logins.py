@@ -95,7 +95,9 @@ def test_failed_login_is_answered_after_a_delay_and_closed(stage: HandlerStage) 
     assert client.is_open
     stage.pass_time(1)
     assert client.receive().error_code == 58
-    assert client.closed_because == "it failed to log in by PLAIN: invalid user name or password"
+    assert client.closed_because == (
+        "it failed to log in as alice by PLAIN: invalid user name or password"
+    )
     assert client.principal == "ANONYMOUS"
 
 

@@ -59,6 +59,7 @@ def test_plain_refuses_everything_else(message: bytes, told: str | None) -> None
         plain(message)
     assert failed.value.told == told
     assert "secret" not in failed.value.reason
+    assert failed.value.user == (None if told is None else message.split(b"\0")[1].decode())
 
 
 CREDENTIAL = credential_of(SHA_256, "secret", b"salt of alice")
@@ -117,6 +118,7 @@ def test_scram_failure_reveals_no_reason(
     with pytest.raises(LoginFailed, match="invalid client credentials") as failed:
         scram(name, password, extensions)
     assert failed.value.told is None
+    assert failed.value.user == (f"delegation token {name}" if extensions else name)
 
 
 def test_credential_with_too_few_iterations_is_refused() -> None:
@@ -210,6 +212,7 @@ def test_every_refusal_takes_as_long_as_a_wrong_password(
 def test_another_authorization_id_is_refused() -> None:
     with pytest.raises(LoginFailed) as failed:
         a_scram_exchange().respond(b"n,a=bob,n=alice,r=abc", NOW)
+    assert failed.value.user == "alice"
     assert "authorization id" in str(failed.value.told)
 
 

@@ -64,6 +64,25 @@ def test_a_refused_token_is_answered_in_json_before_the_login_fails() -> None:
     assert failed.value.reason == "the token has no expiry time (exp)"
 
 
+@pytest.mark.parametrize(
+    ("claims", "identity", "user"),
+    [
+        ({"sub": "eve"}, "", "eve"),
+        ({"sub": "eve"}, "a=bob", "bob"),
+        ({"sub": ["eve"]}, "", None),
+        ([], "", None),
+    ],
+)
+def test_a_refused_token_names_the_user_that_it_claims(
+    claims: Any, identity: str, user: str | None
+) -> None:
+    login = exchange()
+    login.respond(message(unsecured(claims), identity), NOW)
+    with pytest.raises(LoginFailed) as failed:
+        login.respond(b"\x01", NOW)
+    assert failed.value.user == user
+
+
 def test_second_token_is_not_evaluated() -> None:
     login = exchange()
     login.respond(message(unsecured({})), NOW)
