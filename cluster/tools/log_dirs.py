@@ -161,7 +161,7 @@ def topic_rows(directory: LogDirFacts) -> list[tuple[str, ...]]:
     for replica in directory.replicas:
         by_topic.setdefault(replica.topic, []).append(replica)
     sizes = {name: sum(each.size_bytes for each in found) for name, found in by_topic.items()}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, found in sorted(by_topic.items(), key=lambda item: (-sizes[item[0]], item[0])):
         moving = sum(each.is_future for each in found)
         rows.append(
