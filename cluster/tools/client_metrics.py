@@ -28,6 +28,7 @@ from cluster.protocol.peer.pushed_metrics import (
 from cluster.runtime.installation import launcher
 from cluster.tools.arguments import UsageError, add_command, running_state
 from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.terminal import print_table
 from cluster.views.pushed_latencies import latest_clients, measured_times, pushed_latencies
 
@@ -108,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
             return actions[args.action](admin, args)
         except Refused as refused:
             print(
-                f"Error while executing client metrics command : {reason_of(refused)}",
+                f"Error while executing client metrics command : {reason_of(refused)}"
+                f"{right_hint(refused.code, args)}",
                 file=sys.stderr,
             )
             return 1

@@ -24,6 +24,7 @@ from cluster.tools.kafka_connection import (
     connect,
     explained,
 )
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.options import key_value
 from cluster.tools.record_printer import PROPERTIES, ConsumedRecord, Headers, RecordPrinter
 from cluster.tools.terminal import readable
@@ -127,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer,
         is_terminal=sys.stdout.isatty(),
         is_member=args.group is not None,
+        hint=lambda code: right_hint(code, args),
     )
     try:
         if args.group:
@@ -179,10 +181,11 @@ def topics_of(client: "Consumer", args: argparse.Namespace) -> dict[str, list[in
     topic = client.list_topics(args.topic, timeout=CONNECT_TIMEOUT_S).topics[args.topic]
     if topic.error is not None:
         if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise UserError(f"cannot read topic {args.topic}: {explained(topic.error)}")
+            hint = right_hint(topic.error.code(), args)
+            raise UserError(f"cannot read topic {args.topic}: {explained(topic.error)}{hint}")
         raise UserError(
             f"there is no topic {args.topic}:"
-            f" create it with `{launcher()} topics --create --topic {args.topic}`"
+            f" create it with `{launcher()} topics create {args.topic}`"
         )
     return {args.topic: sorted(topic.partitions)}
 
@@ -223,7 +226,8 @@ def subscribe(client: "Consumer", args: argparse.Namespace) -> None:
         client.subscribe([args.topic or f"^({args.include})$"])
     except KafkaException as refusal:
         if args.include is None:
-            raise UserError(explained(refusal.args[0])) from None
+            error = refusal.args[0]
+            raise UserError(f"{explained(error)}{right_hint(error.code(), args)}") from None
         raise UsageError(
             f"--include {args.include} cannot be used with --group: librdkafka, which looks for"
             " the topics then, does not know such expressions"
@@ -241,12 +245,15 @@ class ConsoleConsumer:
         *,
         is_terminal: bool = False,
         is_member: bool = False,
+        hint: Callable[[int], str] = lambda _code: "",
     ) -> None:
         """`is_terminal`: escape control characters; other outputs get the bytes unchanged.
 
         `is_member`: of a group, rather than with an assignment of its own.
+        `hint` says what to do about an error code, if that is known.
         """
         self._client = client
+        self._hint = hint
         self._printer = printer
         self._output = output
         self._is_terminal = is_terminal
@@ -274,7 +281,7 @@ class ConsoleConsumer:
             elif self._is_member and lacks_offsets(error):
                 assign_again(self._client)
             elif not _may_pass(error, is_member=self._is_member):
-                raise UserError(explained(error))
+                raise UserError(f"{explained(error)}{self._hint(error.code())}")
 
     def _print(self, message: "Message") -> None:
         kind, timestamp_ms = message.timestamp()

@@ -14,6 +14,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     for (topic, number), (code, low_watermark) in outcomes.items():
         outcome = f"low_watermark: {low_watermark}"
         if code is not ErrorCode.none:
-            outcome = f"error: {reason_of(Refused(code))}"
+            outcome = f"error: {reason_of(Refused(code))}{right_hint(code, args, [topic])}"
             status = 1
         lines.append((topic, number, outcome))
     print("Records delete operation completed:")

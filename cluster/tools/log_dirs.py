@@ -14,6 +14,7 @@ from cluster.model.printable import one_line
 from cluster.model.sizes import size_text
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_servers, servers_of
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.terminal import print_table
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = _ask(servers_of(args), args.broker_list, args.topic_list)
     except Refused as refused:
-        raise UserError(str(refused)) from None
+        raise UserError(f"{refused}{right_hint(refused.code, args)}") from None
     if args.json:
         print(json.dumps(as_json(found), separators=(",", ":")))
     else:

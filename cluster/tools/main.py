@@ -46,7 +46,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         argv = [*argv[1:], "--help"]
     chosen = _chosen(argv)
     try:
-        args = _parser(chosen).parse_args(argv)
+        args = command_line(argv)
         if chosen is None:
             _parser(None).print_help()
             return 2
@@ -71,6 +71,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     if status == 0 and chosen.starts_cluster:
         compile_later()
     return status
+
+
+def command_line(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments as the parser of the command that they name reads them."""
+    return _parser(_chosen(argv)).parse_args(argv)
 
 
 def _check_text(found: object) -> None:

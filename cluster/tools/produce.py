@@ -16,6 +16,7 @@ from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.line_reader import PROPERTIES, LineReader, ProducedRecord, UnreadableLine
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.options import key_value
 from cluster.tools.produce_transactions import LineTransactions
 from cluster.tools.undelivered import reason_for_silence
@@ -109,10 +110,14 @@ def run(args: argparse.Namespace) -> int:
         from confluent_kafka import Producer
 
         client = connect(Producer, args, "console-producer", _settings(args))
+
+        def hint(code: int) -> str:
+            return right_hint(code, args)
+
         transactions = None
         if args.transactional_id is not None:
             size = 1 if is_typed and args.transaction_size is None else args.transaction_size
-            transactions = LineTransactions(client, args.transactional_id, size)
+            transactions = LineTransactions(client, args.transactional_id, size, hint)
             transactions.start()
         producer = ConsoleProducer(
             client,
@@ -120,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
             is_sync=args.sync or is_typed,
             why=lambda: reason_for_silence(args),
             transactions=transactions,
+            hint=hint,
         )
         lines = _prompted(source) if is_typed and sys.stdout.isatty() else source
         try:
@@ -200,10 +206,13 @@ class ConsoleProducer:
         is_sync: bool,
         why: Callable[[], str] = lambda: "",
         transactions: LineTransactions | None = None,
+        hint: Callable[[int], str] = lambda _code: "",
     ) -> None:
         """`is_sync`: the outcome of a record is known before the next one is read. `why` finds out
-        what keeps brokers from taking records.
+        what keeps brokers from taking records; `hint` says what to do about an error code.
         """
+        self._hint = hint
+        self._has_hinted = False
         self._client = client
         self._topic = topic
         self._is_sync = is_sync
@@ -330,7 +339,7 @@ class ConsoleProducer:
         except KafkaException as end:
             if not self._is_over:
                 self._is_over = True
-                self._complain(explained(end.args[0]))
+                self._complain(f"{explained(end.args[0])}{self._hint_once(end.args[0])}")
             return 0
 
     def _on_delivery(
@@ -342,7 +351,13 @@ class ConsoleProducer:
         if self._timed_out_count > _TIMED_OUT_SHOWN:
             self.failure_count += 1
         else:
-            self._complain(f"line {number} was not delivered: {explained(error)}")
+            problem = f"{explained(error)}{self._hint_once(error)}"
+            self._complain(f"line {number} was not delivered: {problem}")
+
+    def _hint_once(self, error: "KafkaError") -> str:
+        hint = "" if self._has_hinted else self._hint(error.code())
+        self._has_hinted = self._has_hinted or bool(hint)
+        return hint
 
     def _complain(self, what: str) -> None:
         self.failure_count += 1

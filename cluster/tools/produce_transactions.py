@@ -21,10 +21,19 @@ _PATIENCE_S: Final = 60.0
 class LineTransactions:
     """Begins a transaction with the first line, and with the first one after each end."""
 
-    def __init__(self, client: "Producer", transactional_id: str, size: int | None) -> None:
-        """`size` lines are one transaction; None: all of them."""
+    def __init__(
+        self,
+        client: "Producer",
+        transactional_id: str,
+        size: int | None,
+        hint: Callable[[int], str] = lambda _code: "",
+    ) -> None:
+        """`size` lines are one transaction; None: all of them. `hint` says what to do about an
+        error code, if that is known.
+        """
         self._client = client
         self._name = one_line(transactional_id)
+        self._hint = hint
         self._size = size
         self._first_line = self._last_line = 0
         """Of the open transaction; 0 if none is open."""
@@ -33,7 +42,10 @@ class LineTransactions:
         """Fence earlier producers with the transactional id. Raises UserError."""
         problem = self._repeated(self._client.init_transactions)
         if problem is not None:
-            raise UserError(f"transactional id '{self._name}' cannot be used: {explained(problem)}")
+            raise UserError(
+                f"transactional id '{self._name}' cannot be used: {explained(problem)}"
+                f"{self._hint(problem.code())}"
+            )
 
     @property
     def is_open(self) -> bool:

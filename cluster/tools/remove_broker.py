@@ -22,6 +22,7 @@ from cluster.runtime.installation import launcher, shown
 from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import add_command, data_dir, running_state, stated_servers
 from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from cluster.balancing.departure import Departure
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             is_alive = _check_known(admin.facts(), args.id, state)
             left_behind = _move_away(admin, args.id, has_force=args.force)
     except Refused as refused:
-        raise UserError(str(refused)) from None
+        raise UserError(f"{refused}{right_hint(refused.code, args)}") from None
     if ours is None and is_alive:
         print(
             f"Broker {args.id} has no replicas any more; stop it where it was started, and run"

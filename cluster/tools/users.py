@@ -22,6 +22,7 @@ from cluster.tools.arguments import UsageError, add_command, add_parser_of, data
 from cluster.tools.commands import Command
 from cluster.tools.configs.scram import check_name
 from cluster.tools.kafka_connection import add_servers, security_of, servers_of
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.options import warn_of_readers
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
             return _delete(args)
         return _set(args)
     except Refused as refused:
-        raise UserError(refused.reason) from None
+        raise UserError(f"{refused.reason}{right_hint(refused.code, args)}") from None
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -60,6 +61,33 @@ def fed(cluster: Cluster, *words: str, given: str) -> subprocess.CompletedProces
         timeout=60,
         check=False,
     )
+
+
+def test_a_user_without_rights_is_told_which_rule_to_add(cluster, tmp_path):
+    login = tmp_path / "eve.properties"
+    cluster.command("users", "add", "eve", "--generate", "--client-config", str(login))
+    as_eve = ("--command-config", str(login))
+    told: list[str] = []
+
+    def is_refused() -> bool:
+        done = cluster.command("topics", "create", "of-eve", *as_eve, check=False)
+        told.append(done.stderr.strip())
+        return "to allow it: " in done.stderr
+
+    wait_until(is_refused, "the brokers to know the user")
+    command = told[-1].rpartition("to allow it: ")[2]
+    words = shlex.split(command)
+    assert words[words.index("acls") :] == shlex.split(
+        "acls --add --allow-principal User:eve --operation Create --topic of-eve"
+    )
+    cluster.command(*words[words.index("acls") :])
+    wait_until(
+        lambda: cluster.command("topics", "create", "of-eve", *as_eve, check=False).returncode == 0,
+        "the rule to count",
+    )
+    produced = fed(cluster, "produce", "of-eve", *as_eve, given="one\ntwo\n")
+    assert produced.returncode == 1
+    assert produced.stderr.count("--operation ") == 1
 
 
 def secrets_of(cluster: Cluster) -> dict[str, str]:

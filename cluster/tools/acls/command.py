@@ -25,6 +25,7 @@ from cluster.model.printable import one_line
 from cluster.tools.acls.bindings import resources, rules
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_servers, servers_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -136,7 +137,11 @@ def run(args: argparse.Namespace) -> int:
             return _add(args)
         return _remove(args)
     except Refused as refused:
-        print(f"Error while executing ACL command: {one_line(refused.reason)}", file=sys.stderr)
+        print(
+            f"Error while executing ACL command: {one_line(refused.reason)}"
+            f"{right_hint(refused.code, args)}",
+            file=sys.stderr,
+        )
         return 1
 
 

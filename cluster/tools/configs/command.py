@@ -29,6 +29,7 @@ from cluster.tools.configs.listing import (
 from cluster.tools.configs.remarks import entries_of
 from cluster.tools.configs.scram import scram_line, users_of
 from cluster.tools.kafka_connection import add_servers, admin_of, servers_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +82,7 @@ def _alter(args: "argparse.Namespace", found: list[Entity]) -> int:
         try:
             print(alter(client, found, added, deleted))
         except Refused as refused:
-            return _failed(refused.reason)
+            return _failed(f"{refused.reason}{_hint(refused, args, found)}")
     return 0
 
 
@@ -91,7 +92,7 @@ def _describe_quotas(args: "argparse.Namespace", found: list[Entity]) -> int:
             quotas = describe_quotas(client, quota_filter(found), strict=True)
             users = users_of(client, found)
         except Refused as refused:
-            return _failed(refused.reason)
+            return _failed(f"{refused.reason}{_hint(refused, args, found)}")
     ordered = sorted(quotas.items(), key=lambda item: (ALL_RULES.index(item[0].rule), str(item[0])))
     if args.json:
         objects = [
@@ -115,7 +116,7 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
         try:
             found = _found(admin, args, entity)
         except Refused as refused:
-            return _failed(reason_of(refused))
+            return _failed(f"{reason_of(refused)}{_hint(refused, args, [entity])}")
     chosen = {
         name: selected(entity.type, name, entries, every=args.all)
         for name, entries in found.items()
@@ -131,6 +132,11 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
         for line in lines(entity.type, name, entries, every=args.all):
             print(line)
     return 0
+
+
+def _hint(refused: Refused, args: "argparse.Namespace", found: list[Entity]) -> str:
+    names = [each.name for each in found if isinstance(each.name, str)]
+    return right_hint(refused.code, args, names)
 
 
 def _failed(message: str) -> int:

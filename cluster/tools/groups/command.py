@@ -28,6 +28,7 @@ from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -191,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             return _ACTIONS[args.action](admin, args)
         except Refused as refused:
-            return _complain(reason_of(refused))
+            return _complain(f"{reason_of(refused)}{right_hint(refused.code, args)}")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -326,6 +327,7 @@ def _delete(admin: Admin, args: argparse.Namespace) -> int:
         except Refused as refused:
             failed.append(
                 f"* Group '{one_line(name)}' could not be deleted due to: {reason_of(refused)}"
+                f"{right_hint(refused.code, args, [name])}"
             )
         else:
             deleted.append(f"'{one_line(name)}'")

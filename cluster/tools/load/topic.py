@@ -15,6 +15,7 @@ from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.interrupts import deferred_interrupt
 from cluster.tools.kafka_connection import admin_of, explained, security_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
@@ -162,7 +163,8 @@ def open_load_topic(
             )
         yield LoadTopic(admin, name, servers)
     except Refused as refused:
-        raise UserError(f"topic {name}: {reason_of(refused)}") from None
+        hint = right_hint(refused.code, args, [name])
+        raise UserError(f"topic {name}: {reason_of(refused)}{hint}") from None
     finally:
         if is_ours and not args.keep:
             _remove(admin, name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.client.refusals import reason_of
 from cluster.model.errors import Refused, UserError
 from cluster.tools.arguments import add_command
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.partitions.subcommands import PARTITION_COMMANDS
 
 if TYPE_CHECKING:
@@ -35,5 +36,5 @@ def run(args: argparse.Namespace) -> int:
     try:
         status: int = module.run(args)
     except Refused as refused:
-        raise UserError(reason_of(refused)) from None
+        raise UserError(f"{reason_of(refused)}{right_hint(refused.code, args)}") from None
     return status

@@ -12,6 +12,7 @@ from cluster.model.printable import one_line
 from cluster.model.quotas import ALL_RULES, DEFAULT, QUOTA_KEYS, Name, QuotaEntity
 from cluster.runtime.text_table import table_text
 from cluster.tools.kafka_connection import add_servers
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.quotas.options import add_entity, connected, entity_or_none
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.views.quantities import rate
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             quotas = describe_quotas(client)
         except Refused as refused:
-            print(f"error: {refused.reason}", file=sys.stderr)
+            print(f"error: {refused.reason}{right_hint(refused.code, args)}", file=sys.stderr)
             return 1
     chosen = sorted(
         (

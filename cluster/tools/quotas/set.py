@@ -10,6 +10,7 @@ from cluster.model.errors import Refused
 from cluster.model.quotas import QUOTA_KEYS, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import add_servers
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.quotas.options import add_entity, chosen_entity, connected
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.views.amounts import AMOUNTS, byte_rate, per_second, percentage
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             alter_quotas(client, entity, limits)
         except Refused as refused:
-            print(f"error: {refused.reason}", file=sys.stderr)
+            print(f"error: {refused.reason}{right_hint(refused.code, args)}", file=sys.stderr)
             return 1
     for key, value in limits.items():
         # The value as Kafka stores it, then with a unit.

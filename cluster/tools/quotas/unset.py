@@ -8,6 +8,7 @@ from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.model.errors import Refused, UserError
 from cluster.model.quotas import QUOTA_KEYS
 from cluster.tools.kafka_connection import add_servers
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.quotas.options import add_entity, chosen_entity, connected
 from cluster.tools.quotas.subcommands import add_subcommand
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
                 raise UserError(f"{entity} has no {missing[0] if missing else 'quota'}")
             alter_quotas(client, entity, dict.fromkeys(doomed))
         except Refused as refused:
-            print(f"error: {refused.reason}", file=sys.stderr)
+            print(f"error: {refused.reason}{right_hint(refused.code, args)}", file=sys.stderr)
             return 1
     for key in doomed:
         print(f"{entity}: {key} is removed")

@@ -16,6 +16,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import at_least_one
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_servers, admin_of
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.options import key_value
 from cluster.tools.topics.choice import chosen_topics, may_collide, replica_assignment
 from cluster.tools.topics.description import Chosen
@@ -131,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         except TopicMissing as missing:
             return _complain(str(missing))
         except Refused as refused:
-            return _complain(reason_of(refused))
+            return _complain(f"{reason_of(refused)}{right_hint(refused.code, args)}")
     return 0
 
 

@@ -8,6 +8,7 @@ from cluster.client.refusals import reason_of
 from cluster.model.errors import Refused, UserError
 from cluster.tools.arguments import add_command
 from cluster.tools.kafka_connection import add_servers
+from cluster.tools.missing_rights import right_hint
 from cluster.tools.transactions.subcommands import TRANSACTION_COMMANDS
 
 if TYPE_CHECKING:
@@ -38,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
     try:
         status: int = module.run(args)
     except Refused as refused:
-        raise UserError(reason_of(refused)) from None
+        raise UserError(f"{reason_of(refused)}{right_hint(refused.code, args)}") from None
     return status

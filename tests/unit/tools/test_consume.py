@@ -178,7 +178,7 @@ def test_a_partition_that_there_is_not_is_named():
 
 
 def test_a_missing_topic_says_how_to_make_it():
-    with pytest.raises(UserError, match=r"no topic orders: create it with .*--topic orders"):
+    with pytest.raises(UserError, match=r"no topic orders: create it with .*topics create orders"):
         assigned([], KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 
 

@@ -1,0 +1,159 @@
+"""Says which access rule a refused command lacks, as the command that adds it."""
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from cluster.datadir.supervisor_socket import NotRunning
+from cluster.model.acls import USER_PREFIX
+from cluster.model.errors import ErrorCode, UserError
+from cluster.model.security import ANONYMOUS
+from cluster.runtime.installation import launcher
+from cluster.tools.arguments import data_dir, running_state, stated_servers
+
+if TYPE_CHECKING:
+    from cluster.client.security import ClientSecurity
+
+_OPERATIONS: Final[Mapping[ErrorCode, Mapping[str, str]]] = {
+    ErrorCode.topic_authorization_failed: {
+        "topics create": "Create",
+        "topics describe": "Describe",
+        "topics alter": "Alter",
+        "topics delete": "Delete",
+        "configs describe": "DescribeConfigs",
+        "configs alter": "AlterConfigs",
+        "produce": "Write",
+        "consume": "Read",
+        "delete-records": "Delete",
+        "import-log": "Write",
+        "load-test": "Create",
+        "groups describe": "Describe",
+        "groups reset-offsets": "Read",
+        "groups delete-offsets": "Read",
+        "transactions describe-producers": "Read",
+    },
+    ErrorCode.group_authorization_failed: {
+        "consume": "Read",
+        "configs describe": "DescribeConfigs",
+        "configs alter": "AlterConfigs",
+        "groups describe": "Describe",
+        "groups explain": "Describe",
+        "groups delete": "Delete",
+        "groups reset-offsets": "Read",
+        "groups delete-offsets": "Delete",
+        "load-test": "Read",
+    },
+    ErrorCode.transactional_id_authorization_failed: {
+        "produce": "Write",
+        "transactions describe": "Describe",
+        "transactions force-terminate": "Write",
+    },
+    ErrorCode.cluster_authorization_failed: {
+        "acls add": "Alter",
+        "acls remove": "Alter",
+        "acls list": "Describe",
+        "client-metrics alter": "AlterConfigs",
+        "client-metrics delete": "AlterConfigs",
+        "client-metrics describe": "DescribeConfigs",
+        "client-metrics list": "DescribeConfigs",
+        "client-metrics show": "Describe",
+        "configs describe": "DescribeConfigs",
+        "configs alter": "AlterConfigs",
+        "log-dirs": "Describe",
+        "partitions elect-leaders": "Alter",
+        "partitions reassign": "Alter",
+        "partitions balance": "Alter",
+        "produce": "IdempotentWrite",
+        "quotas list": "DescribeConfigs",
+        "quotas set": "AlterConfigs",
+        "quotas unset": "AlterConfigs",
+        "remove-broker": "Alter",
+        "transactions abort": "Alter",
+        "users add": "Alter",
+        "users alter": "Alter",
+        "users delete": "Alter",
+        "users list": "Describe",
+    },
+}
+"""The operation that a command and its action need, by what the broker refused."""
+_OPTIONS: Final = {
+    ErrorCode.topic_authorization_failed: "topic",
+    ErrorCode.group_authorization_failed: "group",
+    ErrorCode.transactional_id_authorization_failed: "transactional_id",
+}
+_ACTIONS: Final = (
+    *("action", "group_command", "partitions_command", "quota_command"),
+    *("transaction_command", "user_action"),
+)
+"""Where parsers store the action or the sub-command."""
+_is_topic_name: Final = re.compile(r"[\w.-]+", re.ASCII).fullmatch
+
+
+def right_hint(
+    code: ErrorCode | int, args: argparse.Namespace, names: Iterable[str] | None = None
+) -> str:
+    """`; to allow it: ... acls --add ...`; empty where no access rule is missing or known.
+
+    `names` are those of the resources, if no option of the command has them.
+    """
+    if code not in _OPERATIONS:
+        return ""
+    operation = _OPERATIONS[ErrorCode(code)].get(action_of(args))
+    if operation is None:
+        return ""
+    resources = ["--cluster"]
+    if code in _OPTIONS:
+        option = _OPTIONS[ErrorCode(code)]
+        found = [*names] if names is not None else _names(args, option)
+        if not found:
+            return ""
+        resources = [word for name in found for word in (f"--{option.replace('_', '-')}", name)]
+    words = ["--add", "--allow-principal", _principal(args), "--operation", operation, *resources]
+    return f"; to allow it: {_acls(args)} {shlex.join(words)}"
+
+
+def action_of(args: argparse.Namespace) -> str:
+    """The command and its action or sub-command, such as `topics create`."""
+    command = getattr(args, "command", None) or ""
+    flags = {"acls": ("add", "remove", "list"), "configs": ("describe", "alter")}.get(command, ())
+    actions = [name for name in flags if getattr(args, name)]
+    actions += [each for name in _ACTIONS if isinstance(each := getattr(args, name, None), str)]
+    return " ".join([command, *actions[:1]])
+
+
+def _names(args: argparse.Namespace, option: str) -> list[str]:
+    """The names that an option has; empty if it is missing or a regular expression."""
+    given = getattr(args, option, None)
+    names = [given] if isinstance(given, str) else [*(given or ())]
+    if option == "topic":
+        names = [part for name in names for part in name.partition(":")[0].split(",")]
+        names = [name for name in names if name] if all(map(_is_topic_name, names)) else []
+    return names
+
+
+def _principal(args: argparse.Namespace) -> str:
+    """The user of the command; `User:NAME` if a certificate or a token has the name."""
+    from cluster.tools.kafka_connection import security_of  # imports this module's users
+
+    try:
+        security: ClientSecurity = security_of(args)
+    except UserError:
+        return f"{USER_PREFIX}NAME"
+    if security.protocol.has_sasl:
+        name = "" if security.token_auth else security.username
+        return f"{USER_PREFIX}{name or 'NAME'}"
+    return f"{USER_PREFIX}{ANONYMOUS if security.certificate_pem is None else 'NAME'}"
+
+
+def _acls(args: argparse.Namespace) -> str:
+    """The command `acls` for the same cluster, with the tools' own login if that is known."""
+    servers = stated_servers(args)
+    try:
+        own = str(running_state(args)["bootstrap"]).split(",")
+    except NotRunning:
+        own = []
+    if servers is None or set(servers.split(",")) & set(own):
+        return f"{launcher(data_dir(args).path)} acls"
+    return f"{launcher()} acls --bootstrap-server {shlex.quote(servers)}"

@@ -1,0 +1,97 @@
+"""The access rule that a refused command lacks, as a command to be pasted."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.model.errors import ErrorCode
+from cluster.tools.main import command_line
+from cluster.tools.missing_rights import action_of, right_hint
+
+TOPIC = ErrorCode.topic_authorization_failed
+GROUP = ErrorCode.group_authorization_failed
+CLUSTER = ErrorCode.cluster_authorization_failed
+TRANSACTIONAL_ID = ErrorCode.transactional_id_authorization_failed
+
+
+def parsed(tmp_path: Path, words: str) -> Namespace:
+    return command_line(["--data-dir", str(tmp_path), *words.split()])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "rule"),
+    [
+        ("topics create orders", TOPIC, "Create --topic orders"),
+        ("topics delete a,b", TOPIC, "Delete --topic a --topic b"),
+        ("produce orders", TOPIC, "Write --topic orders"),
+        ("produce orders", CLUSTER, "IdempotentWrite --cluster"),
+        ("produce o --transactional-id t", TRANSACTIONAL_ID, "Write --transactional-id t"),
+        ("consume orders --group g", GROUP, "Read --group g"),
+        ("groups describe a b", GROUP, "Describe --group a --group b"),
+        ("groups explain g", GROUP, "Describe --group g"),
+        (
+            "groups reset-offsets g --topic o:0,1 --to-latest",
+            TOPIC,
+            "Read --topic o",
+        ),
+        ("transactions force-terminate t", TRANSACTIONAL_ID, "Write --transactional-id t"),
+        ("users list", CLUSTER, "Describe --cluster"),
+        ("acls list", CLUSTER, "Describe --cluster"),
+        ("quotas set --client-id c --producer-byte-rate 1", CLUSTER, "AlterConfigs --cluster"),
+        ("configs alter --add-config a=b --broker-defaults", CLUSTER, "AlterConfigs --cluster"),
+        ("log-dirs", CLUSTER, "Describe --cluster"),
+        ("partitions balance", CLUSTER, "Alter --cluster"),
+    ],
+)
+def test_hint_has_operation_and_resource(words, code, rule, tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[3])
+    told = right_hint(code, parsed(tmp_path, words))
+    assert told == (
+        f"; to allow it: bin/cluster --data-dir {tmp_path} acls --add"
+        f" --allow-principal User:ANONYMOUS --operation {rule}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("topics create orders", ErrorCode.topic_already_exists),
+        ("topics create orders", -192),  # of librdkafka itself
+        ("topics delete ord.*", TOPIC),  # a rule for which topic?
+        ("topics delete (", TOPIC),
+        ("status", CLUSTER),
+    ],
+)
+def test_nothing_is_advised_where_no_rule_is_known(words, code, tmp_path):
+    assert right_hint(code, parsed(tmp_path, words)) == ""
+
+
+@pytest.mark.parametrize(
+    ("properties", "user"),
+    [
+        ("sasl.username=bob sasl.password=x sasl.mechanism=PLAIN", "User:bob"),
+        ("sasl.username=a'b sasl.password=x sasl.mechanism=PLAIN", "'User:a'\"'\"'b'"),
+    ],
+)
+def test_hint_names_the_user_and_the_brokers_of_the_command(properties, user, tmp_path):
+    options = " ".join(f"--command-property {each}" for each in properties.split())
+    args = parsed(
+        tmp_path,
+        "topics create orders --bootstrap-server b:9092"
+        f" --command-property security.protocol=SASL_PLAINTEXT {options}",
+    )
+    told = right_hint(TOPIC, args)
+    assert f" acls --bootstrap-server b:9092 --add --allow-principal {user} " in told
+    assert "x" not in told.replace("acls", "")
+
+
+def test_names_of_resources_may_come_from_the_refusal(tmp_path):
+    args = parsed(tmp_path, "configs alter --add-config a=b --topic orders")
+    assert right_hint(TOPIC, args, ["orders"]).endswith("--operation AlterConfigs --topic orders")
+
+
+def test_action_is_empty_without_a_command():
+    some: Any = Namespace()
+    assert action_of(some) == ""
