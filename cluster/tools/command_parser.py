@@ -49,14 +49,21 @@ class CommandParser(argparse.ArgumentParser):
         self._action_words: Collection[str] = ()
         self._name_option: str | None = None
         self._has_many_names = False
+        self._needs_action = False
 
     def accept_words(
-        self, actions: Iterable[str] = (), *, name: str | None = None, many: bool = False
+        self,
+        actions: Iterable[str] = (),
+        *,
+        name: str | None = None,
+        many: bool = False,
+        is_optional: bool = False,
     ) -> None:
         """Read words as options: an action such as `list` as `--list`, then a name as `name`.
 
-        `many`: the option of the name may be repeated.
+        `many`: the option of the name may be repeated. `is_optional`: there may be no action.
         """
+        self._needs_action = bool(actions) and not is_optional
         self._action_words = tuple(actions)
         self._name_option = name
         self._has_many_names = many
@@ -88,9 +95,19 @@ class CommandParser(argparse.ArgumentParser):
                 if argument[2:] in commands and argument not in self._option_string_actions:
                     return [argument[2:], *arguments[:at], *arguments[at + 1 :]]
         self._check_options(arguments)
+        self._check_action(arguments, words, commands)
         if words and (commands or self._action_words) and not self._has_action(arguments):
             return self._with_action(arguments, words, commands)
         return self._with_names(arguments, words)
+
+    def _check_action(
+        self, arguments: list[str], words: list[int], commands: Collection[str]
+    ) -> None:
+        """Name the actions if there is none; argparse would name the options of some only."""
+        is_needed = self._needs_action or (bool(commands) and self.kind != "command")
+        is_help = bool({"-h", "--help"} & {*arguments})
+        if is_needed and not words and not is_help and not self._has_action(arguments):
+            self.error(f"say what to do: {', '.join([*self._action_words, *commands])}")
 
     def _with_action(
         self, arguments: list[str], words: list[int], commands: Collection[str]

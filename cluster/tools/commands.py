@@ -19,7 +19,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "demo",
             "demo",
-            "see clients throttled, and why: everything in one go",
+            "start a cluster, throttle a client and explain why, in one go",
             starts_cluster=True,
         ),
         Command("start", "start", "start a cluster on this machine", starts_cluster=True),
@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         Command("consume", "consume", "print the records of a topic"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
         Command(
-            "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
+            "import-log", "import_log.command", "import a partition directory of Kafka into a topic"
         ),
         Command(
             "configs",
@@ -56,7 +56,7 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
         ),
     ),
     "quotas": (
-        Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
+        Command("quotas", "quotas.command", "limit clients; see which are throttled, and why"),
     ),
     "brokers": (
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
@@ -78,20 +78,20 @@ GROUPS: Final[Mapping[str, tuple[Command, ...]]] = {
     "inspect": (
         Command("top", "top.command", "show clients, topics, groups and brokers live"),
         Command("events", "events", "show what happened to the processes: deaths, pauses, ..."),
-        Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
+        Command("metrics", "metrics", "show the brokers' metrics, and the lag of groups"),
         Command(
             "client-metrics",
             "client_metrics",
-            "choose the metrics that clients push, and show them",
+            "choose the metrics that clients push (KIP-714), and show them",
         ),
-        Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),
+        Command("log-dirs", "log_dirs", "show the sizes of topics in the log directories"),
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command("verify", "verify.command", "check the files of all logs for damage"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
     ),
     "security": (
         Command("users", "users", "add, alter, delete and list users who log in by SCRAM"),
-        Command("acls", "acls.command", "add, remove and list who may do what"),
+        Command("acls", "acls.command", "add, remove and list access rules: who may do what"),
     ),
     "analysis": (
         Command("rollup", "rollup", "roll metrics up into time windows, with PySpark"),

@@ -59,7 +59,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", metavar="T", help="whose records to print")
     topics.add_argument(
-        "--include", metavar="REGEX", help="all topics whose whole name matches, in its place"
+        "--include", metavar="REGEX", help="instead of --topic: all topics whose whole name matches"
     )
     parser.add_argument(
         "--group",

@@ -40,7 +40,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "log-dirs --describe",
         "log-dirs --describe --broker-list 0,1 --topic-list orders --json",
     )
-    parser.accept_words(("describe",))
+    parser.accept_words(("describe",), is_optional=True)
     parser.add_argument(
         "--describe",
         "--verbose",
@@ -194,7 +194,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(dict.fromkeys(int(part) for part in _names(text)))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be numbers of brokers, not {text}") from None
+        raise argparse.ArgumentTypeError(f"not a list of broker ids: {text}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument("--all", action="store_true", help="also metrics that are 0 everywhere")
     parser.add_argument(
-        "--group", action="append", metavar="G", help="only how far this group is; may be repeated"
+        "--group", action="append", metavar="G", help="only the lag of this group; may be repeated"
     )
     parser.add_argument(
         "--topics", action="store_true", help="traffic and sizes of topics, the largest first"
@@ -77,7 +77,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--totals",
         action="store_true",
-        help="counters and times since their broker began, rather than in the last second",
+        help="counters and times since each broker started, rather than in the last second",
     )
     parser.add_argument(
         "--interval",
@@ -180,7 +180,7 @@ def _chosen(groups: Sequence[GroupLags], names: Sequence[str]) -> list[GroupLags
     missing = [name for name in names if name not in by_name]
     if missing:
         raise UserError(
-            f"no broker has told of group {one_line(missing[0])}: a new one is told of after"
+            f"no broker has reported group {one_line(missing[0])}: a new group is reported after"
             " milena.metrics.group.interval.ms"
         )
     return [by_name[name] for name in dict.fromkeys(names)]

@@ -33,7 +33,7 @@ _GENERATED_BYTES: Final = 18
 _ACTIONS: Final = {
     command.name: command
     for command in (
-        Command("add", "users", "make a user with a password"),
+        Command("add", "users", "add a user with a password"),
         Command("alter", "users", "give a user another password"),
         Command("delete", "users", "remove a user"),
         Command("list", "users", "print the users, and how they can log in"),
@@ -70,7 +70,7 @@ def add_parser(subparsers: "Subparsers") -> None:
             _add_password(action)
         if name in ("alter", "delete"):
             action.add_argument(
-                "--force", action="store_true", help="even the user that these commands are"
+                "--force", action="store_true", help="even the user that these commands log in as"
             )
         add_servers(action)
 
@@ -80,17 +80,19 @@ def _add_password(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--password-file",
         metavar="FILE",
-        help="a file whose first line it is (default: asked for, or the first line of stdin)",
+        help="a file whose first line is the password (default: a prompt, or stdin's first line)",
     )
     source.add_argument(
-        "--generate", action="store_true", help="make one, and print it unless --client-config"
+        "--generate",
+        action="store_true",
+        help="generate a password, and print it unless --client-config",
     )
     parser.add_argument(
         "--iterations",
         type=_iterations,
         default=DEFAULT_ITERATIONS,
         metavar="N",
-        help=f"how often it is hashed, {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+        help=f"iterations of the hash, {MIN_ITERATIONS} to {MAX_ITERATIONS}"
         f" (default: {DEFAULT_ITERATIONS})",
     )
     parser.add_argument(
@@ -172,7 +174,7 @@ def _delete(args: argparse.Namespace) -> int:
         raise UserError(f"there is no user {args.name}")
     if _is_own(args) and not args.force:
         raise UserError(
-            f"these commands log in as {args.name}, and could not any more: use --force"
+            f"these commands log in as {args.name} and would be locked out: delete it by --force"
         )
     with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         alter_user(client, args.name, removed=_mechanisms(args, present))
@@ -275,7 +277,7 @@ def _password(args: argparse.Namespace) -> str:
     elif sys.stdin.isatty():
         password = _asked_for(f"Password of {one_line(args.name)}: ")
         if password and _asked_for("Once more: ") != password:
-            raise UserError("these were two different passwords")
+            raise UserError("the two passwords differ")
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:

@@ -18,7 +18,7 @@ def byte_rate(text: str) -> float:
     """Bytes per second, from a number or a size such as 1MiB. Raises ArgumentTypeError."""
     matched = _AMOUNT.fullmatch(text.strip())
     if matched is None:
-        raise argparse.ArgumentTypeError(f"must be bytes per second such as 1048576, not {text}")
+        raise argparse.ArgumentTypeError(f"not a size: {text} (such as 1048576, 1MiB or 1MB)")
     number, prefix, is_binary, unit = matched.groups()
     # A bare prefix is binary (1M = 1MiB); with a B it is decimal (1MB).
     base = 1000 if unit and not is_binary else 1024

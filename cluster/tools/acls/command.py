@@ -102,7 +102,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
             default=[],
             type=_principal,
             metavar="User:U",
-            help=f"a user who {verb}; User:* is everybody",
+            help=f"a user who {verb}; User:* is every user",
         )
         group.add_argument(
             f"--{option}-host",
@@ -203,8 +203,8 @@ def _add(args: argparse.Namespace) -> int:
     for host in (*args.allow_host, *args.deny_host):
         if host.strip() != WILDCARD and not is_address(host.strip()):
             print(
-                f"Warning: {one_line(host)} is not an address of IPv4 or IPv6, by which clients are"
-                " known: this rule is for nobody.",
+                f"Warning: {one_line(host)} is not an IPv4 or IPv6 address: this rule matches no"
+                " client.",
                 file=sys.stderr,
             )
     with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:

@@ -62,7 +62,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         action="append_const",
         dest="entity_names",
         const=DEFAULT,
-        help="instead of a name: every user, client id or broker without a value of its own",
+        help="instead of a name: all other users, client ids or brokers (default)",
     )
     for option, entity_type in (
         ("topic", "topics"),

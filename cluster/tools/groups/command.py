@@ -91,8 +91,8 @@ def add_parser(subparsers: "Subparsers") -> None:
             f"--{name}", dest="action", action="store_const", const=name, help=what
         )
     parser.accept_words(_ACTIONS, name="--group", many=True)
-    parser.add_argument("--group", action="append", metavar="G", help="which; may be repeated")
-    parser.add_argument("--all-groups", action="store_true", help="every group, in its place")
+    parser.add_argument("--group", action="append", metavar="G", help="a group; may be repeated")
+    parser.add_argument("--all-groups", action="store_true", help="instead of --group: every group")
     parser.add_argument(
         "--state",
         nargs="?",
@@ -136,7 +136,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def _add_subcommands(parser: argparse.ArgumentParser) -> None:
     subcommands = parser.add_subparsers(
-        title="what no other tool tells", metavar="SUB-COMMAND", dest="group_command"
+        title="sub-commands", metavar="SUB-COMMAND", dest="group_command"
     )
     for command in GROUP_COMMANDS.values():
         importlib.import_module(f"cluster.tools.{command.module}").add_parser(subcommands)
@@ -145,14 +145,17 @@ def _add_subcommands(parser: argparse.ArgumentParser) -> None:
 def _add_targets(parser: argparse.ArgumentParser) -> None:
     targets = parser.add_mutually_exclusive_group()
     for option, what in (
-        ("--to-earliest", "where each partition begins"),
-        ("--to-latest", "where each partition ends"),
-        ("--to-current", "where the group is, also where it has no offset yet: the end"),
+        ("--to-earliest", "the beginning of each partition"),
+        ("--to-latest", "the end of each partition"),
+        ("--to-current", "the committed offset; the end where there is none"),
     ):
         targets.add_argument(option, action="store_true", help=what)
-    targets.add_argument("--to-offset", type=not_negative, metavar="N", help="this offset")
+    targets.add_argument("--to-offset", type=not_negative, metavar="N", help="an offset")
     targets.add_argument(
-        "--shift-by", type=integer, metavar="N", help="so far from where the group is"
+        "--shift-by",
+        type=integer,
+        metavar="N",
+        help="this many records after the committed offset, or before it (-N)",
     )
     targets.add_argument(
         "--to-datetime",
@@ -198,8 +201,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.action is None:
-        every = ", ".join(f"--{action}" for action in _ACTIONS)
-        raise UsageError(f"say what to do: {every}, or {' or '.join(GROUP_COMMANDS)}")
+        raise UsageError(f"say what to do: {', '.join([*_ACTIONS, *GROUP_COMMANDS])}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:

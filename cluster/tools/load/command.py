@@ -51,8 +51,15 @@ def add_parser(subparsers: "Subparsers") -> None:
 def _add_load(parser: argparse.ArgumentParser) -> None:
     load = parser.add_argument_group("load")
     load.add_argument("--topic", metavar="T", help="(default: a new one, deleted at the end)")
-    load.add_argument("--partitions", type=at_least_one, metavar="N", help="of a new topic")
-    load.add_argument("--replication-factor", type=at_least_one, metavar="N", help="of a new topic")
+    load.add_argument(
+        "--partitions", type=at_least_one, metavar="N", help="partitions of a new topic"
+    )
+    load.add_argument(
+        "--replication-factor",
+        type=at_least_one,
+        metavar="N",
+        help="replicas of each partition of a new topic",
+    )
     load.add_argument(
         "--keep",
         "--keep-topic",
@@ -60,7 +67,12 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the topic made for the test, with its records and the offsets of --group",
     )
-    load.add_argument("--num-records", type=at_least_one, metavar="N", help="of all producers")
+    load.add_argument(
+        "--num-records",
+        type=at_least_one,
+        metavar="N",
+        help="records to send, of all producers together",
+    )
     load.add_argument(
         "--duration",
         type=_seconds,
@@ -72,14 +84,14 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         default=DEFAULT_THROUGHPUT,
         metavar="RECORDS/S",
-        help=f"of all producers; -1: without limit (default: {DEFAULT_THROUGHPUT:g})",
+        help=f"records/s of all producers together; -1: no limit (default: {DEFAULT_THROUGHPUT:g})",
     )
     load.add_argument(
         "--record-size",
         type=_record_size,
         default=1_000,
         metavar="BYTES",
-        help=f"at least {STAMP_BYTES} (default: 1000)",
+        help=f"size of a record, at least {STAMP_BYTES} (default: 1000)",
     )
     load.add_argument(
         "--key-distribution",
@@ -88,25 +100,31 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="none: partitions in turn; uniform, or a few keys much more often (default: none)",
     )
     load.add_argument(
-        "--keys", type=at_least_one, default=1_000, metavar="N", help="different ones (1000)"
+        "--keys",
+        type=at_least_one,
+        default=1_000,
+        metavar="N",
+        help="number of different keys (default: 1000)",
     )
 
 
 def _add_clients(parser: argparse.ArgumentParser) -> None:
     clients = parser.add_argument_group("clients")
-    clients.add_argument("--producers", type=at_least_one, default=1, metavar="N", help="(1)")
+    clients.add_argument(
+        "--producers", type=at_least_one, default=1, metavar="N", help="(default: 1)"
+    )
     clients.add_argument(
         "--consumers",
         type=not_negative,
         default=1,
         metavar="N",
-        help="they share the partitions and check every record (1)",
+        help="they share the partitions and check every record (default: 1)",
     )
     clients.add_argument(
         "--client-id",
         action="append",
         metavar="ID",
-        help="of all producers; given again, of each in turn (default: load-producer-N)",
+        help="client id of all producers; repeated: of each in turn (default: load-producer-N)",
     )
     clients.add_argument(
         "--consumer-client-id", action="append", metavar="ID", help="the same for consumers"
@@ -123,7 +141,8 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         "--kill-consumer",
         type=_seconds,
         metavar="SECONDS",
-        help="kill -9 the first consumer of --group after so long: what is lost, what comes again?",
+        help="kill -9 the first consumer of --group after this time; records lost or repeated are"
+        " counted",
     )
     clients.add_argument(
         "--transactional",
@@ -172,7 +191,8 @@ def _add_scenario(parser: argparse.ArgumentParser) -> None:
     scenario.add_argument(
         "--scenario",
         choices=("noisy-neighbour",),
-        help="two clients, a produce quota on one: does it hold, and is the other left in peace?",
+        help="two clients, a produce quota on one: does it hold, and is the other client"
+        " unaffected?",
     )
     scenario.add_argument(
         "--quota",
@@ -230,7 +250,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--group needs --consumers")
     _check_transactions(args)
     if args.kill_consumer is not None and args.consumers < 2:
-        raise UsageError("--kill-consumer needs --consumers of 2 or more: who is left reads on")
+        raise UsageError("--kill-consumer needs --consumers of 2 or more: the others go on reading")
     if args.scenario is not None and args.group is not None:
         raise UsageError("--group does not go with --scenario, which has no consumers")
 
@@ -354,7 +374,7 @@ def _above_zero(text: str, number: str) -> float:
     try:
         value = float(number)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text}") from None
+        raise argparse.ArgumentTypeError(f"not a number: {text}") from None
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError("must be above 0")
     return value

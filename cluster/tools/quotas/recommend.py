@@ -101,14 +101,14 @@ def add_parser(subparsers: "Subparsers") -> None:
         action="store_true",
         help="also limits for clients with little load, and for Milena's own tools and page",
     )
-    parser.add_argument("--json", action="store_true", help="one object with everybody")
+    parser.add_argument("--json", action="store_true", help="one object with all rows")
     parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask Spark, and print the limits that would fit. Returns the exit status."""
     if args.json and args.top is not None:
-        raise UsageError("--top is for the table: --json has everybody")
+        raise UsageError("--top is for the table: --json has all rows")
     windows_place(args)
     limits = _limits(args.suppositions)
     need_extra(EXTRA, "pyspark", "pyarrow")
@@ -284,7 +284,7 @@ def _supposition(
     top = args.top or _TOP
     over = [each for each in demands if each.windows_over]
     if not over:
-        yield "  nobody would have been throttled"
+        yield "  no client would have been throttled"
         return
     rows = [
         (

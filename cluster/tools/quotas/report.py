@@ -88,7 +88,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Print tables and plots of the windows, and write files. Returns the exit status."""
     if args.json and args.top is not None and args.html is None and args.png is None:
-        raise UsageError("--top is for the table: --json has everybody")
+        raise UsageError("--top is for the table: --json has all rows")
     if args.png is not None:
         from cluster.analytics.reports.browser_process import find_browser
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 QUOTA_COMMANDS: Final = {
     command.name: command
     for command in (
-        Command("set", "quotas.set", "limit a client, a user, or all without a limit of their own"),
+        Command("set", "quotas.set", "limit a client, a user, or all others (default)"),
         Command("unset", "quotas.unset", "remove limits"),
         Command("list", "quotas.list", "show the limits that are set"),
         Command("explain", "quotas.explain", "say why a client is throttled, broker by broker"),
@@ -25,7 +25,7 @@ QUOTA_COMMANDS: Final = {
             "quotas.client_check",
             "run a Kafka client of yours under a quota, and say whether it pauses",
         ),
-        Command("watch", "quotas.watch", "show live who uses how much of which quota"),
+        Command("watch", "quotas.watch", "show live how much of each quota its clients use"),
         Command("report", "quotas.report", "show what clients used over time, from the rollup"),
         Command(
             "recommend",

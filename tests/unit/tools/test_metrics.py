@@ -126,7 +126,7 @@ def test_one_group(run, capsys):
     assert len(out.splitlines()) == 2 + 1 + 1 + 1 + 30
     status, out, err = metrics(capsys, run, "--group", "other\n")
     assert (status, out) == (1, "")
-    assert err.startswith("error: no broker has told of group other")
+    assert err.startswith("error: no broker has reported group other")
     assert err.count("\n") == 1
 
 

@@ -536,7 +536,7 @@ def test_report_shows_the_most_throttled_clients_and_exports_all(tmp_path, capsy
         assert f"{150 - most} more, less throttled, are left out" in page.read_text()
         assert len(data.read_text().splitlines()) == 1 + 150
     assert report(tmp_path / "rollup", "--json", "--top", "2") == 2
-    assert "--json has everybody" in capsys.readouterr().err
+    assert "--json has all rows" in capsys.readouterr().err
 
 
 def test_milenas_own_clients_are_left_out_unless_they_are_asked_for(tmp_path, capsys):

@@ -112,7 +112,7 @@ def test_hosts_are_those_of_their_kind_of_principal(store):
 def test_a_host_that_is_no_address_is_warned_of(store, capsys):
     words = ["--deny-principal", "User:eve", "--topic", "t"]
     assert acls("--add", *words, "--deny-host", "gateway", "--deny-host", " 10.0.0.1 ") == 0
-    assert "gateway is not an address of IPv4 or IPv6" in capsys.readouterr().err
+    assert "gateway is not an IPv4 or IPv6 address" in capsys.readouterr().err
     assert {each.entry.host for each in store.rules} == {"gateway", "10.0.0.1"}
     assert acls("--add", *words, "--deny-host", "fe80::1", "--deny-host", "*") == 0
     assert capsys.readouterr().err == ""

@@ -147,7 +147,7 @@ def test_a_value_may_begin_with_a_dash(hour, run, words, brokers, growth):
         (["report", "--json", "--explain"], 2, "--explain is for the text"),
         (["report", "--until", "2022-01-01"], 1, "there are no windows before 2022"),
         (["report", "--html", "/nonexistent/page.html"], 1, "cannot write"),
-        ([], 2, "required"),
+        ([], 2, "say what to do: report, what-if"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else None,
 )

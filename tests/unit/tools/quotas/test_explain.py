@@ -237,7 +237,7 @@ def test_explain_applies_a_limit_of_topic_changes(tmp_path, capsys):
             2,
             "connection_creation_rate limits addresses, of whose connections nothing is told here",
         ),
-        (["--user", "u", "--if", "producer_byte_rate=1X"], 2, "must be bytes per second such as"),
+        (["--user", "u", "--if", "producer_byte_rate=1X"], 2, "not a size: 1X"),
     ],
 )
 def test_explain_reports_invalid_options_in_one_line(tmp_path, capsys, options, status, line):
