@@ -94,6 +94,9 @@ class CommandParser(argparse.ArgumentParser):
             for at, argument in enumerate(arguments):
                 if argument[2:] in commands and argument not in self._option_string_actions:
                     return [argument[2:], *arguments[:at], *arguments[at + 1 :]]
+        if words and any(each.nargs == argparse.REMAINDER for each in self._actions):
+            self._check_options(arguments[: words[0]])
+            return arguments
         self._check_options(arguments)
         self._check_action(arguments, words, commands)
         if words and (commands or self._action_words) and not self._has_action(arguments):

@@ -195,7 +195,7 @@ class _Demo:
             command = launcher(self._files.path)
             lines += [
                 f"  {command} quotas watch",
-                f"  {command} quotas recommend --if producer_byte_rate=2MB",
+                f"  {command} quotas recommend --if producer_byte_rate=2MiB",
                 f"  {command} load-test --client-id noisy --topic {TOPIC}",
                 f"  {command} consume --topic {TOPIC} --from-beginning --max-messages 5",
                 f"The cluster still runs. Stop it: {command} stop --purge",

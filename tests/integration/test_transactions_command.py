@@ -223,7 +223,7 @@ def test_a_hanging_transaction_is_explained_with_the_command_that_ends_it(
     assert held["verdict"] == "hanging"
     assert held["command"] in text
     program, *words = held["command"].split()
-    assert program == "bin/cluster"
+    assert program.endswith("bin/cluster")
     cluster.command(*words)
     assert "Nothing holds" in explained(cluster, "--topic", topic)
 

@@ -31,7 +31,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         CAPACITY_COMMANDS["what-if"],
         "capacity what-if --growth 30%",
         "capacity what-if --brokers +1 --retention 3d --retention orders=7d",
-        "capacity what-if --quota producer_byte_rate=2MB --explain",
+        "capacity what-if --quota producer_byte_rate=2MiB --explain",
     )
     parser.add_argument(
         "--brokers",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CLIENT_ID: Final = "milena-import-log"
 _SHOW_EVERY_S: Final = 0.5
-_MB: Final = 1_000_000
+_MIB: Final = 1024 * 1024
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -181,7 +181,7 @@ def _send(source: Source, writer: PartitionWriter, *, shows: bool) -> _Done:
 
 def _show(read_bytes: int, source: Source, done: _Done) -> None:
     text = (
-        f"\r  {read_bytes / _MB:,.0f} of {source.size_bytes / _MB:,.0f} MB,"
+        f"\r  {read_bytes / _MIB:,.0f} of {source.size_bytes / _MIB:,.0f} MiB,"
         f" {done.records:,} records"
     )
     print(text, end="", flush=True, file=getattr(sys.stderr, "raw_text", sys.stderr))
@@ -240,7 +240,7 @@ def _text(summary: dict[str, Any]) -> str:
     ):
         if left_out[name]:
             lines.append(f"  left out: {left_out[name]:,} {what}")
-    megabytes, seconds = summary["read_bytes"] / _MB, summary["seconds"]
-    rate = f", {megabytes / seconds:,.1f} MB/s" if seconds >= 1 else ""
-    lines.append(f"  {megabytes:,.1f} MB in {seconds:.1f} s{rate}")
+    mebibytes, seconds = summary["read_bytes"] / _MIB, summary["seconds"]
+    rate = f", {mebibytes / seconds:,.1f} MiB/s" if seconds >= 1 else ""
+    lines.append(f"  {mebibytes:,.1f} MiB in {seconds:.1f} s{rate}")
     return "\n".join(one_line(line, None) for line in lines)

@@ -38,7 +38,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "explain",
         "quotas explain --client-id loader-1",
         "quotas explain --user alice --json",
-        "quotas explain --client-id loader-1 --if producer_byte_rate=2MB",
+        "quotas explain --client-id loader-1 --if producer_byte_rate=2MiB",
     )
     parser.add_argument("--client-id", metavar="C", help="the client (default: all of --user)")
     parser.add_argument("--user", metavar="U", help="only as this user (default: any)")

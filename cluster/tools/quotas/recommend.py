@@ -61,7 +61,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "recommend",
         "quotas recommend",
         "quotas recommend --headroom 20 --client-id loader-1",
-        "quotas recommend --if producer_byte_rate=2MB --level default-client",
+        "quotas recommend --if producer_byte_rate=2MiB --level default-client",
     )
     add_place(parser)
     add_period(parser)

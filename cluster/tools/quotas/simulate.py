@@ -49,7 +49,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = add_subcommand(
         subparsers,
         "simulate",
-        "quotas simulate --rate 5MB --batch 64KiB --quota producer_byte_rate=2MB",
+        "quotas simulate --rate 5MiB --batch 64KiB --quota producer_byte_rate=2MiB",
         "quotas simulate load.csv --quota consumer_byte_rate=1MiB --connections 4 --json",
         "quotas simulate --rate 20 --batch 3 --quota controller_mutation_rate=5",
         "quotas simulate --rate 50 --connections 100 --quota connection_creation_rate=10",

@@ -107,5 +107,20 @@ def test_words_after_two_dashes_are_left_alone():
     assert parser.parse_args(["--", "--lst", "x"]) == argparse.Namespace(words=["--lst", "x"])
 
 
+def test_options_of_a_command_that_is_run_are_left_alone():
+    parser = CommandParser()
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    found = parser.parse_args(["--keep", "pytest", "--lst"])
+    assert found == argparse.Namespace(keep=True, words=["pytest", "--lst"])
+
+
+def test_parser_without_an_action_names_the_actions(capsys):
+    for parser, names in ((topics(), "create, list, describe"), (groups(), "list, describe, expl")):
+        with pytest.raises(SystemExit):
+            parser.parse_args([])
+        assert f"error: say what to do: {names}" in capsys.readouterr().err
+
+
 def test_unknown_lists_few_names_only():
     assert unknown("command", "x", [f"name{n}" for n in range(30)]) == "there is no command x"
