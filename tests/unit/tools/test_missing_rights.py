@@ -64,7 +64,7 @@ def test_hint_has_operation_and_resource(words, code, rule, tmp_path, monkeypatc
         ("status", CLUSTER),
     ],
 )
-def test_nothing_is_advised_where_no_rule_is_known(words, code, tmp_path):
+def test_hint_is_empty_where_no_rule_is_known(words, code, tmp_path):
     assert right_hint(code, parsed(tmp_path, words)) == ""
 
 
