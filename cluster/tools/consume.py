@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from cluster.client.missing_offsets import assign_again, lacks_offsets
