@@ -193,5 +193,7 @@ def test_report_of_groups_is_empty_with_quota_windows_only(tmp_path, capsys):
 
 
 def test_command_without_an_action_lists_the_actions(tmp_path, capsys):
-    assert main(["groups", "--data-dir", str(tmp_path)]) == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["groups", "--data-dir", str(tmp_path)])
+    assert ended.value.code == 2
     assert "say what to do: list, describe, " in capsys.readouterr().err
