@@ -194,7 +194,6 @@ def test_a_paused_coordinator_is_named_and_not_taken_for_a_group_without_use(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ([], "say what to do"),
         (["--describe"], "needs --group"),
         (["--describe", "--group", "g", "--all-groups"], "needs --group"),
         (["--list", "--group", "g"], "--group does not go with --list"),

@@ -179,7 +179,7 @@ def test_a_group_loses_nothing_when_a_member_is_killed_and_repeats_are_counted(c
         (["--throughput", "0"], 2, "above 0"),
         (["--duration", "nan"], 2, "above 0"),
         (["--producers", "3", "--client-id", "a", "--client-id", "b"], 2, "2 times for 3"),
-        (["--quota", "-1"], 2, "bytes per second"),
+        (["--quota", "-1"], 2, "not a size: -1"),
     ],
 )
 def test_load_test_reports_each_mistake_in_one_line(cluster, words, status, reason):
