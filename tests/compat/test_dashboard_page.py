@@ -812,6 +812,15 @@ def test_samples_continue_on_the_page_and_gaps_stay_gaps(page: WebPage, url: str
         }})"""
     )
     assert merged == [[2, 3, 4], {"x": [None, 3, None], "y": [None, None, 7]}, [1, 3]]
+    whole = page.ask(
+        f"""import('{url}static/history.js').then(({{ merged }}) => {{
+          const rollup = {{ run: null, from_ms: 0, ts: [1, 2], values: {{ x: [1, 2] }},
+            events: [{{ ts: 1 }}] }};
+          const {{ ts, values, events }} = merged(rollup, rollup);
+          return [ts, values, events];
+        }})"""
+    )
+    assert whole == [[1, 2], {"x": [1, 2]}, [{"ts": 1}]]
     alone = (
         f"import('{url}static/history_chart.js').then((it) => it.alone([1, null, 2, null, 3, 4]))"
     )

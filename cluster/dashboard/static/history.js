@@ -14,9 +14,10 @@ export const RANGES = [
 
 const EMPTY = { ts: [], values: {}, events: [], run: null };
 
-/** The known figures with those that were measured since; what is older than the range is dropped. */
+/** The known figures with those that were measured since; what is older than the range is dropped.
+ * A range of the rollup, which has no run, comes as a whole each time. */
 export function merged(known, news) {
-  if (known.run !== news.run) return news;
+  if (news.run === null || known.run !== news.run) return news;
   const first = known.ts.findIndex((time) => time >= news.from_ms);
   const kept = first < 0 ? [] : known.ts.slice(first);
   const values = {};
