@@ -92,7 +92,8 @@ class CommandParser(argparse.ArgumentParser):
             return arguments
         if commands and self.kind != "command":
             for at, argument in enumerate(arguments):
-                if argument[2:] in commands and argument not in self._option_string_actions:
+                is_own = argument in self._option_string_actions
+                if argument.startswith("--") and argument[2:] in commands and not is_own:
                     return [argument[2:], *arguments[:at], *arguments[at + 1 :]]
         if words and any(each.nargs == argparse.REMAINDER for each in self._actions):
             self._check_options(arguments[: words[0]])

@@ -61,6 +61,8 @@ def test_a_word_is_read_as_its_option(words, options):
         ("explain a", "explain --group a"),
         ("--explain --group a", "explain --group a"),
         ("--explain a", "explain --group a"),
+        ("--describe --group myexplain", "--describe --group myexplain"),
+        ("describe myexplain", "--describe --group myexplain"),
     ],
 )
 def test_an_option_is_read_as_the_sub_command_of_that_name(words, options):
