@@ -17,10 +17,17 @@ def conflict(
 ) -> UserError:
     """The error for one of the wanted ports that is taken."""
     again = ", as at the last start" if from_last_start else ""
-    return UserError(
-        f"port {taken.port} ({taken.owner}{again}) is already in use by"
-        f" {port_holder(taken.port)}: start with {' '.join(free_options(wanted))}"
-    )
+    named = f"port {taken.port} ({taken.owner}{again})"
+    options = free_options(wanted)
+    if options:
+        return UserError(
+            f"{named} is already in use by {port_holder(taken.port)}:"
+            f" start with {' '.join(options)}"
+        )
+    for rival in wanted:
+        if rival.port == taken.port and rival.owner != taken.owner:
+            return UserError(f"{named} is that of {rival.owner}, too: choose another {taken.flag}")
+    return UserError(f"{named} was already in use, and is free now: start again")
 
 
 def free_options(wanted: Sequence[WantedPort]) -> list[str]:
@@ -33,7 +40,8 @@ def free_options(wanted: Sequence[WantedPort]) -> list[str]:
             others = {each.port for each in wanted if each.flag != flag} | used
             moved = _moved(own, others)
             used |= {each.port + moved for each in own} if moved else set()
-            found.append(f"{flag} {own[0].port + moved if moved else 0}")
+            first = own[0].port
+            found.append(f"{flag} {first + moved if first and moved else 0}")
     return found
 
 

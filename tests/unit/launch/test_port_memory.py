@@ -65,3 +65,19 @@ def test_refusal_names_the_holder_and_options_with_free_ports(taken: int) -> Non
     first = int(option.removeprefix("--port "))
     for port in (first, first + 1):
         socket.create_server((HOST, port)).close()
+
+
+def test_refusal_names_the_owners_of_one_port(taken: int) -> None:
+    broker = WantedPort("broker 1", HOST, taken, "--port")
+    registry = WantedPort("registry", HOST, taken, "--registry-port")
+    other = WantedPort("dashboard", HOST, taken, "--dashboard-port")
+    assert "is already in use by" in str(conflict(broker, [broker, other], from_last_start=False))
+    with socket.create_server((HOST, 0)) as server:
+        free = server.getsockname()[1]
+    mine = [each._replace(port=free) for each in (broker, registry)]
+    assert str(conflict(mine[1], mine, from_last_start=False)) == (
+        f"port {free} (registry) is that of broker 1, too: choose another --registry-port"
+    )
+    assert str(conflict(mine[0], mine[:1], from_last_start=False)) == (
+        f"port {free} (broker 1) was already in use, and is free now: start again"
+    )
