@@ -1,13 +1,13 @@
 """`quotas explain`: why a client is or is not throttled: its limits and its delay computed."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
+from cluster.model.finite_json import json_text
 from cluster.model.kept_names import spellings
 from cluster.model.quotas import QuotaKind
 from cluster.tools.arguments import UsageError, data_dir
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         who = " of ".join(f"{word} {name}" for word, name in names.items() if name is not None)
         raise UserError(f"no broker has heard of {who} within the last hour")
     if args.json:
-        print(json.dumps(_to_json(found, brokers, args.supposed), indent=2))
+        print(json_text(_to_json(found, brokers, args.supposed), indent=2))
     elif args.verbose:
         print("\n".join(whole_lines(found, brokers, args.supposed)))
     else:

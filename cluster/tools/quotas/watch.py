@@ -5,13 +5,13 @@ It only reads the brokers' stats files, so it costs brokers nothing and works af
 
 import argparse
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cluster.model.clocks import MonotonicMs
+from cluster.model.finite_json import json_text
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import fitted_table, styled, table_text
 from cluster.tools.arguments import data_dir
@@ -110,7 +110,7 @@ def _print_looks(
 def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> None:
     found = _look(brokers, everyone=args.all)
     if args.json:
-        print(json.dumps(_to_json(found, brokers)), flush=True)
+        print(json_text(_to_json(found, brokers)), flush=True)
         return
     columns, rows = _without_needless_users(found, _COLUMNS, _rows(found.shown, _cells))
     lines = [f"{time.strftime('%H:%M:%S')}  {broker_states(brokers)}"]

@@ -5,13 +5,13 @@ It only reads the brokers' stats files, so it costs brokers nothing and works af
 
 import argparse
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.clocks import MonotonicMs
+from cluster.model.finite_json import json_text
 from cluster.runtime.text_table import fitted_table, styled, table_text
 from cluster.tools.arguments import UsageError, add_command, data_dir
 from cluster.tools.live_terminal import add_interval, cut_line, pressed_keys, single_keys
@@ -137,7 +137,7 @@ def _print(args: argparse.Namespace, look: Look, selection: Selection) -> None:
     rows = chosen_rows(table, selection)
     if args.json:
         print(
-            json.dumps(
+            json_text(
                 {
                     "ts": time.time_ns() // 1_000_000,
                     "view": selection.view,

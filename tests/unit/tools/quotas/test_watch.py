@@ -11,6 +11,7 @@ from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.tools.main import main
+from cluster.tools.top import command as top
 
 
 def used(client_id: str, **fields: Any) -> QuotaRow:
@@ -55,6 +56,17 @@ def test_users_are_a_column_if_somebody_has_logged_in(tmp_path, capsys):
     head, first, _ = watched(tmp_path, capsys, used("a", rate=2.0), used("b", user="bob"))
     assert head.split()[0] == "USER"
     assert first.split()[:2] == ["ANONYMOUS", "a"]
+
+
+def test_json_has_no_infinity_where_a_limit_is_0(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(top, "_FIRST_RATES_S", 0.0)
+    watched(tmp_path, capsys, used("app", rate=2.0, limit=0.0, rule="client"))
+    explain = ["quotas", "explain", "--client-id", "app"]
+    for command in (["quotas", "watch", "--once"], ["top", "--once"], explain):
+        assert main(["--data-dir", str(tmp_path), *command, "--json"]) == 0
+        out = capsys.readouterr().out
+        assert "app" in out
+        json.loads(out, parse_constant=pytest.fail)
 
 
 def test_own_and_idle_clients_are_counted(tmp_path, capsys):
