@@ -88,7 +88,8 @@ class Rebalances:
         for group in groups:
             old, members = before.get(group.name, 0), int(group.fields["members"])
             rise = now[group.name] - old
-            if rise > 0:
+            # Brokers load groups of earlier days after their start: without members, all is past.
+            if rise > 0 and (old or members):
                 times = f"{rise} times" if old and rise > 1 else f"(generation {now[group.name]})"
                 text = f"rebalanced {times}, {members} member{'' if members == 1 else 's'}"
                 found.append(Change("rebalance", f"group {group.name}", text))

@@ -207,6 +207,9 @@ def test_rebalances_are_new_generations() -> None:
     assert new.subject == "group new"
     (often,) = rebalances.take([group(7)])
     assert often.text == "rebalanced 3 times, 2 members"
+    assert rebalances.take([group(12, 0, "loaded")]) == []
+    (left,) = rebalances.take([group(8, 0)])
+    assert left.text == "rebalanced (generation 8), 0 members"
 
 
 def test_elections_are_counted_of_each_controller() -> None:
