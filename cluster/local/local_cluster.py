@@ -31,6 +31,7 @@ _COMMAND_TIMEOUT_S: Final = 60.0
 _STOP_PATIENCE_S: Final = 60.0
 _CLOSE_PATIENCE_S: Final = 30.0
 _TAIL_LINES: Final = 40
+_FAILED: Final = "Cannot start: "
 
 
 class CommandFailed(UserError):
@@ -38,9 +39,11 @@ class CommandFailed(UserError):
 
     def __init__(self, done: subprocess.CompletedProcess[str], arguments: Sequence[str]) -> None:
         super().__init__(f"{tuple(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
-        reasons = (done.stderr or done.stdout).strip().splitlines()
-        self.reason = reasons[-1].removeprefix("error: ") if reasons else ""
-        """The last line that the command wrote."""
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        # A failed start is followed by the end of a log.
+        failed = [line.removeprefix(_FAILED) for line in lines if line.startswith(_FAILED)]
+        self.reason = [*lines, *failed][-1].removeprefix("error: ") if lines else ""
+        """Why a start failed, else the last line that the command wrote."""
 
 
 class LocalCluster:

@@ -1,5 +1,6 @@
 """What a LocalCluster makes of its options; tests/integration starts real ones."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def test_a_failed_command_says_why(tmp_path: Path) -> None:
         cluster.command("status")
     assert failed.value.reason.startswith("no cluster is running")
     assert cluster.command("status", check=False).returncode == 1
+
+
+def test_a_failed_start_says_why_although_the_end_of_a_log_follows() -> None:
+    told = "Cannot start: broker 0: no disk\nThe end of var/logs/broker-0.log:\n  12:00 ERROR ...\n"
+    done = subprocess.CompletedProcess((), 1, stdout="Starting 1 broker\n", stderr=told)
+    assert CommandFailed(done, ("start",)).reason == "broker 0: no disk"
 
 
 def test_an_installed_program_sees_nothing_of_this_code(
