@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cluster.datadir.supervisor_socket import NotRunning
 from cluster.model.acls import USER_PREFIX
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.security import ANONYMOUS
@@ -152,7 +151,7 @@ def _acls(args: argparse.Namespace) -> str:
     servers = stated_servers(args)
     try:
         own = str(running_state(args)["bootstrap"]).split(",")
-    except NotRunning:
+    except UserError:  # none runs, or its supervisor does not answer
         own = []
     if servers is None or set(servers.split(",")) & set(own):
         return f"{launcher(data_dir(args).path)} acls"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, UserError
+from cluster.tools import missing_rights
 from cluster.tools.main import command_line
 from cluster.tools.missing_rights import action_of, right_hint
 
@@ -85,6 +86,15 @@ def test_hint_names_the_user_and_the_brokers_of_the_command(properties, user, tm
     told = right_hint(TOPIC, args)
     assert f" acls --bootstrap-server b:9092 --add --allow-principal {user} " in told
     assert "x" not in told.replace("acls", "")
+
+
+def test_hint_does_without_a_supervisor_that_does_not_answer(tmp_path, monkeypatch):
+    def silent(_args: Namespace) -> dict[str, Any]:
+        raise UserError("the supervisor does not answer")
+
+    monkeypatch.setattr(missing_rights, "running_state", silent)
+    args = parsed(tmp_path, "topics create orders --bootstrap-server b:9092")
+    assert " acls --bootstrap-server b:9092 --add " in right_hint(TOPIC, args)
 
 
 def test_names_of_resources_may_come_from_the_refusal(tmp_path):
