@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{table(state)}\n")
     events = state["events"][-_EVENTS_SHOWN:]
     if events:
-        print("Last events (`events` has all):")
+        print("Last events (`events` shows more):")
         print("".join(f"  {event_line(each)}\n" for each in events))
     if groups:
         print(f"{_groups_text(groups)}\n")
