@@ -65,7 +65,7 @@ class Look:
 
     @property
     def attributes(self) -> str:
-        """Of an element `tspan`."""
+        """The attributes of an element `tspan`."""
         fill = f' fill="{self.color}"' if self.color else ""
         weight = ' font-weight="bold"' if self.is_bold else ""
         return fill + weight + (' opacity=".65"' if self.is_dim else "")

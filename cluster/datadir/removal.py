@@ -10,8 +10,8 @@ from cluster.datadir.state_file import read_state
 def remove_data(files: DataDir) -> None:
     """Remove the log directories elsewhere, then the data directory.
 
-    For who holds its lock, or knows that nobody will. Raises OSError, and UserError for a state
-    file that cannot be read.
+    The caller holds its lock, or knows that no other process will. Raises OSError, and UserError
+    for a state file that cannot be read.
     """
     state = read_state(files.state_file)
     for directories in remembered_directories(state, files.path).values():

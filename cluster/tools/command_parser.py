@@ -43,7 +43,7 @@ class CommandParser(argparse.ArgumentParser):
         options.setdefault("formatter_class", _Help)
         super().__init__(**options)
         self.chosen = ""
-        """Of the outermost parser, which finds words that no parser knows: the command's name."""
+        """The command's name, in the outermost parser, which finds words that no parser knows."""
         self.kind = "sub-command"
         """What the words of sub-parsers are called in errors."""
         self._action_words: Collection[str] = ()

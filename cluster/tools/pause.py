@@ -42,7 +42,7 @@ def chosen(args: argparse.Namespace, state: dict[str, Any]) -> list[tuple[int | 
         if process is None:
             names = [str(each["id"]) for each in state["brokers"]]
             names += [name for name in NAMED if process_of(state, name) is not None]
-            raise UserError(f"{label(wanted)} does not exist: choose of {', '.join(names)}")
+            raise UserError(f"{label(wanted)} does not exist: choose one of {', '.join(names)}")
     return found
 
 

@@ -79,7 +79,7 @@ def test_a_cluster_from_start_to_purge(cluster):
     assert paused.returncode == 0, paused.stderr
     assert paused.stdout.count("when its session times out after 18 s") == 2
     assert "resume 0`" in paused.stdout
-    assert cluster("pause", "7").stderr.endswith("choose of 0, 1, registry, dashboard\n")
+    assert cluster("pause", "7").stderr.endswith("choose one of 0, 1, registry, dashboard\n")
     resumed = cluster("resume", "--all").stdout
     assert resumed.count("less than its session timeout of 18 s: it goes on.") == 2
     events = [json.loads(line) for line in cluster("events", "--json").stdout.splitlines()]

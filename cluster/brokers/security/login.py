@@ -40,7 +40,7 @@ possibly another in a version that the broker supports. Kafka closes the connect
 one that it could answer.
 """
 _USER_MAX_CHARACTERS: Final = 100
-"""Of a name that a client claims, in a log line."""
+"""The length of a claimed user name in a log line."""
 HANDSHAKE: Final = Api(ApiKey.SASL_HANDSHAKE, 0, 1)
 AUTHENTICATE: Final = Api(ApiKey.SASL_AUTHENTICATE, 0, 2)
 

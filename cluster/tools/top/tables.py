@@ -27,7 +27,7 @@ _STYLES: Final = {
 }
 
 Value = str | float | None
-"""By which a column is sorted."""
+"""What a column is sorted by."""
 
 
 class GroupProgress(NamedTuple):
