@@ -1,13 +1,15 @@
 """Which ports of the last start the next one takes again. Pure.
 
 What `--port`, `--registry-port` and `--dashboard-port` have chosen stays until another is named,
-also what `--port 0` has found. Ports of the settings or by default are looked up anew.
+also what `--port 0` has found. Ports of the settings or by default are looked up anew, and
+`--override listeners=...` stands over a `--port` of an earlier start.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from cluster.launch.listener_plan import LISTENERS
 from cluster.launch.options import StartOptions
 from cluster.runtime.ports import WantedPort
 from cluster.runtime.whole_numbers import PORT_MAX
@@ -23,10 +25,13 @@ def with_ports_of_last_start(
     chosen = (state or {}).get(STATE_KEY)
     if not isinstance(chosen, dict):
         return options
+    has_listeners = any(each.partition("=")[0].strip() == LISTENERS for each in options.overrides)
     kept = {
         name: chosen[name]
         for name in _OPTIONS
-        if getattr(options, name) is None and _is_port(chosen.get(name))
+        if getattr(options, name) is None
+        and _is_port(chosen.get(name))
+        and not (name == "port" and has_listeners)
     }
     return replace(options, **kept)
 

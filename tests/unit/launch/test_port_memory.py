@@ -25,6 +25,8 @@ def test_options_keep_the_ports_that_earlier_options_have_chosen(tmp_path: Path)
     assert (again.port, again.registry_port, again.dashboard_port) == (9500, 2300, None)
     named = with_ports_of_last_start(StartOptions(tmp_path, port=0, registry_port=7), state)
     assert (named.port, named.registry_port) == (0, 7)
+    listeners = StartOptions(tmp_path, overrides=("listeners=PLAINTEXT://:9600",))
+    assert with_ports_of_last_start(listeners, state).port is None
     port = WantedPort("registry", HOST, 2300, "--registry-port")
     assert was_chosen(port, StartOptions(tmp_path), again)
     assert not was_chosen(port, StartOptions(tmp_path, registry_port=7), named)
