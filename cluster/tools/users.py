@@ -174,7 +174,7 @@ def _delete(args: argparse.Namespace) -> int:
         raise UserError(f"there is no user {args.name}")
     if _is_own(args) and not args.force:
         raise UserError(
-            f"these commands log in as {args.name} and would be locked out: delete it by --force"
+            f"these commands log in as {args.name} and would be locked out: use --force"
         )
     with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         alter_user(client, args.name, removed=_mechanisms(args, present))

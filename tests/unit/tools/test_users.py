@@ -183,7 +183,7 @@ def test_the_commands_own_user_keeps_working_after_its_password_is_changed(
 
 def test_the_commands_own_user_is_removed_by_force_only(cluster, data_dir, capsys):
     assert run(data_dir, "delete", "admin") == 1
-    assert "delete it by --force" in capsys.readouterr().err
+    assert "use --force" in capsys.readouterr().err
     assert "admin" in cluster.users
     assert run(data_dir, "delete", "admin", "--force") == 0
     assert cluster.users == {}
