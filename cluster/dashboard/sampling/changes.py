@@ -29,11 +29,14 @@ class LimitChanges:
 
     def __init__(self) -> None:
         self._limits: dict[tuple[int, int, str, str, str], tuple[float | None, str | None]] = {}
-        self._told: dict[tuple[str, str, float | None], int] = {}
+        self._told: dict[tuple[str, str], tuple[float | None, int]] = {}
+        """The limit that was reported last, and when, by subject and quota."""
 
     def take(self, now_ms: int, brokers: Sequence[BrokerStats]) -> list[Change]:
         """The changes since the last reading, those of one rule together."""
-        self._told = {key: at for key, at in self._told.items() if now_ms - at < _SETTLE_MS}
+        self._told = {
+            key: (limit, at) for key, (limit, at) in self._told.items() if now_ms - at < _SETTLE_MS
+        }
         changed: dict[tuple[str, str, float | None, float | None], set[tuple[str, str]]] = {}
         limits = {}
         for broker in brokers:
@@ -51,9 +54,9 @@ class LimitChanges:
         found = []
         for (quota, rule, before, after), clients in sorted(changed.items(), key=repr):
             subject = _clients(clients)
-            if (subject, quota, after) in self._told:
+            if (told := self._told.get((subject, quota))) is not None and told[0] == after:
                 continue
-            self._told[subject, quota, after] = now_ms
+            self._told[subject, quota] = (after, now_ms)
             text = f"{quota} limit {_limit(quota, before)} → {_limit(quota, after)}"
             found.append(Change("quota", subject, f"{text}{f' (rule: {rule})' if rule else ''}"))
         return found

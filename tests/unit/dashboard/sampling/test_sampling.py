@@ -189,6 +189,9 @@ def test_limit_changes_are_told_once_for_all_brokers_and_clients_of_a_rule() -> 
     ]
     assert taken(1_000, 1024.0, 2048.0) == told
     assert taken(3_000, 2048.0, 2048.0) == []
+    (back,) = taken(5_000, 1024.0, 1024.0)
+    assert back[1].startswith("produce limit 2.00 KiB/s → 1.00 KiB/s")
+    assert taken(7_000, 2048.0, 2048.0) == told, "a limit that returns is a change, too"
     (removed,) = taken(60_000, None, None)
     assert removed[1] == "produce limit 2.00 KiB/s → none (rule: default-client)"
 
