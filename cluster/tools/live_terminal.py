@@ -17,8 +17,6 @@ from cluster.views.client_states import ALIVE, BrokerStats
 from cluster.views.quantities import duration
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from rich.text import Text
 
 _INTERVAL_MIN_S: Final = 0.1
@@ -52,7 +50,7 @@ def single_keys() -> Iterator[None]:
 
     SIGTERM ends it like Ctrl-C, so that the terminal is restored.
     """
-    before_term = signal.signal(signal.SIGTERM, _interrupt)
+    before_term = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if not sys.stdin.isatty():
             yield
@@ -65,10 +63,6 @@ def single_keys() -> Iterator[None]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     finally:
         signal.signal(signal.SIGTERM, before_term)
-
-
-def _interrupt(_number: int, _frame: "FrameType | None") -> None:
-    raise KeyboardInterrupt
 
 
 def pressed_keys(wait_s: float) -> str:
