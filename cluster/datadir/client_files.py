@@ -63,14 +63,14 @@ def write_registry_files(
 def change_password(files: DataDir, password: str) -> None:
     """Give all files another password, and keep it for the next start. Raises OSError."""
     remember_password(files.security, password)
-    java = read_properties_file(files.clients / "java.properties").texts
+    java = read_properties_file(files.java_properties).texts
     facts = _Facts(java["bootstrap.servers"], password, java["ssl.truststore.password"])
     _write_logins(files.clients, facts)
 
 
 def change_bootstrap(files: DataDir, bootstrap: str) -> None:
     """Let all files name other addresses of the same cluster. Raises OSError."""
-    java = read_properties_file(files.clients / "java.properties").texts
+    java = read_properties_file(files.java_properties).texts
     password = read_properties_file(files.tools_properties).texts["sasl.password"]
     _write_logins(files.clients, _Facts(bootstrap, password, java["ssl.truststore.password"]))
 
