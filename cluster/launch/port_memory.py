@@ -57,14 +57,12 @@ def chosen_ports(
 ) -> dict[str, int]:
     """What the next start is to know: the ports that options have chosen.
 
-    A `port` of 0 stands for those at which each broker listens.
+    A `port` of 0 stands for those at which each broker listens. A port of the dashboard that was
+    taken this time is wanted again.
     """
-    found = {"port": options.port, "registry_port": registry, "dashboard_port": dashboard}
-    return {
-        name: port if port is not None else getattr(options, name)
-        for name, port in found.items()
-        if getattr(options, name) is not None
-    }
+    found = {"registry_port": registry, "dashboard_port": dashboard}
+    named = {name: getattr(options, name) for name in _OPTIONS}
+    return {name: port or found.get(name) or 0 for name, port in named.items() if port is not None}
 
 
 def _is_port(found: object) -> bool:

@@ -38,6 +38,7 @@ def test_options_keep_the_ports_that_earlier_options_have_chosen(tmp_path: Path)
 def test_only_what_options_have_chosen_is_remembered(tmp_path: Path) -> None:
     assert chosen_ports(StartOptions(tmp_path), 2181, 9292) == {}
     options = StartOptions(tmp_path, port=0, registry_port=0, dashboard_port=9300)
+    assert chosen_ports(options, 15_001, 9301)["dashboard_port"] == 9300, "9300 was taken"
     assert chosen_ports(options, 15_001, None) == {
         "port": 0,
         "registry_port": 15_001,
