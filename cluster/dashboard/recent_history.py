@@ -14,6 +14,13 @@ LAST: Final = timedelta(days=28)
 """Enough weeks to tell growth from weekdays, few enough to be read within a second or two."""
 
 
+MISSING_READER: Final = (
+    "Reading the rollup needs a package that is missing",
+    "This installs it or says how",
+)
+"""What is wrong, and what the command `rollup` does about it."""
+
+
 class NoHistory(UserError):
     """There is nothing to read; the text is the reason."""
 
@@ -34,7 +41,7 @@ def recent_history(place: Path, now_ms: int, *, quotas: Collection[str] = ()) ->
         from cluster.analytics.capacity.reading import history_in
         from cluster.analytics.windows.manifest import UnusableDirectory
     except ImportError:
-        raise NoHistory("What reads the rollup is not installed yet", "This installs it") from None
+        raise NoHistory(*MISSING_READER) from None
     until = datetime.fromtimestamp(now_ms / 1000, UTC) + timedelta(minutes=10)
     try:
         history = history_in(place, until - LAST, until, quotas=quotas)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.dashboard.recent_history import MISSING_READER
 from cluster.dashboard.sources import Json
 from cluster.model.errors import UserError
 
@@ -34,7 +35,7 @@ def client_history(
     try:
         import pyarrow as pa
     except ImportError:
-        return _nothing("What reads the rollup is not installed yet. This installs it", command)
+        return _nothing(". ".join(MISSING_READER), command)
     from cluster.analytics.windows.kinds import QUOTA
     from cluster.analytics.windows.manifest import UnusableDirectory
     from cluster.analytics.windows.reading import days_by_width

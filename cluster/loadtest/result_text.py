@@ -1,6 +1,7 @@
 """Load-test results for people and scripts: lines, a table, one JSON object. Pure.
 
-Lines are those of kafka-producer-perf-test, whose MB are 1024 * 1024 bytes: MiB.
+Lines have the figures of kafka-producer-perf-test in its order, with the units of our commands: its
+`MB/sec` are MiB/s.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ _HEADINGS: Final = (
 
 
 def progress_line(interval: ClientInterval) -> str:
-    """A progress line about producers, in the format of kafka-producer-perf-test."""
+    """A progress line about producers, like those of kafka-producer-perf-test."""
     return (
         f"{interval.records} records sent, {interval.records_per_s:.1f} records/s"
         f" ({interval.bytes_per_s / MIB:.2f} MiB/s), {interval.latency.average_us / 1e3:.1f} ms avg"
@@ -37,7 +38,7 @@ def progress_line(interval: ClientInterval) -> str:
 
 
 def summary_line(interval: ClientInterval) -> str:
-    """The last line of kafka-producer-perf-test, about all producers."""
+    """A last line like that of kafka-producer-perf-test, about all producers."""
     percentiles = ", ".join(
         f"{interval.latency.percentile_us(percent) / 1e3:.1f} ms {percent:g}th"
         for percent in PERCENTILES

@@ -16,6 +16,14 @@ from cluster.supervisor.supervisor import Supervisor
 
 Request = dict[str, Any]
 
+_HARMLESS: Final = frozenset(
+    {
+        *(signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH),
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
+    }
+)
+"""Signals that do not end a process."""
+
 
 class Commands:
     """Answers requests of the control socket, one at a time, on the supervisor's loop."""
@@ -94,7 +102,8 @@ class Commands:
             case _:
                 then = ", and stays down" if stay_down else ""
                 kind, text = EventKind.SIGNAL, f"is sent {number.name} by a command{then}"
-                member.order = f"{number.name} sent by a command"
+                if number not in _HARMLESS:
+                    member.order = f"{number.name} sent by a command"
         self._supervisor.note(member, kind, text, cause=BY_COMMAND)
 
     def _member(self, wanted: int | str) -> Member:

@@ -75,9 +75,15 @@ def run(args: argparse.Namespace) -> int:
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
         raise UsageError("name the command to run: run [OPTIONS] -- COMMAND ...")
+    received: list[int] = []
+
+    def on_signal(number: int, _frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, on_signal)
     from cluster.tools.own_cluster import own_directory, start_on_free_ports
 
     files = DataDir(own_directory(args.data_dir, "run"))
@@ -85,14 +91,14 @@ def run(args: argparse.Namespace) -> int:
     options = replace(StartOptions.of_arguments(files.path, args), lifeline=reader)
     if args.keep:
         os.write(writer, KEEP)
-    ended = Ended(128 + signal.SIGINT, was_interrupted=True)
+    ended = None
     try:
         state = start_on_free_ports(options).state()
         os.close(reader)
         _say(f"{BOOTSTRAP_VARIABLE}={state['bootstrap']}, data in {shown(files.path)}")
         ended = run_passing_signals(words, {**os.environ, **variables_of(state, files)})
     except KeyboardInterrupt:
-        pass
+        ended = Ended(128 + (received or [signal.SIGINT])[0], was_interrupted=True)
     finally:
         with handled_by(signal.SIG_IGN):  # cleaning up is short and must not be interrupted
             _clean_up(files, ended, is_kept=args.keep)
@@ -114,12 +120,20 @@ def variables_of(state: dict[str, Any], files: DataDir) -> dict[str, str]:
     return found
 
 
-def _clean_up(files: DataDir, ended: Ended, *, is_kept: bool) -> None:
-    """Stop the cluster, if it runs, and remove what is not to stay."""
+def _clean_up(files: DataDir, ended: Ended | None, *, is_kept: bool) -> None:
+    """Stop the cluster, if it runs, and remove what is not to stay.
+
+    `ended` is None where the command was not run because the cluster did not start.
+    """
     from cluster.local.local_cluster import LocalCluster
 
     LocalCluster(StartOptions(files.path)).end()
-    if not files.state_file.exists():  # it was not started
+    if ended is None and files.logs.is_dir() and any(files.logs.iterdir()):
+        with suppress(OSError):
+            remove_all_but_logs(files)
+        _say(f"Logs stay in {shown(files.logs)}")
+        return
+    if ended is None or not files.state_file.exists():
         with suppress(OSError):
             remove_data(files)
         return

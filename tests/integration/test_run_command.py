@@ -72,6 +72,17 @@ def test_failed_command_leaves_the_logs_only(run: Run) -> None:
     assert "broker-0.log" in {each.name for each in (run.data_dir / "logs").iterdir()}
 
 
+def test_cluster_that_does_not_start_leaves_the_reason(run: Run) -> None:
+    run.data_dir.mkdir()
+    fails = ("--override", f"ssl.keystore.location={run.folder}/nothing")
+    status, out, err = run("--override", "listeners=SSL://127.0.0.1:0", *fails, "--", "true")
+    assert (status, out) == (1, ""), err
+    assert "error: the cluster did not start: " in err
+    assert f"Logs stay in {run.data_dir / 'logs'}\n" in err
+    assert [each.name for each in run.data_dir.iterdir()] == ["logs"]
+    assert "nothing" in (run.data_dir / "logs" / "broker-0.log").read_text()
+
+
 def test_kept_data_start_again(run: Run) -> None:
     create = f"{TOOL} topics --create --topic t --partitions 1"
     status, _, err = run("--keep", "--", "sh", "-c", f"{create}; kill -9 $$")

@@ -9,6 +9,7 @@ OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net"]
 """Runs a command where no port is taken; `ip link set lo up` comes first."""
 
 _ROOT = Path(__file__).parents[2]
+_PATIENCE_S = 60
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,10 +27,20 @@ def script_of(page: Path) -> str:
     parts = ["set -euo pipefail"]
     for language, text in _BLOCK.findall(page.read_text()):
         if language == "sh":
-            parts += [f"echo {shlex.quote('$ ' + line)}\n{line}" for line in _commands(text)]
+            for line in _commands(text):
+                parts += [f"echo {shlex.quote('$ ' + line)}", _patiently(line)]
         elif language == "python":
             parts.append(f".venv/bin/python - <<'END_OF_BLOCK'\n{text}END_OF_BLOCK")
     return "\n".join(parts) + "\n"
+
+
+def _patiently(line: str) -> str:
+    """Repeat a command that fails because its load has not begun, as on a busy machine."""
+    if " explain " not in line:
+        return line
+    return (
+        f"end=$((SECONDS + {_PATIENCE_S}))\nuntil {line}\ndo [ $SECONDS -lt $end ]; sleep 1; done"
+    )
 
 
 def _commands(block: str) -> list[str]:

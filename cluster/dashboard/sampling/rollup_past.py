@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.dashboard.recent_history import MISSING_READER
 from cluster.dashboard.sampling.figures import BUSY
 from cluster.dashboard.sources import Json
 from cluster.metrics.histogram import BUCKETS, quantile_us
@@ -38,8 +39,7 @@ def rollup_past(place: Path, name: str, now_ms: int, command: str) -> Json:
     try:
         import pyarrow as pa
     except ImportError:
-        why = "What reads the rollup is not installed yet. This installs it"
-        return {**found, **_nothing(why, command)}
+        return {**found, **_nothing(". ".join(MISSING_READER), command)}
     from cluster.analytics.windows.manifest import UnusableDirectory
 
     width, step_s = _WIDTH_AND_STEP[name]
