@@ -27,7 +27,8 @@ from cluster.runtime.ports import free_ports
 Address = tuple[str, int]
 
 _ROOT: Final = Path(__file__).parents[2]
-_COMMAND_TIMEOUT_S: Final = 60.0
+_COMMAND_TIMEOUT_S: Final = 240.0
+"""A rollup that starts Spark takes more than a minute on a slow machine."""
 _STOP_PATIENCE_S: Final = 60.0
 _CLOSE_PATIENCE_S: Final = 30.0
 _TAIL_LINES: Final = 40
