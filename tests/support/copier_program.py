@@ -9,9 +9,12 @@ JSON tells of each step.
 import json
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # it is started by its path
 
 from cluster.client.missing_offsets import assign_again, lacks_offsets
 

@@ -10,7 +10,10 @@ import logging
 import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # it is started by its path
 
 POLL_S = 0.1
 HEARTBEAT_MS = 500
