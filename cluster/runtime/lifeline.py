@@ -33,7 +33,7 @@ class Lifeline:
         return self._has_ended and not self._keeps_data
 
     def close_inherited(self) -> None:
-        """In a forked child: close the descriptor."""
+        """Close the descriptor in a forked child."""
         if self._descriptor is not None:
             os.close(self._descriptor)
 

@@ -43,7 +43,7 @@ def walk(page: Path, checkout: Path) -> str:
     ran = subprocess.run(
         [*OWN_NETWORK, "bash", script],
         cwd=checkout,
-        env={**environment, "MILENA_COMPILE": "off"},
+        env={**environment, "MILENA_COMPILE": "0"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
