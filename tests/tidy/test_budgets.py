@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.folder_budgets import BUDGETS, FolderSeconds, crowding
+from tests.support.folder_budgets import BUDGETS, FolderSeconds, crowding, slowness
 
 FOLDERS = [
     folder for folder in Path(__file__).parents[1].iterdir() if list(folder.rglob("test_*.py"))
@@ -33,4 +33,7 @@ def test_every_folder_has_a_budget():
 
 def test_a_folder_somewhat_over_its_budget_passes_and_one_far_over_it_fails():
     assert exit_status(BUDGETS["tests/wire"] * 2) == pytest.ExitCode.OK
-    assert exit_status(BUDGETS["tests/wire"] * 10 * crowding()) == pytest.ExitCode.TESTS_FAILED
+    assert (
+        exit_status(BUDGETS["tests/wire"] * 20 * crowding() * slowness())
+        == pytest.ExitCode.TESTS_FAILED
+    )

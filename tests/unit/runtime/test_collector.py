@@ -10,6 +10,8 @@ from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth, paused, sus
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
+    """Unfreeze also what tests before it in this process have frozen."""
+    gc.unfreeze()
     yield
     gc.unfreeze()
 
