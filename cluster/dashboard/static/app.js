@@ -5,7 +5,7 @@ import { openDialog } from "./dialog.js";
 import { el, fill, setText } from "./dom.js";
 import { addressOf, Router } from "./router.js";
 import { Clients, Past } from "./series.js";
-import { DIALOGS, VIEWS } from "./views.js";
+import { DIALOGS, PAGES, VIEWS } from "./views.js";
 
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
@@ -22,21 +22,26 @@ let sections = {};
 let latest = null;
 let isFrozen = false;
 
-/** Shows the view or the dialog of an address; a dialog is over the view that is shown. */
-function visit({ name, parts, options }) {
+/** Shows the view, the page or the dialog of an address; a dialog is over what is shown. */
+function visit(address) {
+  const { name, parts, options } = address;
   dialog?.close();
   dialog = null;
-  const opened = DIALOGS.find((each) => each.name === name && each.parts === parts.length);
+  const opened = DIALOGS.find((each) => isOf(each, address));
   if (opened === undefined) {
-    show(VIEWS.find((each) => each.name === name && parts.length === 0) ?? VIEWS[0], options);
+    showAt(address);
     return;
   }
-  if (view === null) show(VIEWS.find((each) => each.name === opened.over), new URLSearchParams());
-  dialog = openDialog(opened.make, contextOf(name, parts, options), () => router.leave(addressOf(opened.over)));
+  const beneath = { name: opened.over, parts: parts.slice(0, opened.overParts ?? 0), options: new URLSearchParams() };
+  if (view === null) showAt(beneath);
+  dialog = openDialog(opened.make, contextOf(name, parts, options), () => router.leave(addressOf(beneath.name, beneath.parts)));
   document.title = `Milena: ${document.getElementById("dialog-title").textContent}`;
   refresh(dialog);
   if (name === "clients") loadPast(300, { user: parts[0], client_id: parts[1] });
 }
+
+const isOf = (entry, { name, parts }) =>
+  entry.name === name && entry.parts === parts.length && (entry.last === undefined || entry.last === parts.at(-1));
 
 /** The last samples of clients, so that their charts begin with a past. */
 async function loadPast(seconds, client = {}) {
@@ -59,19 +64,30 @@ function contextOf(name, parts, options, onAddress = () => {}) {
   return { past, parts, options, setOptions };
 }
 
-function show({ name, title, make }, options) {
-  const address = addressOf(name, [], Object.fromEntries(options));
-  document.title = `Milena: ${title}`;
-  if (address === viewAddress) return;
-  viewAddress = address;
-  view?.close();
-  view = make(contextOf(name, [], options, (changed) => { viewAddress = changed; }));
-  fill(main, view.root);
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+/** Shows the page or the view of an address, else the first view. */
+function showAt(address) {
+  const page = PAGES.find((each) => isOf(each, address));
+  if (page !== undefined) show(page, address.parts, address.options);
+  else show(VIEWS.find((each) => each.name === address.name && address.parts.length === 0) ?? VIEWS[0], [], address.options);
+}
+
+function show({ name, title, make }, parts, options) {
+  const address = addressOf(name, parts, Object.fromEntries(options));
+  if (address !== viewAddress) {
+    const isFirst = view === null;
+    viewAddress = address;
+    view?.close();
+    view = make(contextOf(name, parts, options, (changed) => { viewAddress = changed; }));
+    fill(main, view.root);
+    // What had the focus may be gone with the view before.
+    if (!isFirst && document.activeElement === document.body) main.focus({ preventScroll: true });
+    for (const link of document.querySelectorAll("nav a")) {
+      if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    refresh(view);
   }
-  refresh(view);
+  document.title = `Milena: ${view.title ?? title}`;
 }
 
 function refresh(shown) {
@@ -129,7 +145,7 @@ function changeTheme() {
 }
 
 const KEYS = {
-  ...Object.fromEntries(VIEWS.map(({ key, name }) => [key, () => { location.hash = addressOf(name); }])),
+  ...Object.fromEntries(VIEWS.map(({ name }, at) => [String(at + 1), () => { location.hash = addressOf(name); }])),
   f: freeze,
   t: changeTheme,
   "/": () => view.focusFilter?.(),
@@ -145,7 +161,7 @@ document.addEventListener("keydown", (event) => {
 freezeButton.addEventListener("click", freeze);
 document.getElementById("theme").addEventListener("click", changeTheme);
 fill(document.getElementById("views"), VIEWS.map(({ name, title }) => el("a", { href: addressOf(name) }, title)));
-fill(document.getElementById("view-keys"), VIEWS.map(({ key, title }, at) => [at > 0 && ", ", el("kbd", {}, key), ` ${title.toLowerCase()}`]));
+fill(document.getElementById("view-keys"), VIEWS.map(({ title }, at) => [at > 0 && ", ", el("kbd", {}, at + 1), ` ${title.toLowerCase()}`]));
 
 router.start();
 loadPast(120);

@@ -1,7 +1,7 @@
 // The views and dialogs of the page, each with its address.
 //
 // `make` gets { past, parts, options, setOptions } and returns { root, update(rows, reading), close(),
-// freeze?(isFrozen), focusFilter?() }; a dialog also returns `title`, or calls `setTitle` of what it gets.
+// freeze?(isFrozen), focusFilter?() }; a dialog or a page also returns `title`, or a dialog calls `setTitle` of what it gets.
 // `setOptions({ name: value })` keeps what a user has chosen in the address.
 
 import { capacityView } from "./capacity.js";
@@ -12,16 +12,19 @@ import { clientDialog } from "./detail.js";
 import { homeView } from "./home.js";
 import { topicDialog } from "./topic.js";
 
-/** In the order of the navigation; the first is shown when the address names none. */
+/** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none. */
 export const VIEWS = [
-  { name: "home", title: "Home", key: "1", make: homeView },
-  { name: "clients", title: "Clients", key: "2", make: clientsView },
-  { name: "cluster", title: "Cluster", key: "3", make: clusterView },
-  { name: "capacity", title: "Capacity", key: "4", make: capacityView },
-  { name: "change", title: "Change", key: "5", make: changeView },
+  { name: "home", title: "Home", make: homeView },
+  { name: "clients", title: "Clients", make: clientsView },
+  { name: "cluster", title: "Cluster", make: clusterView },
+  { name: "capacity", title: "Capacity", make: capacityView },
+  { name: "change", title: "Change", make: changeView },
 ];
 
-/** `#name/part/...` with that many parts; `over` is the view beneath it if no view is shown yet. */
+/** `#name/part/...` with that many parts, beneath the view of that name; the last part is `last` if one is given. */
+export const PAGES = [];
+
+/** As pages; `over` is the view beneath it if no view is shown yet, with `overParts` parts the page beneath it. */
 export const DIALOGS = [
   { name: "clients", parts: 2, over: "clients", make: clientDialog },
   { name: "brokers", parts: 2, over: "change", make: actionDialog },
