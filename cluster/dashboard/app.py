@@ -2,17 +2,15 @@
 
 import asyncio
 import functools
-import json
 import logging
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
@@ -28,6 +26,14 @@ from cluster.analytics.capacity.supposed import written_scenario
 from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.exposition_text import accepts_openmetrics
+from cluster.dashboard.http_requests import (
+    NO_STORE,
+    BadRequest,
+    json_body,
+    json_of,
+    number_in,
+    query_of,
+)
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Update
 from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
@@ -40,16 +46,10 @@ from cluster.runtime.installation import launcher
 
 log = logging.getLogger(__name__)
 
-_BODY_MAX_BYTES: Final = 64 * 1024
 _CAPACITY_PERIOD_S: Final = 30.0
 """New windows come every few seconds at most, and a history of weeks changes slowly."""
-_NO_STORE: Final = {"cache-control": "no-store"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-
-
-class BadRequest(Exception):
-    """A request that cannot be understood; the text is the reason."""
 
 
 def make_app(sources: Sources, rules: AccessRules) -> Starlette:
@@ -114,7 +114,7 @@ class _Routes:
             name: SharedReading(functools.partial(sources.series, name, 0, 0), _CAPACITY_PERIOD_S)
             for name in rollup_past.RANGES_S
         }
-        self._what_ifs = OneAtATime()
+        self._what_ifs = OneAtATime("what-if")
         pages = Environment(
             loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
         )
@@ -136,7 +136,7 @@ class _Routes:
         text = self._page.render(
             token=self._rules.token, may_change=self._rules.may_change, program=launcher()
         )
-        return HTMLResponse(text, headers=_NO_STORE)
+        return HTMLResponse(text, headers=NO_STORE)
 
     async def stream(self, _request: Request) -> Response:
         events = self._feed.watch()
@@ -147,65 +147,65 @@ class _Routes:
             async for event in events:
                 yield event
 
-        return StreamingResponse(stream(), media_type="text/event-stream", headers=_NO_STORE)
+        return StreamingResponse(stream(), media_type="text/event-stream", headers=NO_STORE)
 
     async def now(self, request: Request) -> Response:
         search = request.query_params.get("search")
-        return await _json_of(lambda: self._sources.now(search))
+        return await json_of(lambda: self._sources.now(search))
 
     async def found(self, request: Request) -> Response:
-        search = _query(request, "search")
+        search = query_of(request, "search")
         rows, sections = await asyncio.to_thread(lambda: self._sources.found(search))
         text = Differences().update(rows, sections).whole
-        return Response(text, media_type="application/json", headers=_NO_STORE)
+        return Response(text, media_type="application/json", headers=NO_STORE)
 
     async def series(self, request: Request) -> Response:
         """A range in memory after `since_ms` and `since_event`, or a whole one of the rollup."""
-        name = _query(request, "range")
+        name = query_of(request, "range")
         if name in self._rollup:
-            return JSONResponse(await self._rollup[name].get(), headers=_NO_STORE)
+            return JSONResponse(await self._rollup[name].get(), headers=NO_STORE)
         if name not in recorder.RANGES_S:
             known = ", ".join([*recorder.RANGES_S, *self._rollup])
             raise BadRequest(f"a range is one of {known}")
         since_ms, since_event = (
-            int(_number(request.query_params.get(each, "0")))
+            int(number_in(request.query_params.get(each, "0")))
             for each in ("since_ms", "since_event")
         )
-        return await _json_of(lambda: self._sources.series(name, since_ms, since_event))
+        return await json_of(lambda: self._sources.series(name, since_ms, since_event))
 
     async def client_series(self, request: Request) -> Response:
         given = request.query_params
         client = None
         if "user" in given or "client_id" in given:
-            client = (_query(request, "user"), _query(request, "client_id"))
-        since_ms = int(_number(given.get("since_ms", "0")))
-        return await _json_of(lambda: self._sources.client_series(since_ms, client))
+            client = (query_of(request, "user"), query_of(request, "client_id"))
+        since_ms = int(number_in(given.get("since_ms", "0")))
+        return await json_of(lambda: self._sources.client_series(since_ms, client))
 
     async def client(self, request: Request) -> Response:
-        user, client_id = _query(request, "user"), _query(request, "client_id")
-        return await _json_of(lambda: self._sources.client(user, client_id))
+        user, client_id = query_of(request, "user"), query_of(request, "client_id")
+        return await json_of(lambda: self._sources.client(user, client_id))
 
     async def cluster(self, _request: Request) -> Response:
-        return JSONResponse(await self._cluster.get(), headers=_NO_STORE)
+        return JSONResponse(await self._cluster.get(), headers=NO_STORE)
 
     async def held_back(self, _request: Request) -> Response:
-        return JSONResponse(await self._held_back.get(), headers=_NO_STORE)
+        return JSONResponse(await self._held_back.get(), headers=NO_STORE)
 
     async def pushed(self, _request: Request) -> Response:
-        return JSONResponse(await self._pushed.get(), headers=_NO_STORE)
+        return JSONResponse(await self._pushed.get(), headers=NO_STORE)
 
     async def topic(self, request: Request) -> Response:
-        name = _query(request, "name")
+        name = query_of(request, "name")
         await self._cluster.get()
-        return JSONResponse(self._sources.topic(name), headers=_NO_STORE)
+        return JSONResponse(self._sources.topic(name), headers=NO_STORE)
 
     async def history(self, request: Request) -> Response:
-        user, client_id = _query(request, "user"), _query(request, "client_id")
-        since_ms = _number(_query(request, "since_ms"))
-        return await _json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
+        user, client_id = query_of(request, "user"), query_of(request, "client_id")
+        since_ms = number_in(query_of(request, "since_ms"))
+        return await json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
 
     async def capacity(self, _request: Request) -> Response:
-        return JSONResponse(await self._capacity.get(), headers=_NO_STORE)
+        return JSONResponse(await self._capacity.get(), headers=NO_STORE)
 
     async def what_if(self, request: Request) -> Response:
         given = request.query_params
@@ -216,21 +216,21 @@ class _Routes:
             given.getlist("quota"),
         )
         found = await self._what_ifs.run(lambda: self._sources.what_if(scenario))
-        return JSONResponse(found, headers=_NO_STORE)
+        return JSONResponse(found, headers=NO_STORE)
 
     async def quotas(self, _request: Request) -> Response:
-        return JSONResponse(await self._quotas.get(), headers=_NO_STORE)
+        return JSONResponse(await self._quotas.get(), headers=NO_STORE)
 
     async def quota_command(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await json_body(request)
         entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
         return JSONResponse({"command": self._sources.quota_command(entity, changes)})
 
     async def actions(self, _request: Request) -> Response:
-        return await _json_of(self._sources.actions)
+        return await json_of(self._sources.actions)
 
     async def alter_quota(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await json_body(request)
         entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
         try:
             return await _done(lambda: self._sources.alter_quota(entity, changes))
@@ -255,35 +255,9 @@ class _Routes:
         return Response(text, media_type=_OPENMETRICS if is_open else _TEXT)
 
 
-async def _json_of(read: Callable[[], Mapping[str, Any]]) -> Response:
-    return JSONResponse(await asyncio.to_thread(read), headers=_NO_STORE)
-
-
 async def _done(change: Callable[[], Done]) -> Response:
     done = await asyncio.to_thread(change)
     return JSONResponse({"text": done.text, "command": done.command})
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object in the request. Raises BadRequest."""
-    received = bytearray()
-    try:
-        async for part in request.stream():
-            received += part
-            if len(received) > _BODY_MAX_BYTES:
-                raise BadRequest(f"a request has at most {_BODY_MAX_BYTES} bytes")
-        body = json.loads(received)
-        if (
-            b"\\u" in received
-        ):  # half of a surrogate pair is valid JSON, but no text that can be sent on
-            json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise BadRequest("the request has half a surrogate pair, no character") from None
-    except (ValueError, RecursionError, ClientDisconnect):
-        raise BadRequest("the request is not JSON") from None
-    if not isinstance(body, dict):
-        raise BadRequest("the request is not an object")
-    return body
 
 
 def _entity(given: object) -> dict[str, str | None]:
@@ -303,27 +277,10 @@ def _entity(given: object) -> dict[str, str | None]:
 def _changes(given: object) -> dict[str, float | None]:
     if not isinstance(given, dict) or not given or not given.keys() <= QUOTA_KEYS.keys():
         raise BadRequest(f"`changes` has one or more of {', '.join(QUOTA_KEYS)}")
-    changes = {key: None if value is None else _number(value) for key, value in given.items()}
+    changes = {key: None if value is None else number_in(value) for key, value in given.items()}
     if any(value is not None and value <= 0 for value in changes.values()):
         raise BadRequest("a limit is more than 0")
     return changes
-
-
-def _number(given: object) -> float:
-    try:
-        number = float(given)  # type: ignore[arg-type]  # whatever JSON has
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or isinstance(given, bool):
-        raise BadRequest(f"{str(given)[:40]} is not a number")
-    return number
-
-
-def _query(request: Request, name: str) -> str:
-    given = request.query_params.get(name)
-    if given is None:
-        raise BadRequest(f"{name} is missing")
-    return given
 
 
 def _on_user_error(_request: Request, problem: Exception) -> Response:
@@ -336,8 +293,8 @@ def _on_impossible_scenario(_request: Request, problem: Exception) -> Response:
     return JSONResponse({"error": str(problem), "field": field}, 400)
 
 
-def _on_busy(_request: Request, _problem: Exception) -> Response:
-    return JSONResponse({"error": "others are waiting for their what-if: try again soon"}, 503)
+def _on_busy(_request: Request, problem: Exception) -> Response:
+    return JSONResponse({"error": str(problem)}, 503)
 
 
 def _on_bad_request(_request: Request, problem: Exception) -> Response:

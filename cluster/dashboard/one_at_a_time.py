@@ -10,20 +10,22 @@ WAITING_MAX: Final = 3
 
 
 class AlreadyRunning(Exception):
-    """Too many computations wait already."""
+    """Too many computations wait already; the text is for the user."""
 
 
 class OneAtATime:
     """Calls blocking functions on threads, never two at once. Used on one loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str) -> None:
+        """`what` names what others wait for, such as `what-if`."""
+        self._what = what
         self._turn = asyncio.Lock()
         self._waiting = 0
 
     async def run(self, compute: Callable[[], Json]) -> Json:
         """Return or raise what `compute` does. Raises AlreadyRunning if too many wait already."""
         if self._turn.locked() and self._waiting >= WAITING_MAX:
-            raise AlreadyRunning
+            raise AlreadyRunning(f"others are waiting for their {self._what}: try again soon")
         self._waiting += 1
         try:
             await self._turn.acquire()

@@ -1,7 +1,7 @@
 """Shares one reading among all requests within a while, so many pages cost as much as one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from cluster.dashboard.sources import Json
@@ -17,9 +17,15 @@ class SharedReading:
     Used on one loop.
     """
 
-    def __init__(self, read: Callable[[], Json], period_s: float = PERIOD_S) -> None:
-        """`read` is called on a thread, never twice at once. A failure is not cached."""
+    def __init__(
+        self,
+        read: Callable[[], Json],
+        period_s: float = PERIOD_S,
+        run: Callable[[Callable[[], Json]], Awaitable[Json]] = asyncio.to_thread,
+    ) -> None:
+        """`read` is called by `run`, on a thread, never twice at once. A failure is not cached."""
         self._read = read
+        self._run_on_thread = run
         self._period_s = period_s
         self._task: asyncio.Task[Json] | None = None
         self._fresh_until_s = 0.0
@@ -42,7 +48,7 @@ class SharedReading:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         forgotten = self._forgotten
-        found = await asyncio.to_thread(self._read)
+        found = await self._run_on_thread(self._read)
         ended_s = loop.time()
         if forgotten != self._forgotten:
             return found
