@@ -60,7 +60,7 @@ class Admin:
     def __init__(
         self, servers: Servers, client_id: str, patience_s: float = REQUEST_TIMEOUT_S
     ) -> None:
-        """Connect to one of the servers. Each answer may take `patience_s`, too.
+        """Connect to one of the servers. A connection and each answer may take `patience_s`, too.
 
         Raises UserError that names all.
         """
@@ -222,7 +222,8 @@ class Admin:
             raise
 
     def _connect(self, servers: Servers) -> SocketClient:
-        client = SocketClient.connect(servers, self._client_id, CONNECT_TIMEOUT_S)
+        timeout_s = min(CONNECT_TIMEOUT_S, self._patience_s)
+        client = SocketClient.connect(servers, self._client_id, timeout_s)
         client.wait_for_answers(self._patience_s)
         return client
 

@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,17 +22,25 @@ from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import integer, not_negative
 from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.delete_offsets import run_delete_offsets
-from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.missing_rights import right_hint
+from cluster.views.groups.described_groups import DEAD, EMPTY, REBALANCING, Group, describe_group
+from cluster.views.groups.new_offsets import (
+    NewOffsets,
+    Target,
+    earliest_offsets,
+    latest_offsets,
+    new_offsets,
+    within,
+)
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
+_CLIENT_ID: Final = "milena-groups"
 _TARGETS: Final = (
     "to_earliest",
     "to_latest",
@@ -191,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
         status: int = importlib.import_module(f"cluster.tools.{module}").run(args)
         return status
     _check(args)
-    with admin_of(args, group_requests.CLIENT_ID) as admin:
+    with admin_of(args, _CLIENT_ID) as admin:
         try:
             return _ACTIONS[args.action](admin, args)
         except Refused as refused:
@@ -271,7 +279,7 @@ def _chosen_of(what: str, text: str, valid: Sequence[str]) -> set[str]:
 def _describe(admin: Admin, args: argparse.Namespace) -> int:
     status = 0
     for name in _chosen_groups(admin, args):
-        group = group_requests.describe_group(admin, name)
+        group = describe_group(admin, name)
         if group.state == DEAD:
             status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
             continue
@@ -291,7 +299,7 @@ def _describe(admin: Admin, args: argparse.Namespace) -> int:
                 for place in {*committed, *assigned}
                 if place.partition < counts.get(place.topic, 0)
             ]
-            ends = group_requests.latest_offsets(admin, places)
+            ends = latest_offsets(admin, places)
             epochs = {
                 place: each.leader_epoch
                 for place, each in found.items()
@@ -346,7 +354,7 @@ def _reset(admin: Admin, args: argparse.Namespace) -> int:
     chosen = _chosen_groups(admin, args)
     is_one = len(args.group or ()) == 1  # Kafka's tool goes by what was asked for
     for name in chosen:
-        state = group_requests.describe_group(admin, name).state
+        state = describe_group(admin, name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
                 f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"
@@ -379,57 +387,36 @@ def _new_offsets(
     admin: Admin, args: argparse.Namespace, current: dict[Place, int]
 ) -> dict[Place, int]:
     counts = admin.facts().partition_counts()
-    wanted: dict[Place, int] = {}
     if args.all_topics:
         places = [place for place in current if place.partition < counts.get(place.topic, 0)]
     else:
         places = reset.chosen_places(args.topic, counts)
-    earliest = group_requests.earliest_offsets(admin, places)
-    latest = group_requests.latest_offsets(admin, places)
-    if args.to_earliest:
-        return earliest
-    if args.to_latest:
-        return latest
-    if args.to_current:
-        wanted = {place: current.get(place, latest[place]) for place in places}
-    elif args.to_offset is not None:
-        wanted = dict.fromkeys(places, args.to_offset)
-    elif args.shift_by is not None:
-        wanted = _shifted(places, current, args.shift_by)
-    elif args.to_datetime is not None:
-        wanted = group_requests.offsets_from(admin, places, args.to_datetime)
-    elif args.by_duration is not None:
-        at_ms = time.time_ns() // 1_000_000 - args.by_duration
-        wanted = group_requests.offsets_from(admin, places, at_ms)
-    return _within(wanted, earliest, latest)
+    target, amount = _target(args)
+    return _warned(new_offsets(admin, places, current, target, amount))
+
+
+def _target(args: argparse.Namespace) -> tuple[Target, int]:
+    """The target that was given, and its amount if it has one."""
+    if args.by_duration is not None:
+        return Target.TIME, time.time_ns() // 1_000_000 - args.by_duration
+    for target in Target:
+        given = getattr(args, target.value.replace("-", "_"))
+        if given is not None and given is not False:
+            return target, int(given)
+    raise AssertionError(args)
 
 
 def _planned_offsets(admin: Admin, plan: dict[Place, int]) -> dict[Place, int]:
     """Those of a file. Raises UsageError for a partition that does not exist."""
     names = (f"{at.topic}:{at.partition}" for at in plan)
     places = reset.chosen_places(names, admin.facts().partition_counts())
-    return _within(
-        plan,
-        group_requests.earliest_offsets(admin, places),
-        group_requests.latest_offsets(admin, places),
-    )
+    return _warned(within(plan, earliest_offsets(admin, places), latest_offsets(admin, places)))
 
 
-def _within(
-    wanted: dict[Place, int], earliest: dict[Place, int], latest: dict[Place, int]
-) -> dict[Place, int]:
-    offsets, warnings = reset.within(wanted, earliest, latest)
-    for warning in warnings:
+def _warned(found: NewOffsets) -> dict[Place, int]:
+    for warning in found.warnings:
         print(f"WARN {one_line(warning)}", file=sys.stderr)
-    return offsets
-
-
-def _shifted(places: Iterable[Place], current: dict[Place, int], by: int) -> dict[Place, int]:
-    missing = [place for place in places if place not in current]
-    if missing:
-        names = ", ".join(f"{place.topic}-{place.partition}" for place in missing)
-        raise UserError(f"cannot shift offsets for {one_line(names)}: there is no committed offset")
-    return {place: current[place] + by for place in places}
+    return found.offsets
 
 
 def _content(path: Path) -> str:

@@ -71,31 +71,6 @@ def duration_of(text: str) -> int:
     return duration // timedelta(milliseconds=1)
 
 
-def within(
-    wanted: Mapping[Place, int], earliest: Mapping[Place, int], latest: Mapping[Place, int]
-) -> tuple[dict[Place, int], list[str]]:
-    """The wanted offsets, those outside a partition moved to its nearer end, and a line for each.
-
-    Kafka: `checkOffsetsRange`.
-    """
-    offsets, warnings = {}, []
-    for place, offset in wanted.items():
-        nearest = min(max(offset, earliest[place]), latest[place])
-        if nearest > offset:
-            kind = "lower than earliest offset"
-        elif nearest < offset:
-            kind = "higher than latest offset"
-        else:
-            kind = ""
-        if kind:
-            warnings.append(
-                f"New offset ({offset}) is {kind} for topic partition"
-                f" {place.topic}-{place.partition}. Value will be set to {nearest}"
-            )
-        offsets[place] = nearest
-    return offsets, warnings
-
-
 def as_csv(offsets: Mapping[Place, int], group: str | None) -> str:
     """What `--export` prints and `--from-file` reads: topic, partition, offset; with the group in
     front of them where there are several."""

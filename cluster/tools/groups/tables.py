@@ -6,7 +6,7 @@ from typing import Final
 from cluster.client.topic_requests import Place
 from cluster.model.error_codes import ErrorCode
 from cluster.model.printable import one_line
-from cluster.tools.groups.requests import Group, Member
+from cluster.views.groups.described_groups import Group, Member
 
 _NOTHING: Final = "-"
 _TEXT_MIN: Final = 15

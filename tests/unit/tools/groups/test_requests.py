@@ -15,7 +15,7 @@ from cluster.protocol.messages import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from cluster.tools.groups.requests import offsets_from
+from cluster.views.groups.new_offsets import offsets_from
 
 
 class Leader:

@@ -5,6 +5,7 @@ import pytest
 from cluster.client.topic_requests import Place
 from cluster.tools.arguments import UsageError
 from cluster.tools.groups import reset
+from cluster.views.groups.new_offsets import within
 
 COUNTS = {"orders": 3, "audit": 1}
 A, B = Place("orders", 0), Place("orders", 1)
@@ -65,10 +66,10 @@ def test_other_texts_are_no_durations_and_no_times(text):
 
 
 def test_offsets_outside_a_partition_are_moved_to_its_nearer_end():
-    offsets, warnings = reset.within({A: 1, B: 99}, {A: 5, B: 5}, {A: 10, B: 10})
+    offsets, warnings = within({A: 1, B: 99}, {A: 5, B: 5}, {A: 10, B: 10})
     assert offsets == {A: 5, B: 10}
     assert len(warnings) == 2
-    assert reset.within({A: 7}, {A: 5}, {A: 10}) == ({A: 7}, [])
+    assert within({A: 7}, {A: 5}, {A: 10}) == ({A: 7}, [])
 
 
 def test_exported_offsets_are_read_back():

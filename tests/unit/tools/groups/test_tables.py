@@ -7,7 +7,7 @@ from cluster.model.error_codes import ErrorCode
 from cluster.tools.arguments import UsageError
 from cluster.tools.groups import tables
 from cluster.tools.groups.delete_offsets import chosen
-from cluster.tools.groups.requests import Group, Member
+from cluster.views.groups.described_groups import Group, Member
 
 ORDERS = [Place("orders", number) for number in range(3)]
 HOLDER = Member("m-1", None, "app", "/127.0.0.1", (ORDERS[0], ORDERS[2]))

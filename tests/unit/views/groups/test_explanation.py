@@ -23,11 +23,11 @@ from cluster.coordinator.groups.history.rebalances import (
 from cluster.coordinator.groups.views.queries import ExplainGroup
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
-from cluster.tools.groups.explain import why_nothing
 from cluster.views.explained_lines import WIDTH
 from cluster.views.groups.advice import advice
 from cluster.views.groups.explanation_json import explanation_object
 from cluster.views.groups.explanation_text import explanation_text
+from cluster.views.groups.find_rebalances import why_nothing
 from cluster.views.groups.known_rebalances import CostKind, KnownGroup, costs, merged
 from cluster.views.groups.outages import Outage, outages
 from cluster.views.groups.sentence import brief_text, group_sentence

@@ -1,6 +1,5 @@
-"""Groups as `groups` shows them, from the answers of their coordinators. Prints nothing."""
+"""Groups as `groups` and the page show them, from the answers of their coordinators."""
 
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -12,12 +11,9 @@ from cluster.client.consumer_group_requests import (
     describe_classic_group,
     describe_consumer_group,
 )
-from cluster.client.record_requests import EARLIEST, LATEST, offsets_at
 from cluster.client.topic_requests import Place
 from cluster.model.errors import Refused
 from cluster.protocol.messages import ConsumerGroupDescribeAssignment, Coordinator
-
-CLIENT_ID: Final = "milena-groups"
 
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
@@ -126,23 +122,3 @@ def _classic_group(found: FoundClassicGroup) -> Group:
 def _shown(coordinator: Coordinator) -> str:
     """The coordinator as Kafka's tool shows it."""
     return f"{coordinator.host}:{coordinator.port}  ({coordinator.node_id})"
-
-
-def earliest_offsets(admin: Admin, places: Iterable[Place]) -> dict[Place, int]:
-    """Where each partition begins. Raises Refused."""
-    return offsets_at(admin, places, EARLIEST)
-
-
-def latest_offsets(admin: Admin, places: Iterable[Place]) -> dict[Place, int]:
-    """Where each partition ends. Raises Refused."""
-    return offsets_at(admin, places, LATEST)
-
-
-def offsets_from(admin: Admin, places: Sequence[Place], timestamp_ms: int) -> dict[Place, int]:
-    """The first record at or after a time; the end where there is none. Raises Refused.
-
-    A time before 1970 counts as its beginning: negative ones mean something else in requests.
-    """
-    found = offsets_at(admin, places, max(0, timestamp_ms))
-    later = [place for place in places if found[place] < 0]
-    return found | (latest_offsets(admin, later) if later else {})
