@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from cluster.log.damage import Damage
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.durability import Durability
+from cluster.log.earlier_batches import recall
 from cluster.log.flushing import FlushTarget
 from cluster.log.inner_snapshots import InnerSnapshots
 from cluster.log.leader_epochs import LeaderEpochs
@@ -26,7 +27,7 @@ from cluster.log.mmap_segment import Located
 from cluster.log.options import LogOptions
 from cluster.log.producer_loading import load_after_cut
 from cluster.log.producer_snapshots import snapshot_path, write_snapshot
-from cluster.log.producer_state import Verification
+from cluster.log.producer_state import AppendedBatch, Verification
 from cluster.log.recovery import (
     FilesState,
     LastStop,
@@ -223,7 +224,13 @@ class PartitionLog:
         """
         header = produced.header
         has_producer = header.producer_id >= 0
-        if has_producer and (repeated := self.producers.check(header, verification)) is not None:
+        repeated = None
+        if has_producer:
+            try:
+                repeated = self.producers.check(header, verification)
+            except Refused as refused:
+                repeated = self._check_again(header, verification, refused)
+        if repeated is not None:
             stamp = repeated.timestamp_ms if self.limits.is_log_append_time else NO_TIMESTAMP
             first, last = Offset(repeated.base_offset), Offset(repeated.last_offset)
             return Appended(first, last, stamp, self.log_start_offset, is_duplicate=True)
@@ -237,6 +244,15 @@ class PartitionLog:
         last_offset = base_offset + header.last_offset_delta
         appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
         return _new(Appended, appended)
+
+    def _check_again(
+        self, header: BatchHeader, verification: Verification | None, refused: Refused
+    ) -> AppendedBatch | None:
+        """Check a refused batch with those before the producer snapshot, if it may repeat one."""
+        if not self.producers.may_have_forgotten(header):
+            raise refused
+        recall(self.files.segments, self.producers)
+        return self.producers.check(header, verification)
 
     def append_marker(
         self, marker: EndMarker, leader_epoch: LeaderEpoch, wall_ms: WallMs

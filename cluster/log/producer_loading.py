@@ -128,7 +128,7 @@ def load_producers(
             kept.remove(offset)
             continue
         if offset <= trust.high_watermark or not _have_ended_any(entries):
-            producers.restore(entries)
+            producers.restore(entries, offset)
             replay_from = offset
             break
     ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]

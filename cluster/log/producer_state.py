@@ -109,12 +109,22 @@ class Verification:
 class ProducerState:
     """All producer ids of one partition."""
 
-    __slots__ = ("_open", "_verifications", "ended", "entries", "expiration_ms")
+    __slots__ = (
+        "_open",
+        "_verifications",
+        "ended",
+        "entries",
+        "expiration_ms",
+        "snapshot_offset",
+    )
 
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
         self.entries: dict[int, ProducerEntry] = {}
         """Changed by the methods only."""
+        self.snapshot_offset = -1
+        """Of the batches before this offset only the last of each producer is known; -1 if the
+        state was not loaded from a snapshot, or earlier ones were looked for."""
         self.ended: deque[EndedTransaction] = deque()
         """Transactions whose marker was recorded; for the log, which takes them away."""
         self._open: dict[int, int] = {}
@@ -122,15 +132,17 @@ class ProducerState:
         self._verifications: dict[int, dict[int, Verification]] = {}
         """By producer id and epoch: a request with a wrong epoch must not disturb the others."""
 
-    def restore(self, entries: Mapping[int, ProducerEntry]) -> None:
-        """Begin with the entries of a snapshot."""
+    def restore(self, entries: Mapping[int, ProducerEntry], offset: int) -> None:
+        """Begin with the entries of the snapshot at an offset."""
         self.entries = dict(entries)
+        self.snapshot_offset = offset
         opened = [(e.transaction_offset, producer_id) for producer_id, e in entries.items()]
         self._open = {producer_id: offset for offset, producer_id in sorted(opened) if offset >= 0}
 
     def clear(self) -> None:
         """Forget everything, and end all verifications: the log is emptied or cut."""
         self.entries.clear()
+        self.snapshot_offset = -1
         self.ended.clear()
         self._open.clear()
         for verifications in self._verifications.values():
@@ -214,6 +226,33 @@ class ProducerState:
     def _is_new(self, producer_id: int) -> bool:
         entry = self.entries.get(producer_id)
         return entry is None or not entry.batches
+
+    def may_have_forgotten(self, header: BatchHeader) -> bool:
+        """Whether a batch that `check` refuses may repeat one that the snapshot does not have."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None or entry.epoch != header.producer_epoch or not entry.batches:
+            return False
+        oldest = entry.batches[0]
+        before = (oldest.base_sequence - 1 - header.last_sequence) & MAX_INT32
+        return (
+            oldest.last_offset < self.snapshot_offset
+            and len(entry.batches) < BATCHES_KEPT
+            and before <= MAX_INT32 // 2
+        )
+
+    def take_earlier(self, earlier: "ProducerState") -> None:
+        """Add batches from before the snapshot; `earlier` is the state in front of its offset."""
+        for producer_id, found in earlier.entries.items():
+            entry = self.entries.get(producer_id)
+            if (
+                entry is not None
+                and entry.epoch == found.epoch
+                and entry.batches
+                and found.batches
+                and entry.batches[0].last_offset == found.batches[-1].last_offset
+            ):
+                entry.batches.popleft()
+                entry.batches = deque([*found.batches, *entry.batches], maxlen=BATCHES_KEPT)
 
     def check_marker(self, marker: EndMarker) -> None:
         """Validate a marker that a transaction coordinator sends.

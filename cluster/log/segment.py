@@ -258,17 +258,19 @@ class Segment:
             yield position, header
             position += header.size_bytes
 
-    def producer_batches_from(self, position: int) -> Iterator[tuple[list[ProducerBatch], int]]:
-        """The batches with a producer id from a position to the end, some at a time, and where the
-        next one begins.
+    def producer_batches_from(
+        self, position: int, end: int | None = None
+    ) -> Iterator[tuple[list[ProducerBatch], int]]:
+        """The batches with a producer id from a position to `end`, by default that of the file,
+        some at a time, and where the next one begins.
 
         See `producer_walk.producer_batches` about those that are left out. Raises DamagedBatch
         after those before it if there is no batch at a position.
         """
-        size = self.file.size_bytes
-        while position < size:
+        end = self.file.size_bytes if end is None else end
+        while position < end:
             batches, position, is_sound = producer_batches(
-                self.file.mapping(), position, size, WALKED_BATCHES
+                self.file.mapping(), position, end, WALKED_BATCHES
             )
             yield batches, position
             if not is_sound:

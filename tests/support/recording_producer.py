@@ -9,6 +9,7 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -45,6 +46,8 @@ class Recorder:
         """
         self.sent: dict[int, list[bytes]] = {p: [] for p in range(partitions)}
         self.failed: list[KafkaError] = []
+        self._stopped_by: KafkaException | None = None
+        """What ended the thread that produces."""
         self._topic = topic
         self._producer = Producer(
             {
@@ -65,10 +68,20 @@ class Recorder:
             value = f"{prefix}-{number}".encode()
             partition = number % len(self.sent)
             self.sent[partition].append(value)
-            self._producer.produce(
-                self._topic, value, partition=partition, on_delivery=self._on_delivery
-            )
+            try:
+                self._producer.produce(
+                    self._topic, value, partition=partition, on_delivery=self._on_delivery
+                )
+            except KafkaException as raised:
+                if raised.args[0].code() == KafkaError._FATAL:  # which names no cause
+                    self._raise_fatal_error()
+                raise
             self._producer.poll(0)
+
+    def _raise_fatal_error(self) -> None:
+        """Serve the events of the producer: one of them is the fatal error, which is raised."""
+        while self._producer.poll(1):
+            pass
 
     def produce_one_by_one(self, count: int) -> None:
         """So many records for each partition, each in a batch of its own."""
@@ -93,13 +106,18 @@ class Recorder:
         finally:
             stop.set()
             thread.join()
+            if self._stopped_by is not None:
+                raise self._stopped_by
         self.flush()
 
     def _produce_until(self, stop: threading.Event, prefix: str, per_second: int) -> None:
         turn = 0
-        while not stop.wait(_TURN_S):
-            self.produce(f"{prefix}-{turn}", max(1, round(per_second * _TURN_S)))
-            turn += 1
+        try:
+            while not stop.wait(_TURN_S):
+                self.produce(f"{prefix}-{turn}", max(1, round(per_second * _TURN_S)))
+                turn += 1
+        except KafkaException as error:
+            self._stopped_by = error
 
     def flush(self) -> None:
         """Wait until every record is acknowledged or has failed."""

@@ -304,7 +304,7 @@ class ProducersOfAPartition(RuleBasedStateMachine):
                 each.has_ended = True
         else:
             restored = ProducerState(EXPIRATION_MS)
-            restored.restore(self.state.entries)
+            restored.restore(self.state.entries, 0)
             self.state = restored
             self.asked.clear()
 

@@ -287,7 +287,7 @@ def test_snapshot_round_trip_keeps_the_last_batch(tmp_path: Path) -> None:
     partition.write(header(0, 2, producer_id=8, in_txn=True))
     write_snapshot(tmp_path, 5, partition.state.entries)
     assert snapshot_offsets(tmp_path) == [5]
-    partition.state.restore(read_snapshot(tmp_path, 5))
+    partition.state.restore(read_snapshot(tmp_path, 5), 5)
     assert partition.write(header(2)) == (2, True)
     assert partition.write(header(3)) == (5, False)
     assert partition.state.first_undecided_offset == 3
