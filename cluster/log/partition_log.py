@@ -251,7 +251,7 @@ class PartitionLog:
         """Check a refused batch with those before the producer snapshot, if it may repeat one."""
         if not self.producers.may_have_forgotten(header):
             raise refused
-        recall(self.files.segments, self.producers)
+        recall(self.files.segments, self.producers, header)
         return self.producers.check(header, verification)
 
     def append_marker(

@@ -244,15 +244,12 @@ class ProducerState:
         """Add batches from before the snapshot; `earlier` is the state in front of its offset."""
         for producer_id, found in earlier.entries.items():
             entry = self.entries.get(producer_id)
-            if (
-                entry is not None
-                and entry.epoch == found.epoch
-                and entry.batches
-                and found.batches
-                and entry.batches[0].last_offset == found.batches[-1].last_offset
-            ):
-                entry.batches.popleft()
-                entry.batches = deque([*found.batches, *entry.batches], maxlen=BATCHES_KEPT)
+            if entry is None or entry.epoch != found.epoch or not entry.batches:
+                continue
+            known_from = entry.batches[0].last_offset
+            if any(batch.last_offset == known_from for batch in found.batches):
+                added = [batch for batch in found.batches if batch.last_offset < known_from]
+                entry.batches = deque([*added, *entry.batches], maxlen=BATCHES_KEPT)
 
     def check_marker(self, marker: EndMarker) -> None:
         """Validate a marker that a transaction coordinator sends.

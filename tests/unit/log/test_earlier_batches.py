@@ -8,6 +8,7 @@ import pytest
 from cluster.log import earlier_batches
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_state import BATCHES_KEPT
+from cluster.log.segment import Segment
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
 from cluster.records.builder import ProducerIdentity
@@ -41,9 +42,11 @@ def reopened(log: PartitionLog) -> PartitionLog:
     return open_log(log.directory.parent, OPTIONS)
 
 
-def code_of(log: PartitionLog, sequence: int, epoch: int = 0) -> ErrorCode:
+def code_of(
+    log: PartitionLog, sequence: int, producer_id: int = PRODUCER, epoch: int = 0
+) -> ErrorCode:
     with pytest.raises(Refused) as refused:
-        send(log, sequence, epoch=epoch)
+        send(log, sequence, producer_id, epoch)
     return refused.value.code
 
 
@@ -131,38 +134,50 @@ def test_batches_of_an_open_and_of_an_ended_transaction_can_be_repeated(tmp_path
     assert log.producers.first_undecided_offset == offsets[2]
 
 
-def test_the_log_is_read_once_and_only_for_a_batch_from_before_the_snapshot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each walk over the batches of a segment was to read."""
+    sizes = []
+    walk = Segment.producer_batches_from
+
+    def counted(segment: Segment, start: int, end: int | None = None) -> object:
+        sizes.append((end or segment.file.size_bytes) - start)
+        return walk(segment, start, end)
+
+    monkeypatch.setattr(Segment, "producer_batches_from", counted)
+    return sizes
+
+
+def test_only_batches_from_before_the_snapshot_make_the_log_be_read(
+    tmp_path: Path, reads: list[int]
 ) -> None:
-    reads = []
-    recall = earlier_batches.recall
-
-    def counted(*arguments: object) -> None:
-        reads.append(arguments)
-        recall(*arguments)  # type: ignore[arg-type]  # as it was called
-
-    monkeypatch.setattr("cluster.log.partition_log.recall", counted)
     log = filled(tmp_path)
     assert code_of(log, 1) is ErrorCode.out_of_order_sequence_number
     log = reopened(log)
     assert code_of(log, 9) is ErrorCode.out_of_order_sequence_number  # one is missing before it
     assert send(log, 7)[1]
     assert not reads
-    assert code_of(log, 1) is ErrorCode.out_of_order_sequence_number
-    assert code_of(log, 1) is ErrorCode.out_of_order_sequence_number
-    assert len(reads) == 1
 
 
-def test_only_the_end_of_a_long_log_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_more_of_a_long_log_is_read_than_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[int]
 ) -> None:
     log = filled(tmp_path, 40)
     batch_bytes = log.size_bytes // 80
+    few, most = 4 * batch_bytes, 8 * batch_bytes
+    monkeypatch.setattr(earlier_batches, "READ_BYTES", (few, most))
     log.roll(NOW_MS)
     log = reopened(log)
-    monkeypatch.setattr(earlier_batches, "READ_BYTES", 6 * batch_bytes)
-    assert [send(log, sequence)[1] for sequence in (37, 38, 39)] == [True] * 3
-    assert code_of(log, 36) is ErrorCode.out_of_order_sequence_number
+    assert send(log, 38)[1]
+    assert send(log, 38, OTHER)[1]
+    assert sum(reads) == few
+    reads.clear()
+    assert send(log, 37)[1]
+    assert sum(reads) == few + most
+    assert code_of(log, 35) is ErrorCode.out_of_order_sequence_number
+    reads.clear()
+    assert code_of(log, 34, OTHER) is ErrorCode.out_of_order_sequence_number
+    assert not reads
 
 
 def test_damage_in_the_batches_before_the_snapshot_leaves_the_refusal(tmp_path: Path) -> None:
