@@ -9,10 +9,10 @@ the first such batch comes, once, so that a start has nothing more to do.
 from collections.abc import Sequence
 from typing import Final
 
-from cluster.log.damage import DamagedBatch
 from cluster.log.log_reads import segment_slot
-from cluster.log.producer_state import ProducerState
+from cluster.log.producer_state import AppendedBatch, ProducerState, Verification
 from cluster.log.segment import Segment
+from cluster.model.errors import Refused
 from cluster.records.batch import BatchHeader
 
 READ_BYTES: Final = (256 * 1024, 8 * 1024 * 1024)
@@ -20,16 +20,32 @@ READ_BYTES: Final = (256 * 1024, 8 * 1024 * 1024)
 (1 MiB), and for those of other clients among them."""
 
 
-def recall(segments: Sequence[Segment], producers: ProducerState, header: BatchHeader) -> None:
-    """Add the batches in front of the snapshot that producers were loaded from, until one that a
-    client sends again is among them.
+def check_again(
+    segments: Sequence[Segment],
+    producers: ProducerState,
+    refused: Refused,
+    header: BatchHeader,
+    verification: Verification | None,
+) -> AppendedBatch | None:
+    """Check a batch that was refused, as `ProducerState.check` does, with those that are recalled.
 
-    Damage ends the search. Raises StorageFailed.
+    Raises `refused` if they cannot change that, and what `check` raises; also StorageFailed.
+    """
+    if not producers.may_have_forgotten(header):
+        raise refused
+    _recall(segments, producers, header)
+    return producers.check(header, verification)
+
+
+def _recall(segments: Sequence[Segment], producers: ProducerState, header: BatchHeader) -> None:
+    """Add the batches in front of the snapshot, until the one that is sent again is among them.
+
+    Damage ends the search.
     """
     for read_bytes in READ_BYTES:
         try:
             producers.take_earlier(_read_before(segments, producers, read_bytes))
-        except DamagedBatch:  # which was reported when it was found
+        except Refused:  # damage, which was reported when it was found
             break
         if not producers.may_have_forgotten(header):
             return
@@ -55,15 +71,15 @@ def _parts_before(
     """
     if end_offset <= segments[0].base_offset:
         return []
-    slot = segment_slot(segments, end_offset)
-    end = segments[slot].locate(end_offset)
+    last = segment_slot(segments, end_offset)
     parts: list[tuple[Segment, int, int]] = []
     left = read_bytes
-    while left > 0 and slot >= 0:
+    for slot in range(last, -1, -1):
         segment = segments[slot]
+        end = segment.locate(end_offset) if slot == last else segment.file.size_bytes
         start = segment.boundary_before(0, end - left) if end > left else 0
         parts.insert(0, (segment, start, end))
         left -= end
-        slot -= 1
-        end = segments[slot].file.size_bytes
+        if left <= 0:
+            break
     return parts

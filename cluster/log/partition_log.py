@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from cluster.log.damage import Damage
 from cluster.log.deleted_files import DeletedFiles
 from cluster.log.durability import Durability
-from cluster.log.earlier_batches import recall
+from cluster.log.earlier_batches import check_again
 from cluster.log.flushing import FlushTarget
 from cluster.log.inner_snapshots import InnerSnapshots
 from cluster.log.leader_epochs import LeaderEpochs
@@ -218,9 +218,8 @@ class PartitionLog:
         """Append a batch that `validate_produced` has checked, with new offsets and this epoch.
 
         `verification` is that of a transactional batch which had to be verified first. Raises
-        Refused (see `ProducerState.check`; record_list_too_large for a batch larger than a segment)
-        and StorageFailed; then nothing is appended. The caller flushes afterwards if the log end
-        reaches `durability.flush_at`.
+        Refused (see `ProducerState.check`; record_list_too_large) and StorageFailed; then nothing
+        is appended. The caller flushes if the log end reaches `durability.flush_at`.
         """
         header = produced.header
         has_producer = header.producer_id >= 0
@@ -229,11 +228,9 @@ class PartitionLog:
             try:
                 repeated = self.producers.check(header, verification)
             except Refused as refused:
-                repeated = self._check_again(header, verification, refused)
+                repeated = check_again(self.segments, self.producers, refused, header, verification)
         if repeated is not None:
-            stamp = repeated.timestamp_ms if self.limits.is_log_append_time else NO_TIMESTAMP
-            first, last = Offset(repeated.base_offset), Offset(repeated.last_offset)
-            return Appended(first, last, stamp, self.log_start_offset, is_duplicate=True)
+            return _duplicate(repeated, self)
         base_offset = self._store(produced, leader_epoch, wall_ms)
         timestamp_ms, attributes = header.max_timestamp, header.attributes
         if has_producer:
@@ -241,18 +238,9 @@ class PartitionLog:
             if attributes & TRANSACTIONAL_BIT:
                 self.transactions.on_replayed(self.producers)
         append_time_ms = timestamp_ms if attributes & LOG_APPEND_TIME_BIT else NO_TIMESTAMP
-        last_offset = base_offset + header.last_offset_delta
-        appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
+        last = base_offset + header.last_offset_delta
+        appended = (base_offset, last, append_time_ms, self.log_start_offset, False)
         return _new(Appended, appended)
-
-    def _check_again(
-        self, header: BatchHeader, verification: Verification | None, refused: Refused
-    ) -> AppendedBatch | None:
-        """Check a refused batch with those before the producer snapshot, if it may repeat one."""
-        if not self.producers.may_have_forgotten(header):
-            raise refused
-        recall(self.files.segments, self.producers, header)
-        return self.producers.check(header, verification)
 
     def append_marker(
         self, marker: EndMarker, leader_epoch: LeaderEpoch, wall_ms: WallMs
@@ -265,8 +253,7 @@ class PartitionLog:
         self.producers.check_marker(marker)
         produced = produced_marker(marker, wall_ms)
         base_offset = self._store(produced, leader_epoch, wall_ms)
-        producer_id, epoch, _, _ = marker
-        self.producers.record_marker(producer_id, epoch, base_offset, wall_ms, marker)
+        self.producers.record_marker(*marker[:2], base_offset, wall_ms, marker)
         self.transactions.on_replayed(self.producers)
         return Appended(base_offset, base_offset, NO_TIMESTAMP, self.log_start_offset)
 
@@ -537,6 +524,12 @@ class PartitionLog:
             target = self.flush_target()
             replace(target, paths=(*_paths(active)[1:], snapshot, *target.paths)).sync()
             self.durability.on_synced(target)
+
+
+def _duplicate(repeated: AppendedBatch, log: PartitionLog) -> Appended:
+    stamp = repeated.timestamp_ms if log.limits.is_log_append_time else NO_TIMESTAMP
+    first, last = Offset(repeated.base_offset), Offset(repeated.last_offset)
+    return Appended(first, last, stamp, log.log_start_offset, is_duplicate=True)
 
 
 def _paths(segment: Segment) -> list[Path]:
