@@ -30,7 +30,23 @@ def offsets_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> dict
 
     Raises Refused for any partition.
     """
+    found = _outcomes_at(admin, wanted, timestamp_ms)
+    for outcome in found.values():
+        if outcome.code is not ErrorCode.none:
+            raise Refused(outcome.code)
+    return {place: outcome.value for place, outcome in found.items()}
 
+
+def known_offsets_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> dict[Place, int]:
+    """The same of those partitions whose leaders tell."""
+    return {
+        place: outcome.value
+        for place, outcome in _outcomes_at(admin, wanted, timestamp_ms).items()
+        if outcome.code is ErrorCode.none
+    }
+
+
+def _outcomes_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> dict[Place, Outcome]:
     def ask(client: SocketClient, places: Sequence[Place]) -> dict[Place, Outcome]:
         topics = tuple(
             ListOffsetsTopic(
@@ -54,11 +70,7 @@ def offsets_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> dict
             for each in topic.partitions
         }
 
-    found = admin.leaders(wanted, ask)
-    for outcome in found.values():
-        if outcome.code is not ErrorCode.none:
-            raise Refused(outcome.code)
-    return {place: outcome.value for place, outcome in found.items()}
+    return admin.leaders(wanted, ask)
 
 
 def delete_records(admin: Admin, offsets: Mapping[Place, int]) -> dict[Place, Outcome]:

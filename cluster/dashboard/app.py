@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -52,10 +52,11 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def make_app(sources: Sources, rules: AccessRules) -> Starlette:
+def make_app(sources: Sources, rules: AccessRules, more_routes: Sequence[Route] = ()) -> Starlette:
     """Make the application, which reads and changes the cluster through `sources` alone.
 
-    Call `app.state.end_streams` on its loop to let it stop.
+    `more_routes` are those of views with a package of their own. Call
+    `app.state.end_streams` on its loop to let it stop.
     """
     routes = _Routes(sources, rules)
     app = Starlette(
@@ -82,6 +83,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/brokers/{broker:int}/{action}", routes.act, methods=["POST"]),
             Route("/metrics", routes.metrics),
             Route("/metrics/broker/{broker:int}", routes.metrics),
+            *more_routes,
         ],
         middleware=[
             Middleware(AccessCheck, rules=rules),

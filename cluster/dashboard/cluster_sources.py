@@ -13,6 +13,7 @@ from cluster.dashboard.capacity_view import capacity_view
 from cluster.dashboard.client_rows import client_row, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
+from cluster.dashboard.groups.reader import GroupReader
 from cluster.dashboard.held_reader import HeldReader
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
 from cluster.dashboard.process_figures import process_figures
@@ -84,6 +85,7 @@ class ClusterSources:
         self._reading = threading.Lock()
         """Guards `_known`."""
         self._sampler = Sampler(self._read, lambda: self._state()["events"])
+        self.groups = GroupReader(files, self._read, self._state, self._sampler)
 
     def start_sampling(self) -> None:
         """Sample the brokers' figures until the process ends."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from cluster.dashboard.access import AccessRules
 from cluster.dashboard.app import make_app
 from cluster.dashboard.cluster_sources import ClusterSources
+from cluster.dashboard.groups.routes import group_routes
 from cluster.dashboard.http_server import serve
 from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.datadir.paths import DataDir
@@ -38,5 +39,5 @@ def run_dashboard(
     )
     sources = ClusterSources(files)
     sources.start_sampling()
-    app = make_app(sources, rules)
+    app = make_app(sources, rules, group_routes(sources.groups))
     serve(app, held.taken(), on_ready, app.state.end_streams)

@@ -7,8 +7,7 @@ from typing import Final
 from cluster.dashboard.sources import Json
 
 PERIOD_S: Final = 2.0
-_SHARE: Final = 0.1
-"""The share of the time that may be spent on reading: a large cluster is read less often."""
+SHARE: Final = 0.1
 
 
 class SharedReading:
@@ -22,11 +21,17 @@ class SharedReading:
         read: Callable[[], Json],
         period_s: float = PERIOD_S,
         run: Callable[[Callable[[], Json]], Awaitable[Json]] = asyncio.to_thread,
+        share: float = SHARE,
     ) -> None:
-        """`read` is called by `run`, on a thread, never twice at once. A failure is not cached."""
+        """`read` is called by `run`, on a thread, never twice at once. A failure is not cached.
+
+        `share` is that of the time that may be spent on reading: a large cluster is read less
+        often. It is higher for what mostly waits.
+        """
         self._read = read
         self._run_on_thread = run
         self._period_s = period_s
+        self._share = share
         self._task: asyncio.Task[Json] | None = None
         self._fresh_until_s = 0.0
         self._forgotten = 0
@@ -52,5 +57,7 @@ class SharedReading:
         ended_s = loop.time()
         if forgotten != self._forgotten:
             return found
-        self._fresh_until_s = max(began_s + self._period_s, ended_s + (ended_s - began_s) / _SHARE)
+        self._fresh_until_s = max(
+            began_s + self._period_s, ended_s + (ended_s - began_s) / self._share
+        )
         return found

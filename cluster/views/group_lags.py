@@ -22,6 +22,13 @@ _OUTLIVES_MS: Final = 30_000
 group: until the group would have been deleted."""
 
 
+REBALANCING: Final = (
+    *("PreparingRebalance", "CompletingRebalance"),
+    *("Assigning", "Reconciling"),
+)
+"""The states of groups of both protocols in which some members have no or old assignments."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupLags:
     """One group: the fields of its metric record, and those of its partitions."""
@@ -33,7 +40,7 @@ class GroupLags:
     @property
     def name(self) -> str:
         """Its id on one line."""
-        return one_line(str(self.fields["group"])) or "(empty id)"
+        return shown_group(str(self.fields["group"]))
 
     @property
     def lag(self) -> int:
@@ -45,6 +52,17 @@ class GroupLags:
         kept = _without(self.fields, "v", "kind")
         own = ("v", "kind", "ts", "interval_ms", "broker", "group")
         return {**kept, "lags": [_without(each, *own) for each in self.partitions]}
+
+
+def shown_group(group_id: str) -> str:
+    """A group id on one line."""
+    return one_line(group_id) or "(empty id)"
+
+
+def rebalancing_ms(fields: Mapping[str, Any]) -> float:
+    """The time that a group spent rebalancing in the interval of its record."""
+    times: Mapping[str, float] = fields["state_ms"]
+    return sum(spent for state, spent in times.items() if state in REBALANCING)
 
 
 def _without(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -95,8 +95,13 @@ class Rebalances:
             if rise > 0 and (old or members):
                 times = f"{rise} times" if old and rise > 1 else f"(generation {now[group.name]})"
                 text = f"rebalanced {times}, {members} member{'' if members == 1 else 's'}"
-                found.append(Change("rebalance", f"group {group.name}", text))
+                found.append(Change("rebalance", group_subject(group.name), text))
         return found
+
+
+def group_subject(name: str) -> str:
+    """The subject of the events of a group."""
+    return f"group {name}"
 
 
 class Elections:

@@ -4,14 +4,21 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from cluster.dashboard.sampling.changes import Change, Elections, LimitChanges, Rebalances
+from cluster.dashboard.sampling.changes import (
+    Change,
+    Elections,
+    LimitChanges,
+    Rebalances,
+    group_subject,
+)
 from cluster.dashboard.sampling.client_past import ClientPast
 from cluster.dashboard.sampling.figures import figures, kept
+from cluster.dashboard.sampling.group_past import GroupPast, GroupTrend
 from cluster.dashboard.sampling.rings import Ring
 from cluster.dashboard.sources import Json
 from cluster.metrics.stats_reader import Stats
 from cluster.views.client_states import BrokerStats
-from cluster.views.group_lags import GroupLags, group_lags
+from cluster.views.group_lags import GroupLags, group_lags, shown_group
 
 STEP_S: Final = 2.0
 EVENTS_MAX: Final = 1_000
@@ -55,6 +62,7 @@ class Recorder:
         self._fine = _Tier(STEP_S, RANGES_S["15m"])
         self._coarse = _Tier(10 * STEP_S, RANGES_S["6h"])
         self._clients = ClientPast()
+        self._group_past = GroupPast()
         self._limits = LimitChanges()
         self._rebalances = Rebalances()
         self._elections = Elections()
@@ -70,6 +78,7 @@ class Recorder:
         for tier in (self._fine, self._coarse):
             tier.take(now_ms, brokers, lag, expected_s)
         self._clients.add(now_ms, brokers)
+        self._group_past.take(now_ms, groups)
         for change in (
             *self._limits.take(now_ms, brokers),
             *self._rebalances.take(groups),
@@ -103,23 +112,51 @@ class Recorder:
         An event may become known later than samples after it: the supervisor is asked now and then.
         """
         ring = (self._fine if RANGES_S[name] <= RANGES_S["15m"] else self._coarse).ring
-        range_ms = now_ms - RANGES_S[name] * 1_000
+        return {
+            **self._head(name, now_ms),
+            "step_s": ring.step_s,
+            **ring.to_json(max(since_ms, _begin_ms(name, now_ms))),
+            "events": self._events_of(name, now_ms, since_event),
+        }
+
+    def group_series(
+        self, group: str, name: str, now_ms: int, since_ms: int, since_event: int = 0
+    ) -> Json:
+        """The same of one group: its lag, and its rebalances."""
+        since_ms = max(since_ms, _begin_ms(name, now_ms))
+        subject = group_subject(shown_group(group))
+        return {
+            **self._head(name, now_ms),
+            **self._group_past.to_json(group, RANGES_S[name], since_ms),
+            "events": [
+                each
+                for each in self._events_of(name, now_ms, since_event)
+                if each["subject"] == subject
+            ],
+        }
+
+    def group_trend(self, group: str) -> GroupTrend:
+        """How a group has done lately."""
+        return self._group_past.trend(group)
+
+    def _head(self, name: str, now_ms: int) -> Json:
         return {
             "range": name,
             "run": self._run,
-            "step_s": ring.step_s,
-            "from_ms": range_ms,
+            "from_ms": _begin_ms(name, now_ms),
             "to_ms": now_ms,
-            **ring.to_json(max(since_ms, range_ms)),
-            "events": sorted(
-                (
-                    each
-                    for each in self._events
-                    if each["number"] > since_event and each["ts"] > range_ms
-                ),
-                key=lambda each: int(each["ts"]),
-            ),
         }
+
+    def _events_of(self, name: str, now_ms: int, since_event: int) -> list[Json]:
+        begin_ms = _begin_ms(name, now_ms)
+        found = [
+            each for each in self._events if each["number"] > since_event and each["ts"] > begin_ms
+        ]
+        return sorted(found, key=lambda each: int(each["ts"]))
 
     def clients(self, since_ms: int, client: tuple[str, str] | None) -> Json:
         return self._clients.to_json(since_ms, client)
+
+
+def _begin_ms(name: str, now_ms: int) -> int:
+    return now_ms - RANGES_S[name] * 1_000

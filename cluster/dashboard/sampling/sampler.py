@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cluster.dashboard.live import period_s
+from cluster.dashboard.sampling.group_past import GroupTrend
 from cluster.dashboard.sampling.recorder import STEP_S, Recorder
 from cluster.dashboard.sources import Json
 from cluster.model.errors import UserError
@@ -79,6 +80,14 @@ class Sampler:
     def clients(self, since_ms: int, client: tuple[str, str] | None) -> Json:
         with self._lock:
             return self._recorder.clients(since_ms, client)
+
+    def group_series(self, group: str, name: str, since_ms: int, since_event: int) -> Json:
+        with self._lock:
+            return self._recorder.group_series(group, name, _now_ms(), since_ms, since_event)
+
+    def group_trends(self, groups: Iterable[str]) -> dict[str, GroupTrend]:
+        with self._lock:
+            return {each: self._recorder.group_trend(each) for each in groups}
 
 
 def _now_ms() -> int:

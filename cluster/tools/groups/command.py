@@ -27,7 +27,8 @@ from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_servers, admin_of
 from cluster.tools.missing_rights import right_hint
-from cluster.views.groups.described_groups import DEAD, EMPTY, REBALANCING, Group, describe_group
+from cluster.views.group_lags import REBALANCING
+from cluster.views.groups.described_groups import DEAD, EMPTY, Group, describe_group
 from cluster.views.groups.new_offsets import (
     NewOffsets,
     Target,

@@ -17,7 +17,6 @@ from cluster.protocol.messages import ConsumerGroupDescribeAssignment, Coordinat
 
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
-REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 _CLASSIC_MEMBER: Final = 0
 
 

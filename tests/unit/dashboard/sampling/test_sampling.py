@@ -235,7 +235,9 @@ def test_elections_are_counted_of_each_controller() -> None:
 
 
 def groups(*found: dict[str, Any]) -> bytes:
-    return b"\n".join(json.dumps({"kind": "group", "ts": 0, **each}).encode() for each in found)
+    return b"\n".join(
+        json.dumps({"kind": "group", "ts": 0, "state_ms": {}, **each}).encode() for each in found
+    )
 
 
 def test_recorder_keeps_both_resolutions_and_events_of_a_range() -> None:
