@@ -152,9 +152,9 @@ class CommandParser(argparse.ArgumentParser):
         for argument in arguments:
             if argument == "--":
                 return
-            if not argument.startswith("--") or " " in argument:
-                continue
             name = argument.partition("=")[0]
+            if not name.startswith("--") or " " in name:
+                continue
             if not any(known.startswith(name) for known in self._option_string_actions):
                 options = [known for known in self._option_string_actions if len(known) > 2]
                 self.error(unknown("option", name, options))
@@ -175,7 +175,7 @@ class CommandParser(argparse.ArgumentParser):
         return found
 
     def _is_option(self, argument: str) -> bool:
-        if not argument.startswith("-") or argument == "-" or " " in argument:
+        if not argument.startswith("-") or argument == "-" or " " in argument.partition("=")[0]:
             return False
         return not self._negative_number_matcher.match(argument)
 

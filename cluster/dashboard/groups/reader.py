@@ -137,10 +137,10 @@ class GroupReader:
         try:
             with self._admin(self._read(), TIMEOUT_S) as admin:
                 group = _existing(admin, reset.group)
-                current, found = _planned(admin, reset)
+                committed_now, found = _planned(admin, reset)
         except Refused as refused:
             raise UserError(reason_of(refused)) from None
-        return reset_view(reset, current, found, why_not(group), self._program())
+        return reset_view(reset, committed_now, found, why_not(group), self._program())
 
     def reset(self, reset: Reset) -> Done:
         try:
@@ -179,12 +179,12 @@ def _existing(admin: Admin, name: str) -> Group:
 
 
 def _planned(admin: Admin, reset: Reset) -> tuple[dict[Place, int], NewOffsets]:
-    """The committed offsets of the partitions that a reset is about, and the new ones."""
+    """The committed offsets of all partitions that exist, and the new ones of a reset."""
     counts = admin.facts().partition_counts()
     current = {
         place: each.offset
         for place, each in committed(admin, reset.group).items()
-        if place.partition < counts.get(place.topic, 0) and reset.topic in (None, place.topic)
+        if place.partition < counts.get(place.topic, 0)
     }
     if reset.topic is not None:
         if reset.topic not in counts:

@@ -91,6 +91,7 @@ def reset_view(
         "left_out": max(0, len(rows) - ROWS_MAX),
         "changed": sum(row["from"] != row["to"] for row in rows),
         "partitions": len(rows),
+        "topics": sorted({place.topic for place in current}),
         "warnings": found.warnings[:ROWS_MAX],
         "blocked": blocked,
         "command": reset_command(program, reset),

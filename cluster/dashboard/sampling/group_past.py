@@ -15,8 +15,10 @@ FINE_S: Final = 6.0
 COARSE_S: Final = 60.0
 _FINE_SAMPLES: Final = 150
 _COARSE_SAMPLES: Final = 360
-_RATE_OVER_MS: Final = 32_000
-_RATE_MIN_MS: Final = 4_000
+_RATE_OVER_MS: Final = 62_000
+_RATE_SAMPLES_MIN: Final = 3
+_ERRORS: Final = 3.0
+"""A slope of fewer standard errors is none."""
 _LATE: Final = 2.5
 """After this many steps without a sample there is a gap."""
 
@@ -25,7 +27,7 @@ class GroupTrend(NamedTuple):
     """The last minutes of one group."""
 
     lag_per_s: float | None
-    """How fast its lag grows, or falls if negative, in the last half minute; None if unknown."""
+    """How fast its lag grows, or falls if negative, in the last minute; None if unknown."""
     rebalanced_ms: float
     watched_ms: float
     """The time, at most 15 minutes, in which it rebalanced for `rebalanced_ms`."""
@@ -67,10 +69,7 @@ class GroupPast:
         times, lags = self._fine.of(group)
         known = [(at, lag) for at, lag in zip(times, lags, strict=True) if lag is not None]
         recent = [each for each in known if each[0] >= known[-1][0] - _RATE_OVER_MS]
-        per_s = None
-        if recent and recent[-1][0] - recent[0][0] >= _RATE_MIN_MS:
-            (first_ms, first), (last_ms, last) = recent[0], recent[-1]
-            per_s = (last - first) * 1_000 / (last_ms - first_ms)
+        per_s = slope_per_s(recent)
         _, spent = self._rebalanced.of(group)
         counted = [each for each in spent if each is not None]
         return GroupTrend(per_s, sum(counted), len(counted) * FINE_S * 1_000)
@@ -85,6 +84,23 @@ class GroupPast:
             "ts": times[first:],
             "values": {"lag": lags[first:]} if times[first:] else {},
         }
+
+
+def slope_per_s(samples: Sequence[tuple[int, float]]) -> float | None:
+    """How fast the values rise with their times in ms; 0 if they only go up and down.
+
+    A lag does so in time with the commits. None for too few samples.
+    """
+    count = len(samples)
+    if count < _RATE_SAMPLES_MIN:
+        return None
+    middle_ms = sum(at for at, _ in samples) / count
+    middle = sum(value for _, value in samples) / count
+    spread = sum((at - middle_ms) ** 2 for at, _ in samples)
+    slope = sum((at - middle_ms) * (value - middle) for at, value in samples) / spread
+    rest = sum((value - middle - slope * (at - middle_ms)) ** 2 for at, value in samples)
+    error = math.sqrt(rest / (count - 2) / spread)
+    return slope * 1_000 if abs(slope) > _ERRORS * error else 0.0
 
 
 class _Samples:

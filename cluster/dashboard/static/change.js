@@ -18,7 +18,7 @@ const NOUNS = { user: "user", "client-id": "client id", ip: "address" };
 const OTHERS = { user: "all other users (default)", "client-id": "all other client ids (default)", ip: "all other addresses (default)" };
 const CHANGED = "quotas-changed";
 const UNITS = { "": 1, K: 1024, KIB: 1024, KB: 1000, M: 1024 ** 2, MIB: 1024 ** 2, MB: 1000 ** 2, G: 1024 ** 3, GIB: 1024 ** 3, GB: 1000 ** 3 };
-const READ_ONLY = "This dashboard is read-only: it was started without --dashboard-actions.";
+export const READ_ONLY = "This dashboard is read-only: it was started without --dashboard-actions.";
 const LIST_MS = 5000;
 const TYPING_MS = 200;
 const ROWS = 100;
@@ -291,7 +291,7 @@ function confirmation(title, read) {
 }
 
 /** Carries out a change, says what was done, and whether it was. */
-async function act(result, path, body) {
+export async function act(result, path, body) {
   fill(result, el("p", {}, "Asking …"));
   try {
     const done = await post(path, body);

@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { command, el, fill, program, setText, table } from "./dom.js";
 import { count, duration, milliseconds as ms, moment, name, percent, perSecond, size } from "./format.js";
+import { groupLink } from "./groups.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
@@ -143,7 +144,7 @@ export function clusterView() {
   function drawGroups() {
     const found = reading?.groups ?? [];
     fill(groups, table("Groups", ["Group", "Type", "State", ["Members", true], ["Partitions", true], ["Lag", true]],
-      found.slice(0, ROWS).map((each) => [each.group, each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
+      found.slice(0, ROWS).map((each) => [groupLink(each.group), each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
       "No groups."),
       found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: ${program} groups --list`));
   }

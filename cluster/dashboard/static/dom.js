@@ -30,6 +30,20 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Replaces the content as `fill` does; a link that is drawn again keeps the focus, a region its place. */
+export function refill(element, ...children) {
+  const active = element.contains(document.activeElement) ? document.activeElement : null;
+  const places = [...element.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+  fill(element, ...children);
+  const regions = [...element.querySelectorAll(".scroll")];
+  regions.forEach((each, at) => { each.scrollLeft = places[at] ?? 0; });
+  if (active === null) return element;
+  const again = active.hasAttribute("href") ? [...element.querySelectorAll("a")].find((each) => each.getAttribute("href") === active.getAttribute("href"))
+    : regions.find((each) => each.getAttribute("aria-label") === active.getAttribute("aria-label"));
+  again?.focus({ preventScroll: true });
+  return element;
+}
+
 /** Sets a text if it has changed: an unchanged one keeps a reader's selection and costs nothing. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

@@ -29,8 +29,9 @@ export function merged(known, news) {
   return { ...news, ts: [...kept, ...news.ts], values, events };
 }
 
-/** Calls back with the figures of a range now and whenever there are new ones, until it is closed. */
-export function followRange({ name, periodMs, isRollup }, onFigures, onProblem) {
+/** Calls back with the figures of a range now and whenever there are new ones, until it is closed;
+ * those of the cluster unless another path is given, with its parameters. */
+export function followRange({ name, periodMs, isRollup }, onFigures, onProblem, { path = "api/series", ...of } = {}) {
   let known = EMPTY;
   let isOpen = true;
   let isFrozen = false;
@@ -41,9 +42,9 @@ export function followRange({ name, periodMs, isRollup }, onFigures, onProblem) 
       if (known === EMPTY || (!isFrozen && !document.hidden)) {
         const isFirst = isRollup || known.run === null;
         const after = isFirst ? {} : { since_ms: known.ts.at(-1) ?? 0, since_event: Math.max(0, ...known.events.map((each) => each.number)) };
-        let news = await get("api/series", { range: name, ...after });
+        let news = await get(path, { range: name, ...of, ...after });
         // Another dashboard counts its events from one on.
-        if (!isFirst && news.run !== known.run) news = await get("api/series", { range: name });
+        if (!isFirst && news.run !== known.run) news = await get(path, { range: name, ...of });
         if (!isOpen) return;
         known = merged(known, news);
         onFigures(known);

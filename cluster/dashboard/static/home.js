@@ -2,7 +2,7 @@
 
 import { levelOf, sentenceOf, signOf } from "./events.js";
 import { command, el, fill, setText } from "./dom.js";
-import { count, duration, moment, percent, size } from "./format.js";
+import { count, duration, moment, name, percent, size } from "./format.js";
 import { followRange, RANGES } from "./history.js";
 import { historyChart } from "./history_chart.js";
 import { addressOf } from "./router.js";
@@ -48,6 +48,8 @@ export function homeView({ options, setOptions }) {
   const problem = el("p", { class: "problem", hidden: true });
   const nothing = el("div", { class: "empty", hidden: true });
   const charts = CHARTS.map((each) => ({ ...each, chart: historyChart({ ...each, height: heightOf }) }));
+  const worstLink = el("a", { class: "link", hidden: true });
+  charts.find((each) => each.title === "Lag").chart.root.querySelector("h3").after(worstLink);
   const grid = el("div", { class: "histories" }, charts.map(({ chart }) => chart.root));
   const events = eventList((event) => charts.forEach(({ chart }) => chart.point(event)));
   const ranges = el("fieldset", { class: "ranges" }, el("legend", { class: "hidden" }, "Range"), RANGES.map((each) => el("label", {},
@@ -56,6 +58,15 @@ export function homeView({ options, setOptions }) {
     el("h2", { id: "home-title", class: "hidden" }, "Home"), tiles.root,
     el("div", { class: "bar" }, ranges, el("p", { class: "soft hint" }, "Point at a chart, or focus it and use ← →, to read its values and events.")),
     problem, nothing, grid, events.root);
+
+  /** Below the chart of the lag of all groups, the one with the most. */
+  function linkWorst(groups) {
+    const worst = worstOf(groups);
+    worstLink.hidden = worst === null;
+    if (worst === null) return;
+    worstLink.href = addressOf("groups", [worst.group]);
+    setText(worstLink, `most in ${name(worst.group, 30)}`);
+  }
 
   function choose(chosen) {
     range = chosen;
@@ -94,7 +105,10 @@ export function homeView({ options, setOptions }) {
   begin();
   return {
     root,
-    update: (rows, reading) => tiles.update(rows, reading),
+    update: (rows, reading) => {
+      tiles.update(rows, reading);
+      linkWorst(reading.groups);
+    },
     freeze: (frozen) => {
       isFrozen = frozen;
       following.freeze(frozen);
@@ -112,7 +126,7 @@ function summary() {
   const cells = Object.fromEntries(["State", "Brokers", "Topics", "Groups", "Throttled now", "Lag", "Last event"].map((term) => [term, el("dd", {}, "-")]));
   const root = el("dl", { class: "health glance" }, Object.entries(cells).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), value)));
   const throttledLink = el("a", { href: addressOf("clients") }, "-");
-  const lagLink = el("a", { href: addressOf("cluster") }, "-");
+  const lagLink = el("a", { href: addressOf("groups") }, "-");
   const pill = el("span", { class: "pill" }, "-");
   fill(cells["Throttled now"], throttledLink);
   fill(cells.Lag, lagLink);
@@ -128,8 +142,9 @@ function summary() {
       setText(cells.Groups, count(groups.length + more));
       const throttled = new Set(rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).map((row) => JSON.stringify([row.user, row.client_id])));
       setText(throttledLink, throttled.size === 1 ? "1 client" : `${count(throttled.size)} clients`);
-      const worst = groups.reduce((most, each) => (each.lag > (most?.lag ?? 0) ? each : most), null);
+      const worst = worstOf(groups);
       setText(lagLink, count(groups.reduce((sum, each) => sum + each.lag, 0)));
+      lagLink.href = worst === null ? addressOf("groups") : addressOf("groups", [worst.group]);
       lagLink.title = worst === null ? "" : `most in group ${worst.group}: ${count(worst.lag)}`;
     },
     updateEvent(event) {
@@ -138,6 +153,9 @@ function summary() {
     },
   };
 }
+
+/** The group that is farthest behind; null if none is. */
+const worstOf = (groups) => groups.reduce((most, each) => (each.lag > (most?.lag ?? 0) ? each : most), null);
 
 const ago = (ts) => {
   const past = Math.max(0, Date.now() - ts);

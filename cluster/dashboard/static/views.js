@@ -9,6 +9,9 @@ import { actionDialog, changeView, removalDialog } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { clientDialog } from "./detail.js";
+import { groupPage } from "./group.js";
+import { resetDialog } from "./group_reset.js";
+import { groupsView } from "./groups.js";
 import { homeView } from "./home.js";
 import { topicDialog } from "./topic.js";
 
@@ -17,17 +20,21 @@ export const VIEWS = [
   { name: "home", title: "Home", make: homeView },
   { name: "clients", title: "Clients", make: clientsView },
   { name: "cluster", title: "Cluster", make: clusterView },
+  { name: "groups", title: "Groups", make: groupsView },
   { name: "capacity", title: "Capacity", make: capacityView },
   { name: "change", title: "Change", make: changeView },
 ];
 
 /** `#name/part/...` with that many parts, beneath the view of that name; the last part is `last` if one is given. */
-export const PAGES = [];
+export const PAGES = [
+  { name: "groups", parts: 1, make: groupPage },
+];
 
 /** As pages; `over` is the view beneath it if no view is shown yet, with `overParts` parts the page beneath it. */
 export const DIALOGS = [
   { name: "clients", parts: 2, over: "clients", make: clientDialog },
   { name: "brokers", parts: 2, over: "change", make: actionDialog },
   { name: "remove-quota", parts: 1, over: "change", make: removalDialog },
+  { name: "groups", parts: 2, last: "reset", over: "groups", overParts: 1, make: resetDialog },
   { name: "topics", parts: 1, over: "cluster", make: topicDialog },
 ];

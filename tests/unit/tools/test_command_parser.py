@@ -126,3 +126,8 @@ def test_parser_without_an_action_names_the_actions(capsys):
 
 def test_unknown_lists_few_names_only():
     assert unknown("command", "x", [f"name{n}" for n in range(30)]) == "there is no command x"
+
+
+def test_an_option_whose_value_has_spaces_is_no_word():
+    assert groups().parse_args(["--describe", "--group=a b"]).group == ["a b"]
+    assert topics().parse_args(["--list", "--topic=a b"]).topic == "a b"

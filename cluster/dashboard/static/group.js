@@ -1,0 +1,161 @@
+// One group: its members and partitions, its lag over time, and why it rebalances.
+
+import { get } from "./api.js";
+import { command, el, fill, refill, setText, table } from "./dom.js";
+import { count, duration, name, perSecond } from "./format.js";
+import { memberCount, statePill, trend } from "./groups.js";
+import { historyChart } from "./history_chart.js";
+import { followRange, RANGES } from "./history.js";
+import { addressOf } from "./router.js";
+
+const PERIOD_MS = 2500;
+const REBALANCING_MS = 1000;
+const CHART_RANGES = RANGES.filter((each) => ["15m", "1h", "6h"].includes(each.name));
+const CHART_PX = 200;
+const records = (value) => (Math.abs(value) < 10 ? String(Math.round(value * 10) / 10) : count(value));
+
+/** The page `#groups/<group>`. */
+export function groupPage({ parts: [group], options, setOptions }) {
+  let isOpen = true;
+  let isFrozen = false;
+  let range = CHART_RANGES.find((each) => each.name === options.get("range")) ?? CHART_RANGES[0];
+  let following = null;
+  let perS = null;
+
+  const sentence = el("p", { class: "sentence", role: "status", hidden: true });
+  const problem = el("p", { class: "problem", role: "status", hidden: true });
+  const chartProblem = el("p", { class: "problem", hidden: true });
+  const facts = el("dl", { class: "health" });
+  const members = el("div", {}, el("p", {}, "Reading …"));
+  const partitions = el("div");
+  const text = el("pre", { class: "explained", tabindex: "0", role: "region", "aria-label": "groups explain" });
+  const line = el("p", { class: "soft" });
+  const explained = el("section", { hidden: true, "aria-labelledby": "explained-title" }, el("h3", { id: "explained-title" }, "Why it rebalances, or does not"), text, line);
+  const chart = historyChart({ title: "Lag", note: "Records that the group has not consumed yet", text: records, height: () => CHART_PX });
+  const ranges = el("fieldset", { class: "ranges" }, el("legend", { class: "hidden" }, "Range"), CHART_RANGES.map((each) => el("label", {},
+    el("input", { type: "radio", name: "group-range", value: each.name, checked: each === range, onchange: () => choose(each) }), el("span", {}, each.text))));
+  const root = el("section", { class: "one-group", "aria-labelledby": "group-title" },
+    el("div", { class: "bar" }, el("h2", { id: "group-title" }, el("a", { href: addressOf("groups") }, "Groups"), " › ", el("span", {}, name(group))),
+      el("a", { class: "button", id: "reset-offsets", href: addressOf("groups", [group, "reset"]) }, "Reset offsets …")),
+    sentence, problem, facts, el("div", { class: "bar" }, ranges), chartProblem, chart.root, members, partitions, explained);
+
+  /** Calls `read` now and again after the time that it returns, while the page shows the group. */
+  async function again(read, onProblem) {
+    if (!isOpen) return;
+    let waitMs = PERIOD_MS;
+    if (!isFrozen && !document.hidden) {
+      try {
+        waitMs = (await read()) ?? PERIOD_MS;
+      } catch (wrong) {
+        if (isOpen) onProblem(wrong.message);
+      }
+    }
+    if (isOpen) setTimeout(() => again(read, onProblem), waitMs);
+  }
+
+  function complain(message) {
+    setText(problem, message === "" ? "" : `${message.charAt(0).toUpperCase()}${message.slice(1)}.`);
+    problem.hidden = message === "";
+    // What is not told any more stays, but it is not new.
+    root.dataset.old = String(message !== "");
+  }
+
+  async function describe() {
+    const found = await get("api/groups/one", { group });
+    if (!isOpen) return;
+    complain(found.problem ?? "");
+    perS = found.per_s;
+    drawFacts(found);
+    drawMembers(found);
+    drawPartitions(found);
+  }
+
+  async function explain() {
+    const found = await get("api/groups/explained", { group });
+    if (!isOpen) return undefined;
+    explained.hidden = sentence.hidden = false;
+    setText(sentence, found.sentence);
+    sentence.dataset.standing = found.is_rebalancing ? "near" : "fine";
+    setText(text, found.text);
+    if (line.dataset.command !== found.command) fill(line, "The same from a terminal: ", command(found.command));
+    line.dataset.command = found.command;
+    return found.is_rebalancing ? REBALANCING_MS : PERIOD_MS;
+  }
+
+  function drawFacts(found) {
+    refill(facts, Object.entries({
+      "State": statePill(found.state),
+      "Protocol": found.assignor ? `${found.type}, ${found.assignor}` : found.type,
+      "Members": count(found.member_count),
+      "Lag": count(found.lag),
+      "Consumes": perS === null ? "-" : `${perSecond(perS)} records/s`,
+      "Coordinator": found.coordinator || "-",
+    }).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), el("dd", {}, value))));
+  }
+
+  function drawMembers(found) {
+    if (found.problem && found.member_count > 0) {
+      refill(members, el("h3", {}, "Members"), el("p", {}, `${memberCount(found.member_count)}, whom only the coordinator can name.`));
+      return;
+    }
+    const hasInstances = found.members.some((each) => each.instance_id !== null);
+    const hasEpochs = found.members.some((each) => each.epoch !== null);
+    refill(members, table("Members",
+      ["Client id", "Host", "Software", ...(hasInstances ? ["Instance"] : []), ...(hasEpochs ? [["Epoch", true]] : []), ["Partitions", true], "Assigned", "Member id"],
+      found.members.map((each) => [name(each.client_id), each.host, each.software || "-", ...(hasInstances ? [name(each.instance_id ?? "-")] : []),
+        ...(hasEpochs ? [count(each.epoch)] : []), count(each.partitions), assigned(each.assignment), el("code", {}, name(each.member_id))]),
+      "It has no members."),
+      found.members_left_out > 0 && el("p", {}, `… and ${count(found.members_left_out)} more members.`));
+  }
+
+  function drawPartitions(found) {
+    refill(partitions, table("Partitions",
+      ["Topic", ["Partition", true], ["Committed", true], ["End", true], ["Lag", true], ["Records/s", true], "Consumed by"],
+      found.partitions.map((each) => [name(each.topic), each.partition, count(each.committed), each.exists ? count(each.end) : el("strong", { class: "wrong" }, "▲ deleted"),
+        count(each.lag), each.per_s === null ? "-" : perSecond(each.per_s), each.member === null ? "nobody" : el("span", { title: each.member_id }, name(each.member))]),
+      "It has committed nothing, and no partition is assigned."),
+      found.partitions_left_out > 0 && el("p", {}, `… and ${count(found.partitions_left_out)} more partitions with less lag.`));
+  }
+
+  function choose(chosen) {
+    range = chosen;
+    setOptions({ range: chosen.name });
+    begin();
+  }
+
+  function begin() {
+    following?.close();
+    following = followRange(range, (figures) => chart.update(figures, [{ name: "lag", label: "records" }]), (wrong) => {
+      setText(chartProblem, wrong);
+      chartProblem.hidden = wrong === "";
+    }, { path: "api/groups/series", group });
+    following.freeze(isFrozen);
+  }
+
+  const resize = () => chart.resize();
+  window.addEventListener("resize", resize);
+  begin();
+  again(describe, complain);
+  again(explain, () => {});  // `describe` says what is wrong, and what was explained stays shown
+  return {
+    title: `Group ${name(group)}`,
+    root,
+    update: () => {},
+    freeze: (frozen) => {
+      isFrozen = frozen;
+      following.freeze(frozen);
+    },
+    close: () => {
+      isOpen = false;
+      following.close();
+      window.removeEventListener("resize", resize);
+      chart.close();
+    },
+  };
+}
+
+/** `orders 0, 1, 2; audit 4`; many partitions as their number. */
+function assigned(topics) {
+  const told = Object.entries(topics).map(([topic, numbers]) => `${name(topic)} ${numbers.length > 12 ? `${numbers.length} partitions` : numbers.join(", ")}`);
+  return told.length > 6 ? `${told.slice(0, 6).join("; ")} and ${told.length - 6} more topics` : told.join("; ") || "nothing";
+}
