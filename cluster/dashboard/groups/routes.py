@@ -63,7 +63,7 @@ class _GroupRoutes:
         return JSONResponse(found, headers=NO_STORE)
 
     async def series(self, request: Request) -> Response:
-        """As `/api/series`, of one group: after `since_ms` and `since_event`."""
+        """A range of one group after `since_ms` and `since_event`, in the form of `/api/series`."""
         group, name = query_of(request, "group"), query_of(request, "range")
         if name not in recorder.RANGES_S:
             raise BadRequest(f"a range is one of {', '.join(recorder.RANGES_S)}")

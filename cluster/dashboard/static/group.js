@@ -2,8 +2,8 @@
 
 import { get } from "./api.js";
 import { command, el, fill, refill, setText, table } from "./dom.js";
-import { count, duration, name, perSecond } from "./format.js";
-import { memberCount, statePill, trend } from "./groups.js";
+import { count, name, perSecond } from "./format.js";
+import { memberCount, narrow, statePill } from "./groups.js";
 import { historyChart } from "./history_chart.js";
 import { followRange, RANGES } from "./history.js";
 import { addressOf } from "./router.js";
@@ -26,8 +26,8 @@ export function groupPage({ parts: [group], options, setOptions }) {
   const problem = el("p", { class: "problem", role: "status", hidden: true });
   const chartProblem = el("p", { class: "problem", hidden: true });
   const facts = el("dl", { class: "health" });
-  const members = el("div", {}, el("p", {}, "Reading …"));
-  const partitions = el("div");
+  const members = el("div", { class: "compact" }, el("p", {}, "Reading …"));
+  const partitions = el("div", { class: "compact" });
   const text = el("pre", { class: "explained", tabindex: "0", role: "region", "aria-label": "groups explain" });
   const line = el("p", { class: "soft" });
   const explained = el("section", { hidden: true, "aria-labelledby": "explained-title" }, el("h3", { id: "explained-title" }, "Why it rebalances, or does not"), text, line);
@@ -112,7 +112,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
     refill(partitions, table("Partitions",
       ["Topic", ["Partition", true], ["Committed", true], ["End", true], ["Lag", true], ["Records/s", true], "Consumed by"],
       found.partitions.map((each) => [name(each.topic), each.partition, count(each.committed), each.exists ? count(each.end) : el("strong", { class: "wrong" }, "▲ deleted"),
-        count(each.lag), each.per_s === null ? "-" : perSecond(each.per_s), each.member === null ? "nobody" : el("span", { title: each.member_id }, name(each.member))]),
+        el("span", {}, narrow("lag "), count(each.lag)), each.per_s === null ? "-" : el("span", {}, perSecond(each.per_s), narrow("/s")), each.member === null ? "nobody" : el("span", { title: each.member_id }, name(each.member))]),
       "It has committed nothing, and no partition is assigned."),
       found.partitions_left_out > 0 && el("p", {}, `… and ${count(found.partitions_left_out)} more partitions with less lag.`));
   }

@@ -19,6 +19,8 @@ const shareOf = (group) => (group.watched_ms > 0 ? group.rebalanced_ms / group.w
 
 export const groupLink = (group) => el("a", { class: "link", "data-group": group, href: addressOf("groups", [group]) }, name(group));
 export const statePill = (state) => el("span", { class: "pill", "data-state": state }, state);
+/** A word that only a small window needs, where there are no columns. */
+export const narrow = (text) => el("span", { class: "narrow" }, text);
 export const memberCount = (number) => (number === 1 ? "1 member" : `${count(number)} members`);
 
 /** Whether a lag grows or falls, and how fast. */
@@ -59,7 +61,7 @@ export function groupsView({ options, setOptions }) {
   });
   const summary = el("p", { class: "summary" });
   const problem = el("p", { class: "problem", hidden: true });
-  const place = el("div", {}, el("p", {}, "Reading …"));
+  const place = el("div", { class: "compact" }, el("p", {}, "Reading …"));
   const root = el("section", { class: "groups", "aria-labelledby": "groups-title" },
     el("h2", { id: "groups-title" }, "Groups"), el("div", { class: "bar" }, filter, order, own), problem, summary, place);
 
@@ -93,14 +95,14 @@ export function groupsView({ options, setOptions }) {
     drawn = state;
     const more = Math.max(0, shown.length - ROWS);
     refill(place,
-      table("Groups", ["Group", "State", "Protocol", ["Members", true], ["Lag", true], ["Largest lag of a partition", true], "Change of lag", "Rebalancing"],
+      table("Groups", ["Group", "State", "Protocol", ["Members", true], ["Lag", true], ["Worst partition", true], "Change of lag", "Rebalancing"],
         shown.slice(0, ROWS).map(row), wanted === "" ? "No group has committed anything yet." : "No group matches the filter.", { isCaptionHidden: true }),
       more > 0 && el("p", {}, `… and ${count(more)} more: the filter finds them.`),
       found.left_out > 0 && el("p", {}, `${count(found.left_out)} more groups are not read here: ${program} groups list`));
   }
 
   const row = (each) => [groupLink(each.group), statePill(each.state), each.type, count(each.members),
-    each.partitions_unknown > 0 ? `${count(each.lag)} + ${count(each.partitions_unknown)} unknown` : count(each.lag),
+    el("span", {}, narrow("lag "), each.partitions_unknown > 0 ? `${count(each.lag)} + ${count(each.partitions_unknown)} unknown` : count(each.lag)),
     count(each.lag_max), trend(each.lag_per_s), rebalanced(each)];
 
   ask();
