@@ -96,7 +96,7 @@ def test_a_group_is_shown_with_members_and_partitions() -> None:
     assert (found["lag"], found["per_s"], found["topics"]) == (6, 1.5, ["gone", "orders"])
 
 
-def test_of_many_partitions_those_with_the_largest_lag_are_shown() -> None:
+def test_partitions_with_the_largest_lag_are_shown_if_there_are_many() -> None:
     count = PARTITIONS_MAX + 10
     states = {Place("t", number): PartitionState(0, number, None) for number in range(count)}
     many = [member(f"c{number}") for number in range(MEMBERS_MAX + 2)]
