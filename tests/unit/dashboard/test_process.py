@@ -17,9 +17,9 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The rules of a dashboard at this address; it is not served."""
     made: list[AccessRules] = []
 
-    def recorded(sources: Any, rules: AccessRules) -> Any:
+    def recorded(sources: Any, rules: AccessRules, more_routes: Any) -> Any:
         made.append(rules)
-        return make_app(sources, rules)
+        return make_app(sources, rules, more_routes)
 
     monkeypatch.setattr(process, "make_app", recorded)
     monkeypatch.setattr(process, "serve", lambda *_: None)
