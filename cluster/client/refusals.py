@@ -1,9 +1,15 @@
 """Says in a sentence why a broker refused a request."""
 
-from collections.abc import Mapping
-from typing import Final
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
+from cluster.model.acls import USER_PREFIX
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.security import ANONYMOUS
+
+if TYPE_CHECKING:
+    from cluster.client.security import ClientSecurity
 
 _TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.group_id_not_found: "The group id does not exist",
@@ -17,3 +23,17 @@ def reason_of(refused: Refused) -> str:
     if refused.detail:
         return refused.detail
     return _TEXTS.get(refused.code) or refused.code.name.replace("_", " ").capitalize()
+
+
+def principal_of(security: "ClientSecurity") -> str:
+    """The principal of a client; `User:NAME` if a certificate or a token has the name."""
+    if security.protocol.has_sasl:
+        name = "" if security.token_auth else security.username
+        return f"{USER_PREFIX}{name or 'NAME'}"
+    return f"{USER_PREFIX}{ANONYMOUS if security.certificate_pem is None else 'NAME'}"
+
+
+def allowing_words(principal: str, operation: str, resources: Sequence[str]) -> str:
+    """The options of `acls` that allow an operation on resources, each an option and its value."""
+    words = ["--add", "--allow-principal", principal, "--operation", operation, *resources]
+    return shlex.join(words)

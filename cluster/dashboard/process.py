@@ -8,6 +8,8 @@ from cluster.dashboard.app import make_app
 from cluster.dashboard.cluster_sources import ClusterSources
 from cluster.dashboard.groups.routes import group_routes
 from cluster.dashboard.http_server import serve
+from cluster.dashboard.messages.reader import MessageReader
+from cluster.dashboard.messages.routes import message_routes
 from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.datadir.paths import DataDir
 from cluster.runtime.heap_trim import keep_to_one_heap
@@ -39,5 +41,6 @@ def run_dashboard(
     )
     sources = ClusterSources(files)
     sources.start_sampling()
-    app = make_app(sources, rules, group_routes(sources.groups))
+    routes = [*group_routes(sources.groups), *message_routes(MessageReader(files))]
+    app = make_app(sources, rules, routes)
     serve(app, held.taken(), on_ready, app.state.end_streams)

@@ -48,12 +48,15 @@ def read_records(buffer: Buffer, *, with_control: bool = False) -> Iterator[Reco
             yield from records_of_batch(header, batch)
 
 
-def records_of_batch(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
+def records_of_batch(
+    header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Iterator[Record]:
     """The records of one batch, without a checksum verification.
 
-    Raises Refused(corrupt_message) if the records and the header disagree or a record is damaged.
+    Raises Refused(corrupt_message) if the records and the header disagree, a record is damaged, or
+    the decompressed records exceed `max_bytes`.
     """
-    yield from _records(header, plain_records(header, batch))
+    yield from _records(header, plain_records(header, batch, max_bytes))
 
 
 class RecordHead(NamedTuple):

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from cluster.client.refusals import allowing_words, principal_of
 from cluster.model.acls import USER_PREFIX
 from cluster.model.errors import ErrorCode, UserError
-from cluster.model.security import ANONYMOUS
 from cluster.runtime.installation import launcher
 from cluster.tools.arguments import data_dir, running_state, stated_servers
 
@@ -109,8 +109,8 @@ def right_hint(
         if not found:
             return ""
         resources = [word for name in found for word in (f"--{option.replace('_', '-')}", name)]
-    words = ["--add", "--allow-principal", _principal(args), "--operation", operation, *resources]
-    return f"; to allow it: {_acls(args)} {shlex.join(words)}"
+    words = allowing_words(_principal(args), operation, resources)
+    return f"; to allow it: {_acls(args)} {words}"
 
 
 def action_of(args: argparse.Namespace) -> str:
@@ -133,17 +133,13 @@ def _names(args: argparse.Namespace, option: str) -> list[str]:
 
 
 def _principal(args: argparse.Namespace) -> str:
-    """The user of the command; `User:NAME` if a certificate or a token has the name."""
     from cluster.tools.kafka_connection import security_of  # imports this module's users
 
     try:
         security: ClientSecurity = security_of(args)
     except UserError:
         return f"{USER_PREFIX}NAME"
-    if security.protocol.has_sasl:
-        name = "" if security.token_auth else security.username
-        return f"{USER_PREFIX}{name or 'NAME'}"
-    return f"{USER_PREFIX}{ANONYMOUS if security.certificate_pem is None else 'NAME'}"
+    return principal_of(security)
 
 
 def _acls(args: argparse.Namespace) -> str:
