@@ -168,7 +168,7 @@ class BackwardLane:
                     break
                 self._position = message.offset + 1
                 self._match_count += _count(message, wants, self._matches, budget)
-                if _is_over(budget):
+                if _is_late(budget):  # else a batch of many records would never be passed
                     return True
             self._position = max(self._position, batch.end)
             self._window_bytes += len(batch.content)
@@ -278,3 +278,8 @@ def _count(message: Message, wants: Wants, found: deque[Message], budget: Budget
 def _is_over(budget: Budget) -> bool:
     """Whether to stop within a batch; the clock is read now and then only."""
     return budget.records % _CHECKED_EVERY == 0 and budget.exhausted is not None
+
+
+def _is_late(budget: Budget) -> bool:
+    """Whether the time is over, which stops also where nothing has been found yet."""
+    return budget.records % _CHECKED_EVERY == 0 and budget.seconds_left <= 0

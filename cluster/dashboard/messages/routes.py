@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from cluster.dashboard.http_requests import NO_STORE
 from cluster.dashboard.messages.asking import InvalidQuestion, Question, place, question
 from cluster.dashboard.messages.batches import Message
 from cluster.dashboard.messages.rows import whole_row
-from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
+from cluster.dashboard.one_at_a_time import OneAtATime
 from cluster.dashboard.sources import Json
 
-_NO_STORE: Final = {"cache-control": "no-store"}
 _unsafe_in_names: Final = re.compile(r"[^\w.-]", re.ASCII).sub
 
 
@@ -32,11 +32,11 @@ class Messages(Protocol):
 
 def message_routes(messages: Messages) -> list[Route]:
     """Pages of messages, one message in full, and the bytes of its key or value."""
-    turns = OneAtATime()
+    turns = OneAtATime("messages")
 
     async def page(request: Request) -> Response:
         asked = question(request.query_params)
-        return JSONResponse(await turns.run(lambda: messages.page(asked)), headers=_NO_STORE)
+        return JSONResponse(await turns.run(lambda: messages.page(asked)), headers=NO_STORE)
 
     async def one(request: Request) -> Response:
         topic, partition, offset = place(request.query_params)
@@ -45,7 +45,7 @@ def message_routes(messages: Messages) -> list[Route]:
         def read() -> Json:
             return whole_row(messages.one(topic, partition, offset), as_hex=as_hex)
 
-        return JSONResponse(await turns.run(read), headers=_NO_STORE)
+        return JSONResponse(await turns.run(read), headers=NO_STORE)
 
     async def raw(request: Request) -> Response:
         topic, partition, offset = place(request.query_params)
@@ -56,7 +56,7 @@ def message_routes(messages: Messages) -> list[Route]:
 
         content = (await turns.run(read))["content"]
         name = f"{_unsafe_in_names('_', topic)}-{partition}-{offset}.{part}"
-        headers = {**_NO_STORE, "content-disposition": f'attachment; filename="{name}"'}
+        headers = {**NO_STORE, "content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     return [
@@ -77,7 +77,5 @@ def _answered(handle: Handler) -> Handler:
             return await handle(request)
         except InvalidQuestion as problem:
             return JSONResponse({"error": str(problem), "field": problem.field}, 400)
-        except AlreadyRunning:
-            return JSONResponse({"error": "others are reading messages: try again soon"}, 503)
 
     return answer

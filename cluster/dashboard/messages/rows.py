@@ -44,7 +44,7 @@ def page_json(
         "newer": cursor_text({**kept, **upper}),
         "has_newer": has_newer,
         "looked_through": looked_through,
-        "stopped": None if page.stopped is None else stopped_text(page),
+        "stopped": None if page.stopped is None else stopped_text(page, edge),
         "held": held_text(ranges),
         "notes": [*notes, *failures(failed)],
     }
@@ -122,8 +122,10 @@ def held_text(ranges: Mapping[int, Range]) -> str:
     return f"{len(ranges):,} partitions hold {total:,} offsets."
 
 
-def stopped_text(page: Page) -> str:
+def stopped_text(page: Page, edge: Cursor) -> str:
     """Where a request has ended that took too much."""
+    if page.resume == edge:
+        return f"Stopped after {page.stopped} within one batch: read on from an offset before it."
     places = [f"offset {offset} of partition {number}" for number, offset in page.resume.items()]
     more = len(places) - _NAMED_MAX
     where = ", ".join(places[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
