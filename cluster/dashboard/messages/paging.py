@@ -13,6 +13,7 @@ from cluster.client.fetch_requests import Fetched
 from cluster.dashboard.messages.batches import Batch, Message, batches_in
 from cluster.dashboard.messages.budget import Budget
 from cluster.model.errors import Refused
+from cluster.records.batch import CODEC_MASK
 
 WINDOW_MAX_BYTES: Final = 4 * 1024 * 1024
 """Of a run of offsets that is read to its end before its last records are shown."""
@@ -176,7 +177,9 @@ class BackwardLane:
                 self.end()
                 return True
         if self._window_bytes > WINDOW_MAX_BYTES and self._width > 1:
-            self._width = max(1, self._width // _WIDER)
+            per_offset = self._window_bytes // max(1, self._position - low)
+            fitting = WINDOW_MAX_BYTES // max(1, per_offset)
+            self._width = max(1, min(self._width // _WIDER, fitting))
             self._low = None
         return is_any
 
@@ -271,7 +274,8 @@ def _count(message: Message, wants: Wants, found: deque[Message], budget: Budget
     if not wants(message):
         return False
     found.append(message)
-    budget.size_bytes += message.size_bytes
+    if message.batch.attributes & CODEC_MASK:  # else its bytes are counted as the batch's
+        budget.size_bytes += message.size_bytes
     return True
 
 

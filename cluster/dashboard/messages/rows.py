@@ -119,7 +119,8 @@ def held_text(ranges: Mapping[int, Range]) -> str:
             return f"Partition {number} is empty; its next record gets offset {known.end}."
         return f"Partition {number} holds offsets {known.start} to {known.end - 1}."
     total = sum(known.end - known.start for known in ranges.values())
-    return f"{len(ranges):,} partitions hold {total:,} offsets."
+    holding = f"{total:,} offsets" if total else "no record"
+    return f"{len(ranges):,} partitions hold {holding}."
 
 
 def stopped_text(page: Page, edge: Cursor) -> str:

@@ -13,6 +13,7 @@ import { groupPage } from "./group.js";
 import { resetDialog } from "./group_reset.js";
 import { groupsView } from "./groups.js";
 import { homeView } from "./home.js";
+import { messagesPage } from "./messages.js";
 import { topicDialog } from "./topic.js";
 
 /** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none. */
@@ -28,6 +29,7 @@ export const VIEWS = [
 /** `#name/part/...` with that many parts, beneath the view of that name; the last part is `last` if one is given. */
 export const PAGES = [
   { name: "groups", parts: 1, make: groupPage },
+  { name: "topics", parts: 2, last: "messages", make: messagesPage },
 ];
 
 /** As pages; `over` is the view beneath it if no view is shown yet, with `overParts` parts the page beneath it. */
