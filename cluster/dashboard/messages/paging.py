@@ -223,13 +223,17 @@ def read_page(
     If it is, the page may lack messages of partitions that are behind; the next page has them.
     """
     sign = -1 if is_backward else 1
+    first = [lane.resume for lane in lanes]
     failed: dict[int, str] = {}
     messages: list[Message] = []
     stopped = None
     while len(messages) < limit:
         hungry = [lane for lane in lanes if lane.is_hungry and lane.partition not in failed]
         if hungry and stopped is None:
-            stopped = budget.exhausted
+            has_moved = bool(messages) or [lane.resume for lane in lanes] != first
+            # Else the next request would read the same again, and end at the same place.
+            if has_moved or budget.seconds_left <= 0:
+                stopped = budget.exhausted
         if hungry and stopped is None:
             failed |= _feed(hungry, source, wants, budget)
             continue

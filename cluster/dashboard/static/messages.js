@@ -113,7 +113,7 @@ function form(given, onAsk) {
   const filter = el("input", { id: "messages-filter", type: "search", autocomplete: "off", spellcheck: "false", placeholder: "Text, in any case", value: given.filter ?? "", maxlength: "500" });
   const match = select("messages-match", MATCHES, given.match ?? "any");
   match.setAttribute("aria-label", "Where to look for the text");
-  const limit = select("messages-limit", LIMITS.map((each) => [each, each]), given.limit ?? "50");
+  const limit = select("messages-limit", LIMITS.map((each) => [each, each]), given.limit ?? (matchMedia("(max-width: 46rem)").matches ? "20" : "50"));
   const committed = el("input", { id: "messages-committed", type: "checkbox", checked: given.isolation === "read_committed" });
   const problem = el("p", { id: "messages-problem", class: "problem", hidden: true });
   const inputs = { partition, filter, from: offset };
@@ -220,7 +220,7 @@ function open(topic, message, inside) {
   const facts = [
     ["Timestamp", `${exact(message.timestamp)}, ${message.timestamp_type}`],
     ["Batch", `offsets ${batch.first} to ${batch.last}, ${count(batch.records)} ${batch.records === 1 ? "record" : "records"}, ${size(batch.size)}, ${batch.compression === "none" ? "not compressed" : batch.compression}, leader epoch ${batch.leader_epoch}`],
-    ["Producer", producer === null ? "not idempotent" : `${producer.is_transactional ? "transactional" : "idempotent"}, id ${producer.id}, epoch ${producer.epoch}${producer.sequence === null ? "" : `, sequence ${producer.sequence}`}`],
+    ["Producer", producer === null ? "without an id: not idempotent" : `${producer.is_transactional ? "transactional" : "idempotent"}, id ${producer.id}, epoch ${producer.epoch}${producer.sequence === null ? "" : `, sequence ${producer.sequence}`}`],
   ];
   const dl = el("dl", {}, facts.map(([term, text]) => [el("dt", {}, term), el("dd", {}, text)]));
   if (message.kind === "damaged") {
