@@ -82,7 +82,7 @@ class Lane(Protocol):
 
 
 class OnwardLane:
-    """From an offset to the end."""
+    """Reads from an offset to the end."""
 
     def __init__(self, partition: int, position: int, end: int, limit: int) -> None:
         self.partition = partition
@@ -123,7 +123,7 @@ class OnwardLane:
 
 
 class BackwardLane:
-    """From an offset, exclusive, to the beginning.
+    """Reads from an offset, exclusive, to the beginning.
 
     Batches can be read forward only, so it reads windows of offsets, each to its end. Where they
     hold few records (compaction, a filter) the next one is wider.

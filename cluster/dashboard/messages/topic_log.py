@@ -153,7 +153,7 @@ class TopicLog:
         return found
 
     def fetch(self, offsets: Mapping[int, int]) -> Round:
-        """See `paging.Source`."""
+        """Send one round of requests, see `paging.Source`."""
         self._round += 1
         before = {*self.failed}
         answers: dict[int, Fetched] = {}
