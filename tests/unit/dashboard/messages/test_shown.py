@@ -33,7 +33,7 @@ def test_kind_of_a_value(data: bytes | None, kind: str) -> None:
 
 
 @given(st.binary(max_size=600))
-def test_whatever_is_shown_can_be_sent_as_json(data: bytes) -> None:
+def test_all_bytes_are_shown_as_valid_json(data: bytes) -> None:
     for found in (listed(data), whole(data), whole(data, as_hex=True)):
         json.dumps(found, ensure_ascii=False).encode()
         assert found["size"] == len(data)
