@@ -82,6 +82,7 @@ class TopicLog:
         self._round = 0
         self.failed: dict[int, str] = {}
         self.leaders: dict[int, Address] = {}
+        self._names: dict[Address, str] = {}
         self._find_leaders(addresses)
 
     def __enter__(self) -> Self:
@@ -110,6 +111,7 @@ class TopicLog:
         with self._connect(addresses, self._patience_s()) as client:
             told = client.call(ApiKey.METADATA, asked)
         brokers = {broker.node_id: (broker.host, broker.port) for broker in told.brokers}
+        self._names = {address: f"broker {number}" for number, address in brokers.items()}
         (topic,) = told.topics
         self._check(topic.error_code)
         for each in topic.partitions:
@@ -196,7 +198,8 @@ class TopicLog:
             client.wait_for_answers(self._patience_s())
             return ask(client)
         except (UserError, PeerError) as problem:
-            self.failed |= dict.fromkeys(partitions, str(problem))
+            why = f"its leader, {self._names[address]}, does not answer: {problem}"
+            self.failed |= dict.fromkeys(partitions, why)
             if (lost := self._clients.pop(address, None)) is not None:
                 lost.close()
             return None
