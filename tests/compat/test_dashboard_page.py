@@ -631,6 +631,219 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     assert page.ask("window.wasRun") is None
 
 
+READ_MESSAGES = "/^[0-9,]+ messages?; /.test(document.querySelector('.told')?.textContent)"
+SHOWN_MESSAGES = """[...document.querySelectorAll('.messages > li > details > summary')].map(
+  (each) => [...each.children].map((cell) => cell.textContent))"""
+"""Partition, offset, time, key, value and size of each."""
+
+
+@pytest.fixture(scope="module")
+def letters(cluster: Cluster) -> dict[tuple[int, int], str]:
+    """A topic of two partitions, with the value of each record by partition and offset."""
+    create_topic(cluster, "letters", assignments=[[0], [1]])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "compression.type": "lz4"})
+    values: dict[tuple[int, int], str] = {}
+
+    def on_written(problem: Any, message: Any) -> None:
+        assert problem is None
+        values[message.partition(), message.offset()] = message.value().decode()
+
+    first_ms = int(datetime.now(UTC).timestamp() * 1000) - 3_600_000
+    for number in range(130):
+        producer.produce(
+            "letters",
+            json.dumps({"number": number, "id": 2**63 - 1}),
+            key=f"key {number}",
+            partition=number % 2,
+            timestamp=first_ms + number * 1000,
+            on_delivery=on_written,
+        )
+        producer.flush()
+    return values
+
+
+def press_pager(page: WebPage, label: str) -> bool:
+    """Go to a page of messages; whether there is one."""
+    button = (
+        f"[...document.querySelectorAll('.pager button')].find((b) => /{label}/.test(b.innerText))"
+    )
+    if page.ask(f"{button}.disabled"):
+        return False
+    before = page.ask("location.hash")
+    page.ask(f"{button}.click()")
+    wait_until(lambda: page.ask("location.hash") != before, "the address of the page")
+    page.wait_for(READ_MESSAGES)
+    return True
+
+
+def test_pages_of_messages_neither_skip_nor_repeat(
+    page: WebPage, url: str, letters: dict[tuple[int, int], str]
+) -> None:
+    page.show(url + "#topics/letters/messages?limit=50")
+    page.wait_for(READ_MESSAGES)
+    found = page.ask(SHOWN_MESSAGES)
+    newest_first = [*found]
+    while press_pager(page, "Older"):
+        newest_first += page.ask(SHOWN_MESSAGES)
+    assert len(newest_first) == len(letters)
+    assert {(int(row[0]), int(row[1])): row[4] for row in newest_first} == letters
+    numbers = [json.loads(row[4])["number"] for row in newest_first]
+    assert numbers == [*range(129, -1, -1)]
+    while press_pager(page, "Newer"):
+        pass
+    assert page.ask(SHOWN_MESSAGES) == found
+
+
+def test_messages_are_read_from_an_offset_a_time_and_by_a_text(
+    page: WebPage, url: str, letters: dict[tuple[int, int], str]
+) -> None:
+    page.show(url + "#topics/letters/messages?partition=1&from=60")
+    page.wait_for(READ_MESSAGES)
+    assert [row[:2] for row in page.ask(SHOWN_MESSAGES)] == [["1", str(n)] for n in range(60, 65)]
+    page.show(url + "#topics/letters/messages?from=2001-01-01T00:00:00Z&limit=20")
+    page.wait_for(READ_MESSAGES)
+    assert [json.loads(row[4])["number"] for row in page.ask(SHOWN_MESSAGES)] == [*range(20)]
+    page.ask("document.getElementById('messages-filter').focus()")
+    page.call("Input.insertText", text="KEY 12")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", code="Enter")
+    page.wait_for("document.querySelector('.told').textContent.startsWith('11 messages; ')")
+    assert "130 looked through" in page.ask("document.querySelector('.told').textContent")
+    assert {row[3] for row in page.ask(SHOWN_MESSAGES)} == {
+        "key 12",
+        *(f"key {number}" for number in range(120, 130)),
+    }
+    assert "filter=KEY+12" in page.ask("location.hash")
+
+
+def test_messages_are_text_and_can_be_seen_whole(
+    cluster: Cluster, page: WebPage, url: str, tmp_path: Path, axe: str
+) -> None:
+    create_topic(cluster, "odd", assignments=[[0]], configs={"max.message.bytes": "3000000"})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "message.max.bytes": 3_000_000})
+    records: list[tuple[bytes | None, bytes | None]] = [
+        (NASTY[0].encode(), NASTY[0].encode()),
+        (None, b""),
+        (b"", None),
+        (b"deep", b"[" * 10_000 + b"]" * 10_000),
+        (b"exact", b'{"id": 9223372036854775807, "price": 1.10, "half": "\\ud800"}'),
+        (b"\xff\x00", b"\xed\xa0\x80"),
+        (b"long", b"<b>x</b>" * 125_000),
+    ]
+    for key, value in records:
+        producer.produce("odd", value, key=key, headers=[(NASTY[0], NASTY[0].encode()), ("", None)])
+    producer.flush()
+    page.show(url + "#topics/odd/messages?partition=0&from=beginning")
+    page.wait_for(READ_MESSAGES)
+    rows = page.ask(SHOWN_MESSAGES)
+    assert [row[3:5] for row in rows[:3]] == [
+        [NASTY[0]] * 2,
+        ["null", "(empty)"],
+        ["(empty)", "null"],
+    ]
+
+    def opened(offset: int) -> str:
+        """A message, whose summary is pressed by keyboard."""
+        item = f"document.querySelectorAll('.messages > li')[{offset}]"
+        page.ask(f"{item}.querySelector('summary').focus()")
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", code="Enter")
+        page.wait_for(f"Boolean({item}.querySelector('.part'))")
+        return item
+
+    nasty = page.ask(f"{opened(0)}.innerText")
+    assert nasty.count(NASTY[0]) >= 5  # summary, key, value, header
+    assert "CreateTime" in nasty
+    deep = opened(3)
+    page.wait_for(f"{deep}.querySelectorAll('.json details').length === 3")
+    exact = page.ask(f"{opened(4)}.querySelector('.json').innerText")
+    assert '"id": 9223372036854775807' in exact
+    assert '"price": 1.10' in exact
+    assert r'"half": "\ud800"' in exact
+    assert "ed a0 80" in page.ask(f"{opened(5)}.querySelector('pre').textContent")
+    long = opened(6)
+    assert page.ask(f"{long}.querySelector('pre').textContent.length") == 2_000
+    show_all = f"[...{long}.querySelectorAll('button')].find((b) => b.innerText === 'Show all')"
+    page.ask(f"{show_all}.click()")
+    page.wait_for(f"{long}.querySelector('pre').textContent.length === 1000000")
+    link = page.ask(f"{long}.querySelector('a[download]').href")
+    assert httpx.get(link, timeout=30).content == records[6][1]
+    page.ask(f"{long}.querySelector('summary').click()")
+    assert page.ask("document.querySelector('main img, main b')") is None
+    assert page.ask("window.wasRun") is None
+    page.ask(axe + ";0")
+    for colors in ("light", "dark"):
+        page.prefer(colors)
+        for width in WIDTHS:
+            page.call(
+                "Emulation.setDeviceMetricsOverride",
+                **{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+            )
+            assert page.ask("document.documentElement.scrollWidth <= innerWidth"), width
+            found = page.ask(
+                "axe.run().then((found) => found.violations.map((each) =>"
+                " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
+            )
+            assert found == [], (colors, width)
+            page.screenshot(tmp_path / f"messages-{colors}-{width}.png")
+
+
+def test_messages_that_cannot_be_read_are_explained_in_a_line(
+    cluster: Cluster, page: WebPage, url: str, letters: dict[tuple[int, int], str]
+) -> None:
+    told = "document.querySelector('.told.problem')?.innerText"
+
+    def refusal(address: str) -> str:
+        page.show(f"{url}#topics/{address}")
+        found: str = page.wait_for(told)
+        return found
+
+    assert refusal("letters/messages?partition=1&from=99") == (
+        "Offset 99 is out of range: partition 1 of letters holds offsets 0 to 64"
+    )
+    assert (
+        refusal("letters/messages?partition=7") == "Topic letters has no partition 7; it has 0 to 1"
+    )
+    assert refusal("%3Cb%3E/messages") == "There is no topic <b>"
+    page.show(f"{url}#topics/letters/messages?from=5")
+    problem = "document.getElementById('messages-problem').innerText"
+    page.wait_for(f"{problem} === 'An offset belongs to one partition: choose one'")
+    assert page.ask("document.activeElement.id") == "messages-partition"
+    create_topic(cluster, "leaving", assignments=[[0]])
+    page.show(f"{url}#topics/leaving/messages")
+    page.wait_for(READ_MESSAGES)
+    assert "0 messages" in page.ask("document.querySelector('.told').innerText")
+    cluster.command("topics", "--delete", "--topic", "leaving")
+    page.ask("document.querySelector('.ask button').click()")
+    page.wait_for(f"{told} === 'There is no topic leaving'")
+    cluster.command("pause", "1")
+    try:
+        page.show(f"{url}#topics/letters/messages?limit=100")
+        page.wait_for(READ_MESSAGES)
+        note = page.ask("document.querySelector('.message-page .problem:not([hidden])').innerText")
+        assert "Cannot read partition 1: its leader, broker 1, does not answer" in note
+        assert {row[0] for row in page.ask(SHOWN_MESSAGES)} == {"0"}
+    finally:
+        cluster.command("resume", "1")
+
+
+def test_the_message_browser_leaves_no_trace(
+    cluster: Cluster, page: WebPage, url: str, letters: dict[tuple[int, int], str]
+) -> None:
+    """It joins no group, and its client id is that of the page."""
+    page.show(url + "#topics/letters/messages")
+    page.wait_for(READ_MESSAGES)
+    groups = cluster.command("groups", "--list").stdout
+    assert "milena" not in groups
+    assert "dashboard" not in groups
+
+    def fetching() -> set[str]:
+        rows = read_stats(DataDir(cluster.data_dir).run / "broker-0.stats").rows
+        return {row.client_id for row in rows if row.quota == "fetch"}
+
+    assert wait_until(fetching, "a client that fetches") == {"milena-dashboard"}
+
+
 @pytest.fixture
 def crowded(page: WebPage, tmp_path: Path) -> Iterator[Cluster]:
     """A cluster whose clients do not push those of other tests out of the rows."""
