@@ -4,16 +4,14 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.client.transaction_requests import FoundTransaction, describe_transaction
-from cluster.model.errors import ErrorCode, Refused, UserError
-from cluster.model.printable import one_line
+from cluster.client.transaction_requests import FoundTransaction
 from cluster.protocol.writer import MILLISECOND, timestamp_of
 from cluster.tools.kafka_connection import admin_of
 from cluster.tools.transactions.options import CLIENT_ID, NONE, add_json, print_json, print_table
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.transactions.ending import known_transaction
 
 if TYPE_CHECKING:
-    from cluster.client.admin import Admin
     from cluster.tools.arguments import Subparsers
 
 _HEADINGS: Final = (
@@ -40,19 +38,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_table(_HEADINGS, [_row(found)])
     return 0
-
-
-def known_transaction(admin: "Admin", transactional_id: str) -> FoundTransaction:
-    """The transaction of an id. Raises Refused, and UserError for an id that does not exist."""
-    try:
-        return describe_transaction(admin, transactional_id)
-    except Refused as refused:
-        if refused.code not in (ErrorCode.transactional_id_not_found, ErrorCode.invalid_request):
-            raise
-        name = one_line(transactional_id)
-        raise UserError(
-            f"there is no transactional id '{name}' (`transactions list` prints all)"
-        ) from None
 
 
 def start_ms(found: FoundTransaction) -> int | None:

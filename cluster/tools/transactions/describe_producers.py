@@ -13,11 +13,11 @@ from cluster.tools.transactions.options import (
     NONE,
     add_json,
     add_partition,
-    no_producers,
     print_json,
     print_table,
 )
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.transactions.ending import no_producers
 
 if TYPE_CHECKING:
     from cluster.protocol.messages import DescribedProducer

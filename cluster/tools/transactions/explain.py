@@ -16,13 +16,13 @@ from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import admin_of
 from cluster.tools.transactions.options import CLIENT_ID, add_json, print_json
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.transactions.words import SHOWN
 
 if TYPE_CHECKING:
     from cluster.client.admin import Admin
     from cluster.client.explanation_requests import ExplainedPartitions
     from cluster.tools.arguments import Subparsers
 
-_SHOWN: Final = 5
 _PATIENCE_S: Final = 4.0
 """The answer is wanted while something hangs: do not wait long for a broker that may be the cause.
 """
@@ -52,7 +52,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--last",
         type=at_least_one,
         metavar="N",
-        help=f"with --transactional-id: how many transactions to show (default: {_SHOWN}; brokers"
+        help=f"with --transactional-id: how many transactions to show (default: {SHOWN}; brokers"
         " keep 10)",
     )
     add_json(parser)
@@ -73,20 +73,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain_id(admin: "Admin", args: argparse.Namespace) -> int:
-    from cluster.client.explanation_requests import explain_transaction
     from cluster.tools.transactions.explanation_json import id_object
-    from cluster.tools.transactions.id_text import id_text
-    from cluster.views.known_holders import KnownId
+    from cluster.views.transactions.ending import known_id
+    from cluster.views.transactions.id_text import id_text
 
-    name, last = args.transactional_id, args.last or _SHOWN
-    try:
-        known = KnownId(name, explain_transaction(admin, name))
-    except Refused as refused:
-        if refused.code not in (ErrorCode.transactional_id_not_found, ErrorCode.invalid_request):
-            raise
-        raise UserError(
-            f"there is no transactional id '{one_line(name)}' (`transactions list` prints all)"
-        ) from None
+    last = args.last or SHOWN
+    known = known_id(admin, args.transactional_id)
     if args.json:
         print_json(id_object(known, last))
     else:
@@ -99,8 +91,8 @@ def _explain_id(admin: "Admin", args: argparse.Namespace) -> int:
 def _explain_partitions(admin: "Admin", args: argparse.Namespace) -> int:
     from cluster.client.explanation_requests import explain_all_partitions, explain_partitions
     from cluster.tools.transactions.explanation_json import partitions_object
-    from cluster.tools.transactions.holder_text import holders_text
     from cluster.views.find_holders import find_holders
+    from cluster.views.transactions.holder_text import holders_text
 
     if args.topic is None:
         told, holders = find_holders(admin, lambda: explain_all_partitions(admin))

@@ -10,9 +10,9 @@ from cluster.coordinator.transactions.history import ProducerStart, Refusal
 from cluster.coordinator.transactions.requests import NOBODY, ClientName, ProducerIdentity
 from cluster.coordinator.transactions.transaction import NOT_STARTED
 from cluster.model.ids import TopicPartition
-from cluster.tools.transactions import holder_text, id_text
 from cluster.views.holder_words import ending_command
 from cluster.views.known_holders import Holder, KnownId
+from cluster.views.transactions import holder_text, id_text
 
 
 def id_object(known: KnownId, last: int) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from cluster.tools.transactions.hidden import hidden_from_user
 from cluster.tools.transactions.options import (
     CLIENT_ID,
     add_json,
-    no_producers,
     print_json,
     print_table,
 )
 from cluster.tools.transactions.subcommands import add_subcommand
 from cluster.views.transaction_words import count_text
+from cluster.views.transactions.ending import no_producers
 
 if TYPE_CHECKING:
     from cluster.client.admin import Admin

@@ -4,12 +4,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.client.transaction_requests import terminate_transaction
-from cluster.model.printable import one_line
 from cluster.tools.kafka_connection import admin_of
-from cluster.tools.transactions.describe import known_transaction
 from cluster.tools.transactions.options import CLIENT_ID, add_json, print_json
 from cluster.tools.transactions.subcommands import add_subcommand
+from cluster.views.transactions.ending import force_terminate, terminated_text
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -35,15 +33,10 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Terminate it. Returns the exit status; raises Refused, UserError.
-
-    An unknown id is refused: Kafka's tool would create it.
-    """
+    """Terminate it. Returns the exit status; raises Refused, UserError."""
     transactional_id: str = args.transactional_id
     with admin_of(args, CLIENT_ID) as admin:
-        before = known_transaction(admin, transactional_id).transaction
-        terminate_transaction(admin, transactional_id)
-        after = known_transaction(admin, transactional_id).transaction
+        before, after = force_terminate(admin, transactional_id)
     if args.json:
         print_json(
             {
@@ -54,11 +47,5 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:  # Kafka's tool prints nothing on stdout
-        done = "aborted the transaction and fenced the producer"
-        if before.transaction_state != "Ongoing":
-            done = f"no transaction was open ({before.transaction_state}); fenced the producer"
-        print(
-            f"{one_line(transactional_id)}: {done} of epoch {before.producer_epoch}",
-            file=sys.stderr,
-        )
+        print(terminated_text(transactional_id, before), file=sys.stderr)
     return 0

@@ -5,9 +5,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from cluster.client.refusals import reason_of
-from cluster.client.topic_requests import Place
-from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.whole_numbers import not_negative
 
@@ -41,11 +38,3 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def print_json(found: Any) -> None:
     """Print an object or array."""
     print(json.dumps(found, indent=2))
-
-
-def no_producers(place: Place, code: ErrorCode) -> UserError:
-    """Why no replica tells of a partition's producers."""
-    name = f"{one_line(place.topic)}-{place.partition}"
-    if code is ErrorCode.unknown_topic_or_partition:
-        return UserError(f"there is no partition {name}")
-    return UserError(f"the producers of {name} are not known: {reason_of(Refused(code))}")

@@ -12,9 +12,10 @@ from cluster.coordinator.transactions.held_back import HeldPartition, OpenTransa
 from cluster.coordinator.transactions.requests import ProducerIdentity
 from cluster.model.errors import UserError
 from cluster.protocol.messages import DescribedProducer
-from cluster.tools.transactions import abort, find_hanging, hidden
+from cluster.tools.transactions import find_hanging, hidden
 from cluster.views import find_holders
 from cluster.views.known_holders import Verdict
+from cluster.views.transactions import ending
 
 ADMIN: Any = object()
 PLACE = Place("orders", 0)
@@ -26,7 +27,7 @@ class Cluster:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.problem = ""
-        for module in (find_hanging, abort):
+        for module in (find_hanging, ending):
             monkeypatch.setattr(module, "transactions_of", lambda _admin, _ids: [])
         monkeypatch.setattr(find_holders, "find_producer", lambda _admin, _id: (None, []))
         for asking in (hidden, find_holders):
@@ -115,6 +116,10 @@ def test_explain_does_not_know_what_brokers_do_not_tell(cluster: Cluster) -> Non
 
 
 def test_abort_refuses_a_transaction_that_the_user_may_not_see(cluster: Cluster) -> None:
-    abort.check_hanging(ADMIN, PLACE, TransactionEnd(NOBODYS, 0, 0))
+    def check(producer_id: int) -> None:
+        end = TransactionEnd(producer_id, 0, 0)
+        ending.check_hanging(ADMIN, PLACE, end, hidden.hidden_from_user)
+
+    check(NOBODYS)
     with pytest.raises(UserError, match="may not describe its transactional id; --force"):
-        abort.check_hanging(ADMIN, PLACE, TransactionEnd(HIDDEN, 0, 0))
+        check(HIDDEN)

@@ -5,12 +5,12 @@ from typing import Final
 
 from cluster.coordinator.transactions.held_back import OpenTransaction
 from cluster.model.ids import TopicPartition
-from cluster.tools.transactions.words import LABEL, labelled
 from cluster.views.explained_lines import wrapped
 from cluster.views.holder_words import ending_command, ends
 from cluster.views.known_holders import Holder, Verdict
 from cluster.views.quantities import duration, usage
 from cluster.views.transaction_words import client_text, count_text, shown, time_text
+from cluster.views.transactions.words import LABEL, labelled
 
 _MORE_SHOWN: Final = 3
 

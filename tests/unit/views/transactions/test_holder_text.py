@@ -19,9 +19,9 @@ from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from cluster.tools.transactions.explanation_json import partitions_object
-from cluster.tools.transactions.holder_text import holders_text
 from cluster.views.explained_lines import WIDTH
 from cluster.views.known_holders import Holder, KnownId, Verdict, still_held
+from cluster.views.transactions.holder_text import holders_text
 from tests.support.held_partitions import BILLING, EXPLAINED, HELD, NOW_MS, OPEN, holder, known
 
 

@@ -20,9 +20,9 @@ from cluster.coordinator.transactions.requests import (
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from cluster.tools.transactions.explanation_json import id_object
-from cluster.tools.transactions.id_text import id_text
 from cluster.views.explained_lines import WIDTH
 from cluster.views.known_holders import KnownId
+from cluster.views.transactions.id_text import id_text
 from tests.support.transaction_stage import (
     ID,
     P0,

@@ -12,7 +12,6 @@ from cluster.coordinator.transactions.explanation import (
 from cluster.coordinator.transactions.history import Asker, ProducerStart, Refusal, StepKind
 from cluster.coordinator.transactions.requests import NOBODY, ProducerIdentity
 from cluster.coordinator.transactions.states import TransactionState
-from cluster.tools.transactions.words import labelled
 from cluster.views.explained_lines import wrapped
 from cluster.views.holder_words import OUTCOMES, being_stored, deadline
 from cluster.views.known_holders import KnownId
@@ -25,6 +24,7 @@ from cluster.views.transaction_words import (
     shown,
     time_text,
 )
+from cluster.views.transactions.words import labelled
 
 _AFTER: Final = 12
 """The width of the times of steps."""
@@ -42,9 +42,17 @@ _ABORTED_BY: Final = {
 }
 
 
-def id_text(known: KnownId, address: str | None, last: int) -> str:
-    """The whole answer; of the transactions the `last` ones."""
-    return "\n".join(_lines(known, address, last)) + "\n"
+def id_text(known: KnownId, address: str | None, last: int, program: str | None = None) -> str:
+    """The whole answer; of the transactions the `last` ones.
+
+    `program` is the launcher, quoted for a shell, if commands are to name a data directory.
+    """
+    return "\n".join([*sentence_lines(known), *details(known, address, last, program)]) + "\n"
+
+
+def sentence_lines(known: KnownId) -> Iterator[str]:
+    """How the answer begins."""
+    yield from wrapped("", f"{sentence(known)}.", indent=2)
 
 
 def sentence(known: KnownId) -> str:
@@ -96,13 +104,13 @@ def _explained(known: KnownId) -> TransactionExplanation:
     return found
 
 
-def _lines(known: KnownId, address: str | None, last: int) -> Iterator[str]:
+def details(known: KnownId, address: str | None, last: int, program: str | None) -> Iterator[str]:
+    """The lines beneath the sentence."""
     found = _explained(known)
-    yield from wrapped("", f"{sentence(known)}.", indent=2)
     yield from _facts(known, found, address)
     if found.state is TransactionState.ONGOING:
         by_id = ("--transactional-id", known.transactional_id)
-        yield f"  to end it now {command_text('force-terminate', *by_id)}"
+        yield f"  to end it now {command_text('force-terminate', *by_id, program=program)}"
     yield ""
     yield from _history(found, last)
 
