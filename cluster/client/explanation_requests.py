@@ -16,7 +16,6 @@ from cluster.coordinator.transactions.held_back import (
 )
 from cluster.model.errors import ErrorCode, PeerError, Refused, UserError
 from cluster.protocol.api import OwnApiKey
-from cluster.protocol.messages import Coordinator
 from cluster.protocol.peer.packed_body import PackedBody
 
 _PURPOSE: Final = "explain transactions"
@@ -31,18 +30,22 @@ def explain_transaction(admin: Admin, transactional_id: str) -> ExplainTransacti
     Raises Refused (transactional_id_not_found), and UserError where nobody answers.
     """
 
-    def ask(client: SocketClient, _at: Coordinator) -> ExplainTransactionAnswer:
-        answer = _call(
-            client,
-            OwnApiKey.EXPLAIN_TRANSACTION,
-            (explanation.QUESTION, transactional_id),
-            explanation.ANSWER,
-        )
-        if answer.code is not ErrorCode.none:
-            raise Refused(answer.code)
-        return answer
+    return admin.transaction_coordinator(
+        transactional_id, lambda client, _at: explained_on(client, transactional_id)
+    )
 
-    return admin.transaction_coordinator(transactional_id, ask)
+
+def explained_on(client: SocketClient, transactional_id: str) -> ExplainTransactionAnswer:
+    """The same of the connected broker. Raises Refused, also if another one coordinates it."""
+    answer = _call(
+        client,
+        OwnApiKey.EXPLAIN_TRANSACTION,
+        (explanation.QUESTION, transactional_id),
+        explanation.ANSWER,
+    )
+    if answer.code is not ErrorCode.none:
+        raise Refused(answer.code)
+    return answer
 
 
 class ExplainedPartitions:

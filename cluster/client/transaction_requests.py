@@ -22,10 +22,12 @@ from cluster.protocol.messages import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from cluster.protocol.writer import timestamp_of
 
 _WITH_DURATION: Final = 1
 _WITH_PATTERN: Final = 2
 """Versions of ListTransactions."""
+_ALL: Final = ListTransactionsRequest()
 _FENCING_TIMEOUT: Final = timedelta(seconds=30)
 """The transaction timeout that the id gets, as by Kafka's client that terminates a transaction."""
 
@@ -107,19 +109,23 @@ def find_producer(admin: Admin, producer_id: int) -> tuple[ListedTransaction | N
 def _listed_by(
     admin: Admin, broker: int, request: ListTransactionsRequest
 ) -> list[ListedTransaction]:
-    def ask(client: SocketClient) -> list[ListedTransaction]:
-        _check_version(client, request)
-        told = client.call(ApiKey.LIST_TRANSACTIONS, request)
-        if told.error_code is not ErrorCode.none:
-            raise Refused(told.error_code)
-        return [
-            ListedTransaction(
-                each.transactional_id, broker, each.producer_id, each.transaction_state
-            )
-            for each in told.transaction_states
-        ]
+    return admin.repeated(
+        lambda: admin.broker(broker, lambda client: listed_on(client, broker, request))
+    )
 
-    return admin.repeated(lambda: admin.broker(broker, ask))
+
+def listed_on(
+    client: SocketClient, broker: int, request: ListTransactionsRequest = _ALL
+) -> list[ListedTransaction]:
+    """The transactional ids that the connected broker coordinates. Raises Refused, UserError."""
+    _check_version(client, request)
+    told = client.call(ApiKey.LIST_TRANSACTIONS, request)
+    if told.error_code is not ErrorCode.none:
+        raise Refused(told.error_code)
+    return [
+        ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
+        for each in told.transaction_states
+    ]
 
 
 def _check_version(client: SocketClient, request: ListTransactionsRequest) -> None:
@@ -146,6 +152,20 @@ def describe_transaction(admin: Admin, transactional_id: str) -> FoundTransactio
         return FoundTransaction(found, at.node_id)
 
     return admin.transaction_coordinator(transactional_id, ask)
+
+
+def begun_on(client: SocketClient, transactional_ids: Sequence[str]) -> dict[str, float]:
+    """When the open transactions of ids began that the connected broker coordinates, in
+    milliseconds since the epoch. Raises UserError.
+    """
+    request = DescribeTransactionsRequest(transactional_ids=tuple(transactional_ids))
+    told = client.call(ApiKey.DESCRIBE_TRANSACTIONS, request).transaction_states
+    return {
+        each.transactional_id: began_ms
+        for each in told
+        if each.error_code is ErrorCode.none
+        and (began_ms := timestamp_of(each.transaction_start_time)) >= 0
+    }
 
 
 def transactions_of(admin: Admin, producer_ids: Collection[int]) -> list[FoundTransaction]:
