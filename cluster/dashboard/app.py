@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,6 +29,7 @@ from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.http_requests import (
     NO_STORE,
     BadRequest,
+    done_of,
     json_body,
     json_of,
     number_in,
@@ -39,7 +40,7 @@ from cluster.dashboard.live_differences import Differences, Update
 from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
 from cluster.dashboard.sampling import recorder, rollup_past
 from cluster.dashboard.shared_reading import SharedReading
-from cluster.dashboard.sources import Done, Sources
+from cluster.dashboard.sources import Sources
 from cluster.model.errors import UserError
 from cluster.model.quotas import QUOTA_KEYS
 from cluster.runtime.installation import launcher
@@ -235,7 +236,7 @@ class _Routes:
         body = await json_body(request)
         entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
         try:
-            return await _done(lambda: self._sources.alter_quota(entity, changes))
+            return await done_of(lambda: self._sources.alter_quota(entity, changes))
         finally:
             self._quotas.forget()
 
@@ -243,7 +244,7 @@ class _Routes:
         broker, action = request.path_params["broker"], request.path_params["action"]
         if action not in ACTIONS:
             raise BadRequest(f"an action is one of {', '.join(ACTIONS)}")
-        return await _done(lambda: self._sources.act(broker, action))
+        return await done_of(lambda: self._sources.act(broker, action))
 
     async def metrics(self, request: Request) -> Response:
         is_open = accepts_openmetrics(request.headers.get("accept", ""))
@@ -255,11 +256,6 @@ class _Routes:
         except UserError as problem:  # no such broker
             return PlainTextResponse(f"{problem}\n", 404)
         return Response(text, media_type=_OPENMETRICS if is_open else _TEXT)
-
-
-async def _done(change: Callable[[], Done]) -> Response:
-    done = await asyncio.to_thread(change)
-    return JSONResponse({"text": done.text, "command": done.command})
 
 
 def _entity(given: object) -> dict[str, str | None]:

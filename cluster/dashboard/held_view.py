@@ -60,6 +60,7 @@ def _row(holder: Holder, program: str, now_ms: int) -> dict[str, Any]:
         "verdict": holder.verdict.value,
         "transactional_id": None if holder.known is None else holder.known.transactional_id,
         "producer_id": None if first is None else first.producer.producer_id,
+        "first_offset": None if first is None else first.first_offset,
         "since_ms": since_ms,
         "age_ms": None if since_ms is None else max(0, now_ms - since_ms),
         "records": partition.waiting_records,

@@ -9,6 +9,8 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from cluster.dashboard.sources import Done
+
 _BODY_MAX_BYTES: Final = 64 * 1024
 NO_STORE: Final = {"cache-control": "no-store"}
 
@@ -20,6 +22,12 @@ class BadRequest(Exception):
 async def json_of(read: Callable[[], Mapping[str, Any]]) -> Response:
     """The answer of a blocking function, which is called on a thread."""
     return JSONResponse(await asyncio.to_thread(read), headers=NO_STORE)
+
+
+async def done_of(change: Callable[[], Done]) -> Response:
+    """What a blocking function has changed; it is called on a thread."""
+    done = await asyncio.to_thread(change)
+    return JSONResponse({"text": done.text, "command": done.command})
 
 
 async def json_body(request: Request, max_bytes: int = _BODY_MAX_BYTES) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from cluster.dashboard.groups.routes import group_routes
 from cluster.dashboard.http_server import serve
 from cluster.dashboard.messages.reader import MessageReader
 from cluster.dashboard.messages.routes import message_routes
+from cluster.dashboard.transactions.reader import TransactionReader
+from cluster.dashboard.transactions.routes import transaction_routes
 from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.datadir.paths import DataDir
 from cluster.runtime.heap_trim import keep_to_one_heap
@@ -41,6 +43,10 @@ def run_dashboard(
     )
     sources = ClusterSources(files)
     sources.start_sampling()
-    routes = [*group_routes(sources.groups), *message_routes(MessageReader(files))]
-    app = make_app(sources, rules, routes)
+    more_routes = [
+        *group_routes(sources.groups),
+        *message_routes(MessageReader(files)),
+        *transaction_routes(TransactionReader(files)),
+    ]
+    app = make_app(sources, rules, more_routes)
     serve(app, held.taken(), on_ready, app.state.end_streams)

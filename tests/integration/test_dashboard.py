@@ -140,9 +140,24 @@ def test_the_transaction_that_readers_wait_for_is_named_until_it_ends(
     assert 1_000 <= row["age_ms"] < 10 * 60_000
     assert "transaction.timeout.ms=600000" in row["ends"]
     assert row["command"].endswith(f"transactions force-terminate --transactional-id {name}")
-    _, _, command = row["command"].partition(" transactions ")
-    cluster.command("transactions", *command.split())
+    (listed,) = browser.get("/api/transactions", search=name.upper())["open"]
+    assert (listed["state"], listed["partitions"]) == ("Ongoing", [f"{topic}-0"])
+    assert listed["client"].startswith(f"client-of-{name} at ")
+    assert listed["command"] == row["command"]
+    told = browser.get("/api/transactions/explain", transactional_id=name)
+    printed = cluster.command("transactions", "explain", "--transactional-id", name).stdout
+    assert told["sentence"].startswith(f"'{name}': a transaction has been open for ")
+    assert printed.startswith(f"'{name}': a transaction has been open for ")
+    lines = [line for line in told["text"].splitlines() if "to end it now" not in line]
+    assert set(lines) <= {*printed.splitlines()}
+    question = browser.get("/api/transactions/terminate", transactional_id=name)
+    assert "in 1 partition: read_committed consumers never get its records" in question["question"]
+    done = browser.post("/api/transactions/terminate", {"transactional_id": name})
+    assert done["text"] == f"{name}: aborted the transaction and fenced the producer of epoch 0."
+    assert done["command"] == question["command"] == row["command"]
     wait_until(lambda: held() == [], "the end to be shown")
+    (ended,) = browser.get("/api/transactions", search=name)["others"]
+    assert ended["state"] == "CompleteAbort"
 
 
 def test_dashboard_counts_the_muted_connections_of_a_client(

@@ -16,7 +16,7 @@ const KEYS = [
 ];
 const NOUNS = { user: "user", "client-id": "client id", ip: "address" };
 const OTHERS = { user: "all other users (default)", "client-id": "all other client ids (default)", ip: "all other addresses (default)" };
-const CHANGED = "quotas-changed";
+const CHANGED = "cluster-changed";
 const UNITS = { "": 1, K: 1024, KIB: 1024, KB: 1000, M: 1024 ** 2, MIB: 1024 ** 2, MB: 1000 ** 2, G: 1024 ** 3, GIB: 1024 ** 3, GB: 1000 ** 3 };
 export const READ_ONLY = "This dashboard is read-only: it was started without --dashboard-actions.";
 const LIST_MS = 5000;
@@ -271,8 +271,8 @@ export function removalDialog({ parts: [key], options }) {
 
 const sameEntity = (one, other) => Object.keys(NOUNS).every((key) => one[key] === other[key]);
 
-/** A dialog that asks, and then says what was done. */
-function confirmation(title, read) {
+/** A dialog that asks, and then says what was done. `read` gives { question, label, line, path, body }. */
+export function confirmation(title, read) {
   const result = el("div", { role: "status", class: "result" });
   const question = el("div", {}, el("p", {}, "Reading …"));
   const root = el("div", {}, question, result);

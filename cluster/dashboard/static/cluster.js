@@ -13,7 +13,6 @@ const ROWS = 100;
 export function clusterView() {
   const health = el("dl", { class: "health" });
   const who = el("p", { class: "soft who" });
-  const held = el("div");
   const brokers = el("div");
   const apis = el("div");
   const topics = el("div");
@@ -22,7 +21,7 @@ export function clusterView() {
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, held, brokers, topics, groups, pushed, apis, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, topics, groups, pushed, apis, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -40,22 +39,12 @@ export function clusterView() {
     if (isOpen) setTimeout(ask, PERIOD_MS);
   }
 
-  async function askHeld() {
-    if (!isOpen) return;
-    try {
-      if (!isFrozen && !document.hidden) drawHeld(await get("api/held-back"));
-    } catch {
-      // no broker answers: `ask` has said so, and what was held back stays shown
-    }
-    if (isOpen) setTimeout(askHeld, PERIOD_MS);
-  }
-
   async function askPushed() {
     if (!isOpen) return;
     try {
       if (!isFrozen && !document.hidden) drawPushed(await get("api/pushed"));
     } catch {
-      // as above
+      // no broker answers: `ask` has said so
     }
     if (isOpen) setTimeout(askPushed, PERIOD_MS);
   }
@@ -73,19 +62,6 @@ export function clusterView() {
       el("p", { class: "soft" }, `Clients push it (${program} client-metrics); the broker's mean is that of its latest requests by this client id,`
         + " those of all clients are of the last seconds. All contain the wait for replicas or, in a fetch, for data."),
       found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: ${program} client-metrics --show`));
-  }
-
-  function drawHeld(found) {
-    if (found.held.length === 0) {
-      fill(held);
-      return;
-    }
-    fill(held, table("What read_committed consumers wait for",
-      ["Partition", "Transaction", "Since", ["Records", true], ["Size", true], "Ends"],
-      found.held.map((each) => [`${name(each.topic)}-${each.partition}`, transaction(each), since(each), count(each.records), size(each.bytes),
-        [el("span", {}, each.ends), each.command && el("div", {}, command(each.command))]]),
-      ""),
-      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: ${program} transactions explain`));
   }
 
   function draw(found) {
@@ -156,7 +132,6 @@ export function clusterView() {
   }
 
   ask();
-  askHeld();
   askPushed();
   return {
     root,
@@ -183,24 +158,13 @@ function openTransactions(health) {
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
-  const hint = `Records that read_committed consumers wait for; ${program} transactions explain names the transactions`;
-  return el("span", { title: hint }, withDetail(count(health.held_back), `up to ${count(health.held_back_records)} records`));
+  return el("a", { class: "link", href: addressOf("transactions"), title: "The transactions that hold them back" },
+    withDetail(count(health.held_back), `up to ${count(health.held_back_records)} records`));
 }
 
 /** A figure, and below it in small type what it means. */
 function withDetail(figure, detail) {
   return el("span", {}, figure, el("small", { class: "soft" }, detail));
-}
-
-/** Its transactional id, else the producer id that leaders know. */
-function transaction(each) {
-  if (each.transactional_id !== null) return name(each.transactional_id);
-  return each.producer_id === null ? "-" : `producer id ${each.producer_id}`;
-}
-
-function since(each) {
-  if (each.since_ms === null) return "-";
-  return el("span", { class: "nowrap" }, `${moment(each.since_ms)}, ${duration(each.age_ms)} ago`);
 }
 
 /** A number that should be 0, marked if it is not. */

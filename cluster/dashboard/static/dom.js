@@ -75,6 +75,63 @@ export function explained({ title, columns, rows, notes, how: way }) {
 
 export const how = (text) => el("details", { class: "how" }, el("summary", {}, "How"), el("p", {}, `${text}.`));
 
+const narrow = matchMedia("(max-width: 46rem)");
+
+/** A table that shows its first rows until all are asked for: `draw(rows, empty, note)`.
+ *
+ * On a phone a row shows its first cell and those of the columns [heading, isNumber, true] until it is opened.
+ */
+export function growingTable(caption, columns, { wide = 25, phone = 6, isCaptionHidden = false } = {}) {
+  const root = el("div", { class: "growing" });
+  const opened = new Set();
+  const isKey = columns.map((column, at) => at === 0 || (Array.isArray(column) && column[2] === true));
+  let isWhole = false;
+  const draw = (rows, empty, note) => {
+    const first = isWhole ? rows.length : narrow.matches ? phone : wide;
+    const more = rows.length - first;
+    fill(root, table(caption, columns, rows.slice(0, first), empty, { isCaptionHidden }),
+      more > 0 && el("button", { type: "button", class: "more", onclick: () => { isWhole = true; draw(rows, empty, note); } }, `Show ${more} more`),
+      note && more <= 0 && el("p", { class: "soft" }, note));
+    for (const row of root.querySelectorAll("tbody tr")) openable(row, isKey, opened);
+  };
+  return { root, draw };
+}
+
+/** Lets a row open and close on a phone; what is open stays so when the row is drawn anew. */
+function openable(row, isKey, opened) {
+  const name = row.cells[0].textContent;
+  const key = [...row.cells].filter((_, at) => isKey[at] && !row.cells[at].classList.contains("number")).map((cell) => cell.textContent).join("\n");
+  const button = el("button", { type: "button", class: "opener", "aria-label": `Details of ${name}`, onclick: () => {
+    if (!opened.delete(key)) opened.add(key);
+    tell();
+  } });
+  const tell = () => {
+    const isOpen = opened.has(key);
+    row.classList.toggle("is-closed", !isOpen);
+    button.setAttribute("aria-expanded", String(isOpen));
+    setText(button, isOpen ? "▾" : "▸");
+  };
+  [...row.cells].forEach((cell, at) => cell.classList.toggle("key", isKey[at]));
+  row.cells[0].append(button);
+  tell();
+}
+
+/** A part of a view that can be folded; on a phone it begins so. `tell` says its content in a few words. */
+export function foldable(title, content, { isFolded = narrow.matches } = {}) {
+  const told = el("span", { class: "soft" });
+  const root = el("details", { class: "part", open: !isFolded }, el("summary", {}, el("h3", {}, title), told), content);
+  return { root, tell: (text) => setText(told, text) };
+}
+
+/** Draws a part anew; a link or a button in it that had the focus has it again. */
+export function keepingFocus(part, draw) {
+  const focused = part.contains(document.activeElement) ? document.activeElement : null;
+  draw();
+  if (focused === null || focused.isConnected) return;
+  const key = (each) => `${each.getAttribute("href")} ${each.textContent}`;
+  [...part.querySelectorAll(focused.tagName)].find((each) => key(each) === key(focused))?.focus({ preventScroll: true });
+}
+
 /** A table of texts: columns are [heading, isNumber] or headings, rows arrays of texts and elements.
  *
  * Where there is little room a row becomes a list of its cells with their headings: the roles keep it

@@ -15,11 +15,13 @@ import { groupsView } from "./groups.js";
 import { homeView } from "./home.js";
 import { messagesPage } from "./messages.js";
 import { topicDialog } from "./topic.js";
+import { abortDialog, terminateDialog, transactionDialog, transactionsView } from "./transactions.js";
 
 /** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none. */
 export const VIEWS = [
   { name: "home", title: "Home", make: homeView },
   { name: "clients", title: "Clients", make: clientsView },
+  { name: "transactions", title: "Transactions", make: transactionsView },
   { name: "cluster", title: "Cluster", make: clusterView },
   { name: "groups", title: "Groups", make: groupsView },
   { name: "capacity", title: "Capacity", make: capacityView },
@@ -39,4 +41,7 @@ export const DIALOGS = [
   { name: "remove-quota", parts: 1, over: "change", make: removalDialog },
   { name: "groups", parts: 2, last: "reset", over: "groups", overParts: 1, make: resetDialog },
   { name: "topics", parts: 1, over: "cluster", make: topicDialog },
+  { name: "transactions", parts: 1, over: "transactions", make: transactionDialog },
+  { name: "terminate", parts: 1, over: "transactions", make: terminateDialog },
+  { name: "abort", parts: 3, over: "transactions", make: abortDialog },
 ];

@@ -97,7 +97,9 @@ def _row(known: KnownId, program: str) -> dict[str, Any]:
         "coordinator": known.answer.broker,
         "producer_id": found.producer.producer_id,
         "epoch": found.producer.epoch,
-        "client": None if found.client is None else client_text(found.client),
+        "client": None
+        if found.client is None
+        else client_text(found.client).removeprefix("client "),
         "since_ms": since_ms,
         "age_ms": None if since_ms is None else max(0, now_ms - since_ms),
         "updated_ms": found.last_update_wall_ms,

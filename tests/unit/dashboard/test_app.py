@@ -16,9 +16,10 @@ from cluster.dashboard.live_rows import COLUMNS
 from cluster.dashboard.one_at_a_time import WAITING_MAX
 from cluster.dashboard.sources import Done, Reading
 from cluster.model.errors import UserError
+from tests.support.page_requests import TOKEN, Page, post
+from tests.support.page_requests import rules as local_rules
 from tests.support.waiting import DEADLINE_S
 
-TOKEN = "token-of-the-page"
 NASTY = "</script><img src=x onerror=alert(1)>\"'\n\u202e😀"
 
 
@@ -102,41 +103,13 @@ def sources() -> Recorded:
     return Recorded()
 
 
-class Page:
-    """A browser: each request is answered by the application itself."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(
-                transport=transport, base_url="http://127.0.0.1:9292"
-            ) as client:
-                return await client.request(method, path, **options)
-
-        return asyncio.run(ask())
-
-    def get(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("POST", path, **options)
-
-
 def page_of(sources: Recorded, **rules: Any) -> Page:
-    given = {"hosts": frozenset({"127.0.0.1", "::1", "localhost"}), "token": TOKEN, **rules}
-    return Page(make_app(sources, AccessRules(**given)))
+    return Page(make_app(sources, local_rules(**rules)))
 
 
 @pytest.fixture
 def page(sources: Recorded) -> Page:
     return page_of(sources)
-
-
-def post(client: Page, path: str, body: Any = None, **headers: str) -> Any:
-    return client.post(path, json=body or {}, headers={"x-milena-token": TOKEN, **headers})
 
 
 QUOTA = {"entity": {"client-id": "loader"}, "changes": {"producer_byte_rate": 1000}}

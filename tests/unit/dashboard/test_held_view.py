@@ -36,6 +36,7 @@ def test_row_names_the_transaction_and_what_ends_it() -> None:
         "verdict": "open",
         "transactional_id": "payments-1",
         "producer_id": 2000,
+        "first_offset": 10,
         "since_ms": NOW_MS - 12_300,
         "age_ms": 12_300,
         "records": 1_224,
