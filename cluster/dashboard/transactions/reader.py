@@ -116,7 +116,7 @@ class TransactionReader:
         }
 
     def abortion(self, topic: str, partition: int, offset: int) -> Json:
-        """What `abort` will do, as for `termination`."""
+        """What `abort` will do: `question`, and `command`, which does the same."""
         place = Place(topic, partition)
         with self._admin(TIMEOUT_S) as admin, self._refusals("Alter", "--cluster"):
             end = beginning_at(admin, place, offset)

@@ -63,7 +63,7 @@ class _Routes:
         return JSONResponse(found, headers=NO_STORE)
 
     async def termination(self, request: Request) -> Response:
-        """What POST will do; with the command line."""
+        """What POST will do, with the command line."""
         name = query_of(request, "transactional_id")
         found = await self._questions.run(lambda: self._source.termination(name))
         return JSONResponse(found, headers=NO_STORE)
@@ -78,7 +78,7 @@ class _Routes:
             self._listed.forget()
 
     async def abortion(self, request: Request) -> Response:
-        """As for `termination`."""
+        """What POST will do, with the command line."""
         topic = query_of(request, "topic")
         partition, offset = (_whole(query_of(request, each)) for each in ("partition", "offset"))
         found = await self._questions.run(lambda: self._source.abortion(topic, partition, offset))
