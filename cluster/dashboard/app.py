@@ -53,13 +53,20 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def make_app(sources: Sources, rules: AccessRules, more_routes: Sequence[Route] = ()) -> Starlette:
+def make_app(
+    sources: Sources,
+    rules: AccessRules,
+    more_routes: Sequence[Route] = (),
+    *,
+    is_guarded: bool = False,
+) -> Starlette:
     """Make the application, which reads and changes the cluster through `sources` alone.
 
-    `more_routes` are those of views with a package of their own. Call
+    `more_routes` are those of views with a package of their own. `is_guarded`: whether the page
+    lists users and access rules in its navigation. Call
     `app.state.end_streams` on its loop to let it stop.
     """
-    routes = _Routes(sources, rules)
+    routes = _Routes(sources, rules, is_guarded=is_guarded)
     app = Starlette(
         routes=[
             Route("/", routes.page),
@@ -103,8 +110,9 @@ def make_app(sources: Sources, rules: AccessRules, more_routes: Sequence[Route] 
 
 
 class _Routes:
-    def __init__(self, sources: Sources, rules: AccessRules) -> None:
+    def __init__(self, sources: Sources, rules: AccessRules, *, is_guarded: bool) -> None:
         self._sources = sources
+        self._is_guarded = is_guarded
         self._rules = rules
         self._differences = Differences()
         self._feed = LiveFeed(self._reading)
@@ -137,7 +145,10 @@ class _Routes:
 
     async def page(self, _request: Request) -> Response:
         text = self._page.render(
-            token=self._rules.token, may_change=self._rules.may_change, program=launcher()
+            token=self._rules.token,
+            may_change=self._rules.may_change,
+            program=launcher(),
+            is_guarded=self._is_guarded,
         )
         return HTMLResponse(text, headers=NO_STORE)
 

@@ -12,6 +12,8 @@ from cluster.dashboard.messages.reader import MessageReader
 from cluster.dashboard.messages.routes import message_routes
 from cluster.dashboard.transactions.reader import TransactionReader
 from cluster.dashboard.transactions.routes import transaction_routes
+from cluster.dashboard.users.reader import AccessReader
+from cluster.dashboard.users.routes import access_routes
 from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.datadir.paths import DataDir
 from cluster.runtime.heap_trim import keep_to_one_heap
@@ -26,12 +28,13 @@ def run_dashboard(
     *,
     has_password: bool,
     may_change: bool,
+    is_guarded: bool,
 ) -> None:
     """Serve on the held socket, which listens on that host, until SIGTERM.
 
     `has_password`: whether to require the password of the data directory. `may_change`: whether
-    changes are allowed at an address that other machines can reach. Raises UserError if it cannot
-    listen.
+    changes are allowed at an address that other machines can reach. `is_guarded`: whether clients
+    log in or are held by ACLs. Raises UserError if it cannot listen.
     """
     keep_to_one_heap()
     is_local = host in LOOPBACK_NAMES
@@ -47,6 +50,7 @@ def run_dashboard(
         *group_routes(sources.groups),
         *message_routes(MessageReader(files)),
         *transaction_routes(TransactionReader(files)),
+        *access_routes(AccessReader(files)),
     ]
-    app = make_app(sources, rules, more_routes)
+    app = make_app(sources, rules, more_routes, is_guarded=is_guarded)
     serve(app, held.taken(), on_ready, app.state.end_streams)

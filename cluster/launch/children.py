@@ -95,6 +95,7 @@ def dashboard_child(
             lambda: reports.ready({"port": port}),
             has_password=has_password,
             may_change=options.dashboard_actions,
+            is_guarded=is_guarded,
         )
 
     return ChildSpec(

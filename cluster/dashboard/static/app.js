@@ -144,8 +144,9 @@ function changeTheme() {
   }
 }
 
+const LISTED = VIEWS.filter((each) => !each.isUnlisted);
 const KEYS = {
-  ...Object.fromEntries(VIEWS.map(({ name }, at) => [String(at + 1), () => { location.hash = addressOf(name); }])),
+  ...Object.fromEntries(LISTED.map(({ name }, at) => [String(at + 1), () => { location.hash = addressOf(name); }])),
   f: freeze,
   t: changeTheme,
   "/": () => view.focusFilter?.(),
@@ -160,8 +161,8 @@ document.addEventListener("keydown", (event) => {
 });
 freezeButton.addEventListener("click", freeze);
 document.getElementById("theme").addEventListener("click", changeTheme);
-fill(document.getElementById("views"), VIEWS.map(({ name, title }) => el("a", { href: addressOf(name) }, title)));
-fill(document.getElementById("view-keys"), VIEWS.map(({ title }, at) => [at > 0 && ", ", el("kbd", {}, at + 1), ` ${title.toLowerCase()}`]));
+fill(document.getElementById("views"), LISTED.map(({ name, title }) => el("a", { href: addressOf(name) }, title)));
+fill(document.getElementById("view-keys"), LISTED.map(({ title }, at) => [at > 0 && ", ", el("kbd", {}, at + 1), ` ${title.toLowerCase()}`]));
 
 router.start();
 loadPast(120);

@@ -3,6 +3,9 @@
 /** The command line's name, for commands that the page names. */
 export const program = document.body.dataset.program;
 
+/** Whether clients log in or are held by access rules. */
+export const isGuarded = document.body.hasAttribute("data-guarded");
+
 /** An element with attributes and children; other children become text, null is ignored. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -4,11 +4,13 @@
 // freeze?(isFrozen), focusFilter?() }; a dialog or a page also returns `title`, or a dialog calls `setTitle` of what it gets.
 // `setOptions({ name: value })` keeps what a user has chosen in the address.
 
+import { accessView } from "./access.js";
 import { capacityView } from "./capacity.js";
 import { actionDialog, changeView, removalDialog } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { clientDialog } from "./detail.js";
+import { isGuarded } from "./dom.js";
 import { groupPage } from "./group.js";
 import { resetDialog } from "./group_reset.js";
 import { groupsView } from "./groups.js";
@@ -17,15 +19,18 @@ import { messagesPage } from "./messages.js";
 import { topicDialog } from "./topic.js";
 import { abortDialog, terminateDialog, transactionDialog, transactionsView } from "./transactions.js";
 
-/** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none. */
+/** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none.
+ * One that is `isUnlisted` has an address only.
+ */
 export const VIEWS = [
   { name: "home", title: "Home", make: homeView },
   { name: "clients", title: "Clients", make: clientsView },
+  { name: "groups", title: "Groups", make: groupsView },
   { name: "transactions", title: "Transactions", make: transactionsView },
   { name: "cluster", title: "Cluster", make: clusterView },
-  { name: "groups", title: "Groups", make: groupsView },
   { name: "capacity", title: "Capacity", make: capacityView },
   { name: "change", title: "Change", make: changeView },
+  { name: "access", title: "Access", make: accessView, isUnlisted: !isGuarded },
 ];
 
 /** `#name/part/...` with that many parts, beneath the view of that name; the last part is `last` if one is given. */

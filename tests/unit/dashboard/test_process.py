@@ -17,9 +17,9 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The rules of a dashboard at this address; it is not served."""
     made: list[AccessRules] = []
 
-    def recorded(sources: Any, rules: AccessRules, more_routes: Any) -> Any:
+    def recorded(sources: Any, rules: AccessRules, more_routes: Any, *, is_guarded: bool) -> Any:
         made.append(rules)
-        return make_app(sources, rules, more_routes)
+        return make_app(sources, rules, more_routes, is_guarded=is_guarded)
 
     monkeypatch.setattr(process, "make_app", recorded)
     monkeypatch.setattr(process, "serve", lambda *_: None)
@@ -31,6 +31,7 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             *(DataDir(tmp_path), host, held, lambda: None),
             has_password=has_password,
             may_change=may_change,
+            is_guarded=False,
         )
         return made[-1]
 

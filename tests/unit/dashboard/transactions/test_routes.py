@@ -67,7 +67,7 @@ def test_an_id_is_explained_or_refused_in_one_line(page: Page) -> None:
     assert page.get(path).status_code == 400
 
 
-def test_nothing_ends_before_it_is_confirmed_with_the_token(page: Page, source: Recorded) -> None:
+def test_terminating_needs_the_token_and_is_described_before(page: Page, source: Recorded) -> None:
     path = "/api/transactions/terminate"
     assert page.get(path, params={"transactional_id": NASTY}).json() == {"question": NASTY}
     assert page.post(path, json={"transactional_id": NASTY}).status_code == 403

@@ -1,0 +1,1 @@
+"""The page's view of users who log in, and of access rules."""
