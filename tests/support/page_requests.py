@@ -1,7 +1,7 @@
 """Requests as a browser sends them, answered by the dashboard's application itself."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Self
 
 import httpx
@@ -20,7 +20,7 @@ class Page:
         self.app = app
 
     @classmethod
-    def of_parts(cls, parts: Iterable[Route]) -> Self:
+    def of_parts(cls, parts: Sequence[Route]) -> Self:
         """With the routes of a package; those of the application itself have nothing to read."""
         return cls(make_app(_Nothing(), rules(), parts))
 
