@@ -20,9 +20,9 @@ class Page:
         self.app = app
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Route]) -> Self:
+    def of_parts(cls, parts: Sequence[Route], allowed: AccessRules | None = None) -> Self:
         """With the routes of a package; those of the application itself have nothing to read."""
-        return cls(make_app(_Nothing(), rules(), parts))
+        return cls(make_app(_Nothing(), allowed or rules(), parts))
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         async def ask() -> httpx.Response:

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from cluster.client.fetch_requests import Fetched
-from cluster.dashboard.access import AccessRules
-from cluster.dashboard.app import make_app
 from cluster.dashboard.messages.asking import Question, question
 from cluster.dashboard.messages.batches import Message, batches_in
 from cluster.dashboard.messages.paging import Page, Range
@@ -14,8 +12,8 @@ from cluster.dashboard.messages.routes import message_routes
 from cluster.dashboard.messages.rows import failures, page_json
 from cluster.model.errors import ErrorCode, UserError
 from cluster.records.builder import NewRecord, build_batch
-from tests.unit.dashboard.test_app import TOKEN, Recorded
-from tests.unit.dashboard.test_app import Page as Browser
+from tests.support.page_requests import Page as Browser
+from tests.support.page_requests import rules
 
 NASTY = b'<img src=x onerror="alert(1)">'
 
@@ -51,8 +49,7 @@ def topic() -> Topic:
 
 @pytest.fixture
 def browser(topic: Topic) -> Browser:
-    rules = AccessRules(hosts=frozenset({"127.0.0.1"}), token=TOKEN, may_change=False)
-    return Browser(make_app(Recorded(), rules, message_routes(topic)))
+    return Browser.of_parts(message_routes(topic), rules(may_change=False))
 
 
 def test_a_page_is_asked_for(topic: Topic, browser: Browser) -> None:
