@@ -50,7 +50,7 @@ class AccessReader:
         return facts
 
     def view(self, facts: AccessFacts, principal: str, resource: str) -> Json:
-        """See `access_view`."""
+        """The part of a reading that these texts select, see `access_view`."""
         return access_view(facts, principal, resource, launcher(self._files.path))
 
     @contextlib.contextmanager
