@@ -1,58 +1,111 @@
-"""The shapes of a plot of throughput and p99 over time, with marks of events. Pure."""
+"""The chart of throughput and p99 over time, with marks of events. Pure."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from cluster.analytics.capacity.report import EventRow, Events, Series
 from cluster.analytics.capacity.trends import DAY_S
 from cluster.analytics.reports.svg_shapes import (
-    WIDTH,
+    Entry,
+    Line,
     Plot,
     Shape,
     TimeScale,
-    straight,
+    Values,
+    end_labels,
+    line,
+    marks,
     value_axis,
 )
+from cluster.model.printable import one_line
 from cluster.views.quantities import clock, rate_unit, round_steps
 
-_RATE_TOP: Final = 24
+_RATE_TOP: Final = 34
 _RATE_HEIGHT: Final = 170
-_P99_TOP: Final = 226
+_P99_TOP: Final = 240
 _P99_HEIGHT: Final = 56
 _BOTTOM: Final = _P99_TOP + _P99_HEIGHT
-_HEIGHT: Final = 322
+_HEIGHT: Final = _BOTTOM + 24
 _STEPS: Final = 4
 _P99_STEPS: Final = 2
-_MARK_PX: Final = 3
-"""Events closer than this many pixels share a mark."""
+_MARKS_MAX: Final = 300
+"""The events that share a mark are those within this part of the period."""
 _TIP_LINES: Final = 12
-LEGEND: Final = (("broker0", "bytes in"), ("broker1", "bytes out"), ("broker2", "p99 of Produce"))
-"""CSS classes of colors, and what they mean."""
+_FLAG: Final = "M0-5L5 0L0 5L-5 0Z"
+
+
+class _Row(NamedTuple):
+    """A line of the chart, and the panel that it is in."""
+
+    name: str
+    line: Line
+    values: Sequence[float | None]
+    divisor: float
+    unit: str
+    highest: float
+    """The end of the panel's axis."""
+    top: int
+    height: int
+
+    def y(self, value: float) -> float:
+        return self.top + self.height * (1 - value / self.divisor / self.highest)
 
 
 def plot(series: Series, events: Events) -> Plot:
-    """Plot bytes in and out, the p99 below them, and a vertical line for each event."""
+    """Bytes in and out, the p99 below them, and a vertical line for each event."""
     rates = [*series.bytes_in_per_s, *series.bytes_out_per_s]
     highest = max((rate for rate in rates if rate is not None), default=0.0)
     divisor, unit = rate_unit("produce", highest)
-    marks = round_steps(highest * 1.05 / divisor, _STEPS)
+    steps = round_steps(highest * 1.05 / divisor, _STEPS)
     slowest = max((each for each in series.produce_p99_ms if each is not None), default=0.0)
-    slow_marks = round_steps(slowest, _P99_STEPS)
+    slow_steps = round_steps(slowest, _P99_STEPS)
     scale = TimeScale(series.start_s[0], series.start_s[-1] + series.step_s)
+    panel = (divisor, unit, steps[-1], _RATE_TOP, _RATE_HEIGHT)
+    rows = (
+        _Row("bytes in", line(0, 0), series.bytes_in_per_s, *panel),
+        _Row("bytes out", line(1, 1), series.bytes_out_per_s, *panel),
+        _Row(
+            *("p99 of Produce", line(2, 2), series.produce_p99_ms),
+            *(1.0, "ms", slow_steps[-1], _P99_TOP, _P99_HEIGHT),
+        ),
+    )
     shapes = [
-        *value_axis(marks, _RATE_TOP, _RATE_HEIGHT, f"bytes, {unit}"),
-        *value_axis(slow_marks, _P99_TOP, _P99_HEIGHT, "p99, ms"),
+        *value_axis(steps, _RATE_TOP, _RATE_HEIGHT, f"bytes of clients, {unit}"),
+        *value_axis(slow_steps, _P99_TOP, _P99_HEIGHT, "p99 of Produce, ms"),
         *scale.axis(_RATE_TOP, _BOTTOM, partial(_time_label, scale)),
+        *_event_marks(scale, events.rows),
     ]
-    for kind, values in (("broker0", series.bytes_in_per_s), ("broker1", series.bytes_out_per_s)):
-        scaled = [None if value is None else value / divisor / marks[-1] for value in values]
-        steps = _steps(series, scaled, _RATE_TOP, _RATE_HEIGHT)
-        shapes.append(scale.steps(f"rate {kind}", steps))
-    p99 = [None if value is None else value / slow_marks[-1] for value in series.produce_p99_ms]
-    shapes.append(scale.steps("rate broker2", _steps(series, p99, _P99_TOP, _P99_HEIGHT)))
-    shapes += _event_marks(scale, events.rows)
-    return Plot(WIDTH, _HEIGHT, "Bytes in and out over time, with events", shapes)
+    paths = []
+    for at, row in enumerate(rows):
+        known = [
+            (start_s, row.y(value))
+            for start_s, value in zip(series.start_s, row.values, strict=True)
+            if value is not None
+        ]
+        stepped = ((start_s, start_s + series.step_s, y) for start_s, y in known)
+        paths.append(scale.steps(f"line {row.line.kind}", stepped))
+        middles = [(scale.percent(start_s + series.step_s / 2), y) for start_s, y in known]
+        shapes += marks(row.line, at, len(rows), middles)
+        if known:
+            label = (row.line.kind, row.name.removesuffix(" of Produce"), known[-1][1])
+            shapes += end_labels([label], row.top, row.top + row.height)
+    data: dict[str, Any] = {
+        "title": "Throughput and events",
+        "first": series.start_s[0],
+        "step": series.step_s,
+        "series": [_values(row).as_json() for row in rows],
+        "events": [[event.start_s, _event_text(event)] for event in events.rows],
+    }
+    label = "Bytes in and out over time, p99 of Produce, and events"
+    legend = [Entry(row.line, row.name) for row in rows]
+    return Plot(_HEIGHT, label, shapes, legend, data, paths)
+
+
+def _values(row: _Row) -> Values:
+    base = "ms" if row.unit == "ms" else "B/s"
+    column = f"{row.name}, {base}"
+    return Values(row.name, row.line.key, column, row.unit, row.divisor, row.values)
 
 
 def _time_label(scale: TimeScale, time_s: int) -> str:
@@ -60,33 +113,25 @@ def _time_label(scale: TimeScale, time_s: int) -> str:
     return whole[5:10] if scale.end_s - scale.first_s > 2 * DAY_S else whole[11:16]
 
 
+def _event_text(event: EventRow) -> str:
+    return f"{clock(event.start_s, with_day=True)} {one_line(event.event)}: {event.text}"
+
+
 def _event_marks(scale: TimeScale, events: Sequence[EventRow]) -> Iterator[Shape]:
-    """One mark for all events at the same place; its tooltip lists them."""
+    """One mark for all events at about the same place; its tooltip lists them."""
     together: list[tuple[float, list[EventRow]]] = []
     for event in events:
-        x = scale.x(event.start_s)
-        if together and x - together[-1][0] < _MARK_PX:
+        x = scale.share(event.start_s)
+        if together and x - together[-1][0] < 1 / _MARKS_MAX:
             together[-1][1].append(event)
         else:
             together.append((x, [event]))
-    for x, found in together:
-        lines = [
-            f"{clock(event.start_s, with_day=True)} {event.event}: {event.text}"
-            for event in found[:_TIP_LINES]
-        ]
+    for _, found in together:
+        lines = [_event_text(event) for event in found[:_TIP_LINES]]
         if len(found) > _TIP_LINES:
             lines.append(f"{len(found) - _TIP_LINES:,} more")
-        yield straight("event", x, x, _RATE_TOP - 8, _BOTTOM)
-        flag = {"x": f"{x - 4:.1f}", "y": f"{_RATE_TOP - 16}", "width": "8", "height": "8"}
-        yield Shape("rect", {"class": "flag", **flag}, tip="\n".join(lines))
-        column = {"x": f"{x - 4:.1f}", "y": f"{_RATE_TOP}", "width": "8"}
-        height = {"height": f"{_BOTTOM - _RATE_TOP}"}
-        yield Shape("rect", {"class": "tip", **column, **height}, tip="\n".join(lines))
-
-
-def _steps(
-    series: Series, shares: Sequence[float | None], top: int, height: int
-) -> Iterator[tuple[int, int, float]]:
-    for start_s, share in zip(series.start_s, shares, strict=True):
-        if share is not None:
-            yield start_s, start_s + series.step_s, top + height * (1 - share)
+        x_percent = scale.percent(found[0].start_s)
+        ends = {"x1": x_percent, "x2": x_percent, "y1": f"{_RATE_TOP - 4}", "y2": f"{_BOTTOM}"}
+        yield Shape("line", {"class": "event", **ends})
+        flag = Shape("path", {"class": "flag", "d": _FLAG}, tip="\n".join(lines))
+        yield Shape("svg", {"x": x_percent, "y": f"{_RATE_TOP - 28}"}, inner=(flag,))

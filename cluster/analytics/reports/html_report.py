@@ -1,75 +1,91 @@
-"""The report as a single self-contained HTML file with a table and plots.
+"""The report as a single self-contained HTML file with a table and charts.
 
-The templates `report.html` and `plot.svg` define its appearance, this module its content.
+The templates `report.html` and `chart.html` define its appearance, this module its content.
 """
 
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
-from markupsafe import Markup
-
 from cluster.analytics.reports import svg_plot
-from cluster.analytics.reports.page_templates import REPORTS, templates
+from cluster.analytics.reports.page_templates import document
 from cluster.analytics.reports.svg_shapes import Plot
 from cluster.analytics.reports.usage_history import ClientUsage, Span, Summary
 from cluster.analytics.reports.usage_report import UsageReport
 from cluster.analytics.reports.usage_table import (
     FULLY_LIMITED_PERCENT,
-    OF_LIMIT,
+    is_partly_limited,
     level,
-    usage_table,
 )
 from cluster.model.printable import one_line
+from cluster.views.listed_clients import Hidden, has_users, hidden_words
 from cluster.views.quantities import clock, duration, percent, rate
+from cluster.views.rule_words import APPLIES_TO
 
-_FRAME_HEIGHT: Final = 400
-_ROW_HEIGHT: Final = 34
-_CARD_HEIGHT: Final = 560
+_FRAME_HEIGHT: Final = 420
+_ROW_HEIGHT: Final = 50
+_CARD_HEIGHT: Final = 520
 
 
-class Cell(NamedTuple):
-    """One cell of the table, and the classes that align and color it."""
+class Row(NamedTuple):
+    """One quota of a client: its cells by column, and how near it is to its limit."""
 
-    text: str
-    kind: str
+    cells: Sequence[str]
+    applies_to: str
+    level: str
+    is_changed: bool
+
+
+class Client(NamedTuple):
+    """A client of the table, with a row per quota; `anchor` is the place of its first chart."""
+
+    name: str
+    user: str
+    anchor: str
+    rows: Sequence[Row]
 
 
 class Card(NamedTuple):
-    """One plot and the text above it; `legend` pairs CSS classes of colors with labels."""
+    """One chart and the text above it."""
 
+    anchor: str
     title: str
     user: str
     facts: str
-    legend: Sequence[tuple[str, str]]
     plot: Plot
 
 
 def page(report: UsageReport) -> str:
     """The whole document."""
-    span, table = report.span, usage_table(report.shown)
-    return (
-        templates()
-        .get_template("report.html")
-        .render(
-            title="Quota report",
-            style=Markup(files(REPORTS).joinpath("report.css").read_text("utf-8")),
-            period=(
-                f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC"
-                f" in windows of {_width(span.width_s)}"
-            ),
-            source=report.source,
-            tiles=_tiles(report.summary),
-            columns=table.columns,
-            rows=[
-                _row(usage, table.columns, cells)
-                for usage, cells in zip(report.shown, table.rows, strict=True)
-            ],
-            more=report.more,
-            own_clients=report.own_clients,
-            notes=table.notes,
-            cards=[_card(usage, span) for usage in report.page_plots if usage.series],
-        )
+    span = report.span
+    shown = [*report.shown, *report.hidden]
+    with_users = has_users(usage.user for usage in shown)
+    plotted = [usage for usage in report.page_plots if usage.series]
+    anchors: dict[tuple[str | None, str | None], str] = {}
+    cards = []
+    for at, usage in enumerate(plotted):
+        anchor = f"chart-{at + 1}"
+        anchors.setdefault((usage.user, usage.client_id), anchor)
+        cards.append(_card(usage, span, anchor, with_users=with_users))
+    is_partial = is_partly_limited(shown)
+    return document(
+        "report.html",
+        title="Quota report",
+        answer=answer(report.summary),
+        period=(
+            f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC"
+            f" in windows of {_width(span.width_s)}"
+        ),
+        source=report.source,
+        tiles=_tiles(report.summary),
+        columns=_columns(is_partial=is_partial),
+        clients=_clients(report.shown, anchors, is_partial=is_partial, with_users=with_users),
+        hidden=_clients(report.hidden, anchors, is_partial=is_partial, with_users=with_users),
+        hidden_words=hidden_words([Hidden.OWN] * report.own_clients),
+        more=report.more,
+        is_partial=is_partial,
+        is_changed=any(usage.limits > 1 for usage in shown),
+        cards=cards,
     )
 
 
@@ -79,46 +95,123 @@ def height(report: UsageReport) -> int:
     return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
 
 
+def answer(summary: Summary) -> str:
+    """The report in one sentence."""
+    clients = _count(summary.clients, "client")
+    worst = summary.most_throttled
+    if worst is None:
+        return f"None of {clients} was throttled." if summary.clients > 1 else "No throttling."
+    told = (
+        f"{summary.throttled_clients:,} of {clients}"
+        f" {'was' if summary.throttled_clients == 1 else 'were'} throttled"
+    )
+    whose = "it" if summary.clients == 1 else worst.name
+    used = worst.percent_of_limit
+    of_limit = ""
+    if used is not None and worst.limit is not None:
+        of_limit = (
+            f", at {percent(used)} of a limit of {rate(worst.quota, worst.limit)} per broker"
+            if worst.limits == 1
+            else f", at {percent(used)} of its limits"
+        )
+    return (
+        f"{told}, most of all {whose}: its {one_line(worst.quota)} requests were delayed by"
+        f" {duration(worst.throttle_ms)} in all{of_limit}."
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:
     worst = summary.most_throttled
     return (
         ("clients", f"{summary.clients:,}"),
         ("throttled clients", f"{summary.throttled_clients:,}"),
-        ("throttle time, all", duration(summary.throttle_ms)),
-        ("most throttled", f"{worst.name} ({one_line(worst.quota)})" if worst else "nobody"),
+        ("throttle time, all brokers", duration(summary.throttle_ms)),
+        ("most throttled", f"{worst.name} ({one_line(worst.quota)})" if worst else "none"),
     )
 
 
-def _row(
-    usage: ClientUsage, columns: Sequence[tuple[str, str]], cells: Sequence[str]
-) -> Sequence[Cell]:
+def _columns(*, is_partial: bool) -> list[str]:
     return [
-        Cell(text, f"{kind} {level(usage)}".strip() if name == OF_LIMIT else kind)
-        for (name, kind), text in zip(columns, cells, strict=True)
+        *("Quota", "Limit per broker", "Average rate", "Highest rate", "Used of limit"),
+        *(["Time with a limit"] if is_partial else []),
+        *("Requests throttled", "Throttle time", "Worst second"),
     ]
 
 
-def _card(usage: ClientUsage, span: Span) -> Card:
-    rule = one_line(usage.rule or "-")
-    facts = [f"limit {rate(usage.quota, usage.limit)} per broker ({rule})"]
-    if usage.limit is None:
-        facts = ["no limit"]
+def _clients(
+    found: Iterable[ClientUsage],
+    anchors: dict[tuple[str | None, str | None], str],
+    *,
+    is_partial: bool,
+    with_users: bool,
+) -> list[Client]:
+    """The clients in the order of their first quota, each with all of its quotas."""
+    first: dict[tuple[str | None, str | None], int] = {}
+    for at, usage in enumerate(found):
+        first.setdefault((usage.user, usage.client_id), at)
+    together = sorted(found, key=lambda usage: first[usage.user, usage.client_id])
+    return [
+        Client(
+            name=quotas[0].name,
+            user=_user(quotas[0], with_users=with_users),
+            anchor=anchors.get(key, ""),
+            rows=[_row(usage, is_partial=is_partial) for usage in quotas],
+        )
+        for key, group in groupby(together, lambda usage: (usage.user, usage.client_id))
+        if (quotas := list(group))
+    ]
+
+
+def _user(usage: ClientUsage, *, with_users: bool) -> str:
+    return one_line(usage.user or "") if with_users else ""
+
+
+def _row(usage: ClientUsage, *, is_partial: bool) -> Row:
+    is_throttled = usage.throttled or usage.throttle_ms
+    cells = [
+        one_line(usage.quota),
+        "none" if usage.limit is None else rate(usage.quota, usage.limit),
+        rate(usage.quota, usage.rate_avg),
+        rate(usage.quota, usage.rate_max),
+        _known(percent(usage.percent_of_limit)),
+        *([_known(percent(usage.limited_percent))] if is_partial else []),
+        percent(usage.throttled_percent) if is_throttled else "none",
+        duration(usage.throttle_ms) if usage.throttle_ms else "",
+        duration(usage.throttle_ms_max) if usage.throttle_ms_max else "",
+    ]
+    rule = usage.rule if usage.limit is not None else None
+    applies_to = APPLIES_TO.get(rule, one_line(rule)) if rule else ""
+    return Row(cells, applies_to, level(usage), usage.limits > 1)
+
+
+def _known(cell: str) -> str:
+    return "" if cell == "-" else cell
+
+
+def _card(usage: ClientUsage, span: Span, anchor: str, *, with_users: bool) -> Card:
+    facts = ["no limit"]
+    if usage.limit is not None:
+        rule = APPLIES_TO.get(usage.rule or "", one_line(usage.rule or ""))
+        for_whom = f", set for {rule}" if rule else ""
+        facts = [f"limit {rate(usage.quota, usage.limit)} per broker{for_whom}"]
     held = usage.limited_percent
     if held is not None and held < FULLY_LIMITED_PERCENT:
         facts.append(f"a limit held in {percent(held)} of the active time")
-    facts += [
-        f"average {rate(usage.quota, usage.rate_avg)}",
-        f"{percent(usage.throttled_percent)} of requests throttled",
-        f"throttle time {duration(usage.throttle_ms)}",
-    ]
-    legend = [(svg_plot.color(broker), f"broker {broker}") for broker in sorted(usage.series)]
-    if usage.limit is not None:
-        legend.append(("limit", "limit per broker"))
+    facts.append(f"average {rate(usage.quota, usage.rate_avg)}")
+    if usage.throttled or usage.throttle_ms:
+        facts.append(f"{percent(usage.throttled_percent)} of requests throttled")
+        facts.append(f"throttle time {duration(usage.throttle_ms)}")
+    else:
+        facts.append("never throttled")
     return Card(
+        anchor=anchor,
         title=f"{usage.name} · {one_line(usage.quota)}",
-        user=one_line(usage.user or ""),
+        user=_user(usage, with_users=with_users),
         facts=" · ".join(facts),
-        legend=legend,
         plot=svg_plot.plot(usage, span),
     )
 

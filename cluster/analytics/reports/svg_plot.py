@@ -1,79 +1,114 @@
-"""The shapes of a plot of one client's rate against its limit, per broker, and its throttle time.
-
-Pure.
-"""
+"""The chart of one client's rate against its limit, per broker, and its throttle time. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from cluster.analytics.reports.svg_shapes import (
-    LEFT,
-    MIDDLE,
-    RIGHT,
-    WIDTH,
+    STRETCHED,
+    Entry,
+    Line,
     Plot,
     Shape,
     TimeScale,
-    rectangle,
-    straight,
+    Values,
+    end_labels,
+    line,
+    marks,
     text,
     value_axis,
 )
 from cluster.analytics.reports.usage_history import ClientUsage, Point, Span
-from cluster.views.quantities import clock, duration, rate, rate_unit, round_steps
+from cluster.views.quantities import clock, duration, rate_unit, round_steps
 
-COLORS: Final = 6
-"""The number of colors; further brokers reuse them in the same order."""
-
-_RATE_TOP: Final = 14
+LIMIT: Final = Line("limit", "limit")
+_RATE_TOP: Final = 22
 _RATE_HEIGHT: Final = 170
-_THROTTLE_TOP: Final = 222
+_THROTTLE_TOP: Final = 228
 _THROTTLE_HEIGHT: Final = 56
 _BOTTOM: Final = _THROTTLE_TOP + _THROTTLE_HEIGHT
-_HEIGHT: Final = 318
+_HEIGHT: Final = _BOTTOM + 24
 _RATE_STEPS: Final = 4
 _THROTTLE_STEPS: Final = 2
 _BAR_SHARE: Final = 0.8
+_BASE_UNITS: Final = {"request": "% of a thread"}
 
 
 def plot(usage: ClientUsage, span: Span) -> Plot:
-    """A plot with both axes, a line per broker, the limit, and the throttle time as bars."""
+    """A chart with both axes, a line per broker, the limit, and the throttle time as bars."""
     points = [point for series in usage.series.values() for point in series]
     highest = max(max(point.rate, point.limit or 0.0) for point in points)
     divisor, unit = rate_unit(usage.quota, highest)
-    marks = round_steps(highest * 1.05 / divisor, _RATE_STEPS)
+    steps = round_steps(highest * 1.05 / divisor, _RATE_STEPS)
     scale = TimeScale(span.first_s, span.end_s)
+    lines = {broker: line(broker, at) for at, broker in enumerate(sorted(usage.series))}
+    rates = {
+        broker: [(point.start_s, _rate_y(point.rate / divisor, steps[-1])) for point in series]
+        for broker, series in usage.series.items()
+    }
+    limits = _limits(usage)
+    limit_y = [(start_s, _rate_y(limit / divisor, steps[-1])) for start_s, limit in limits.items()]
+    paths = list(_throttle_bars(usage, lines, scale, span.width_s))
+    if limits:
+        paths.append(scale.steps("line limit", _stepped(limit_y, span.width_s)))
+    labels = [("limit", "limit", limit_y[-1][1])] if limits else []
     shapes = [
-        *value_axis(marks, _RATE_TOP, _RATE_HEIGHT, f"rate, {unit}"),
+        *value_axis(steps, _RATE_TOP, _RATE_HEIGHT, f"rate, {unit}"),
+        *_throttle_axis(usage),
         *scale.axis(_RATE_TOP, _BOTTOM, clock),
     ]
-    shapes += [
-        scale.steps(f"rate {color(broker)}", _rates(usage.series[broker], span, divisor, marks[-1]))
-        for broker in sorted(usage.series)
-    ]
-    limits = _limits(usage, span, divisor, marks[-1])
+    for at, (broker, look) in enumerate(lines.items()):
+        paths.append(
+            scale.steps(f"line {look.kind} place{at}", _stepped(rates[broker], span.width_s))
+        )
+        middles = [(scale.percent(start_s + span.width_s / 2), y) for start_s, y in rates[broker]]
+        shapes += marks(look, at, len(lines), middles)
+        labels.append((look.kind, f"broker {broker}", rates[broker][-1][1]))
+    shapes += end_labels(labels, _RATE_TOP, _RATE_TOP + _RATE_HEIGHT)
+    legend = [Entry(look, f"broker {broker}") for broker, look in lines.items()]
     if limits:
-        shapes.append(scale.steps("limit", limits))
-    shapes += _throttle_bars(usage, span, scale)
+        legend.append(Entry(LIMIT, "limit per broker"))
     label = f"{usage.name}: {usage.quota} rate against its limit, and throttle time"
-    return Plot(WIDTH, _HEIGHT, label, shapes)
+    return Plot(_HEIGHT, label, shapes, legend, _data(usage, span, lines, limits), paths)
 
 
-def color(broker: int) -> str:
-    """The CSS class of a broker's line."""
-    return f"broker{broker % COLORS}"
+def _data(
+    usage: ClientUsage, span: Span, lines: dict[int, Line], limits: dict[int, float]
+) -> dict[str, Any]:
+    starts = range(span.first_s, span.end_s, span.width_s)
+    highest = max(point.rate for series in usage.series.values() for point in series)
+    divisor, unit = rate_unit(usage.quota, max(highest, *limits.values(), 0.0))
+    base = rate_unit(usage.quota, 0)[1]
+    found = []
+    for broker, look in lines.items():
+        name = f"broker {broker}"
+        rates, throttles = (
+            {point.start_s: getattr(point, field) for point in usage.series[broker]}
+            for field in ("rate", "throttle_ms")
+        )
+        found.append(
+            Values(name, look.key, f"{name}, {base}", unit, divisor, [*map(rates.get, starts)])
+        )
+        if any(throttles.values()):
+            times = [*map(throttles.get, starts)]
+            column = f"{name}, throttle time in ms"
+            found.append(Values(name, look.key, column, "ms", 1, times, "throttled"))
+    if limits:
+        of_limit = [*map(limits.get, starts)]
+        column = f"limit, {base}"
+        found.append(Values("limit", LIMIT.key, column, unit, divisor, of_limit))
+    return {
+        "title": f"{usage.name} {usage.quota}",
+        "first": span.first_s,
+        "step": span.width_s,
+        "series": [each.as_json() for each in found],
+    }
 
 
-def _rates(
-    points: Sequence[Point], span: Span, divisor: float, top: float
-) -> Iterator[tuple[int, int, float]]:
-    for point in points:
-        yield point.start_s, point.start_s + span.width_s, _rate_y(point.rate / divisor, top)
+def _stepped(heights: Iterable[tuple[int, float]], width_s: int) -> Iterator[tuple[int, int, float]]:
+    return ((start_s, start_s + width_s, y) for start_s, y in heights)
 
 
-def _limits(
-    usage: ClientUsage, span: Span, divisor: float, top: float
-) -> list[tuple[int, int, float]]:
+def _limits(usage: ClientUsage) -> dict[int, float]:
     """The limit in each window; it is the same on every broker, and may change."""
     limits = {
         point.start_s: point.limit
@@ -81,67 +116,57 @@ def _limits(
         for point in series
         if point.limit is not None
     }
-    return [
-        (start_s, start_s + span.width_s, _rate_y(limits[start_s] / divisor, top))
-        for start_s in sorted(limits)
-    ]
+    return dict(sorted(limits.items()))
 
 
-def _throttle_bars(usage: ClientUsage, span: Span, scale: TimeScale) -> Iterator[Shape]:
-    """One bar per window, in which the brokers' throttle times are stacked."""
+def _stacks(usage: ClientUsage) -> dict[int, list[tuple[int, Point]]]:
+    """The points of each window, by broker."""
     stacks: dict[int, list[tuple[int, Point]]] = {}
     for broker in sorted(usage.series):
         for point in usage.series[broker]:
             stacks.setdefault(point.start_s, []).append((broker, point))
-    highest = max(sum(point.throttle_ms for _, point in stack) for stack in stacks.values())
-    marks = round_steps(highest, _THROTTLE_STEPS) if highest else [0.0]
-    labels = [duration(mark).replace(".0 ", " ") for mark in marks]
-    if highest:
-        yield from value_axis(marks, _THROTTLE_TOP, _THROTTLE_HEIGHT, "throttle", labels)
-    else:
-        yield from _never_throttled()
-    for start_s, stack in stacks.items():
-        ends = scale.x(start_s), scale.x(start_s + span.width_s)
-        below = 0.0
+    return stacks
+
+
+def _throttle_steps(usage: ClientUsage) -> list[float]:
+    """The values of the axis of throttle times; empty if there are none."""
+    highest = max(sum(point.throttle_ms for _, point in each) for each in _stacks(usage).values())
+    return round_steps(highest, _THROTTLE_STEPS) if highest else []
+
+
+def _throttle_axis(usage: ClientUsage) -> Iterator[Shape]:
+    steps = _throttle_steps(usage)
+    title = "throttle time per window, of all brokers"
+    if steps:
+        labels = [duration(step).replace(".0 ", " ") for step in steps]
+        yield from value_axis(steps, _THROTTLE_TOP, _THROTTLE_HEIGHT, title, labels)
+        return
+    ends = {"x1": "0", "x2": "100%", "y1": f"{_BOTTOM}", "y2": f"{_BOTTOM}"}
+    yield Shape("line", {"class": "grid", **ends})
+    yield text("tick", "middle", "50%", _THROTTLE_TOP + _THROTTLE_HEIGHT / 2, "never throttled")
+
+
+def _throttle_bars(
+    usage: ClientUsage, lines: dict[int, Line], scale: TimeScale, width_s: int
+) -> Iterator[Shape]:
+    """A path for each broker: one bar per window, on those of the brokers before it."""
+    steps = _throttle_steps(usage)
+    if not steps:
+        return
+    bars: dict[int, list[str]] = {broker: [] for broker in lines}
+    for start_s, stack in _stacks(usage).items():
+        begin, end = (STRETCHED * scale.share(at) for at in (start_s, start_s + width_s))
+        width = (end - begin) * _BAR_SHARE
+        x = begin + (end - begin - width) / 2
+        y = float(_BOTTOM)
         for broker, point in stack:
             if point.throttle_ms:
-                yield _bar(broker, ends, below, point.throttle_ms, marks[-1])
-                below += point.throttle_ms
-        yield _tip(usage, start_s, stack, span, ends)
-
-
-def _never_throttled() -> Iterator[Shape]:
-    yield straight("grid", LEFT, WIDTH - RIGHT, _BOTTOM, _BOTTOM)
-    middle = _THROTTLE_TOP + _THROTTLE_HEIGHT / 2 + 4
-    yield text("tick", "middle", MIDDLE, middle, "never throttled")
-
-
-def _bar(
-    broker: int, ends: tuple[float, float], below_ms: float, amount_ms: float, top_ms: float
-) -> Shape:
-    full = ends[1] - ends[0]
-    x = ends[0] + full * (1 - _BAR_SHARE) / 2
-    height = _THROTTLE_HEIGHT * amount_ms / top_ms
-    y = _THROTTLE_TOP + _THROTTLE_HEIGHT * (1 - below_ms / top_ms) - height
-    return rectangle(f"bar {color(broker)}", x, y, full * _BAR_SHARE, height)
-
-
-def _tip(
-    usage: ClientUsage,
-    start_s: int,
-    stack: Iterable[tuple[int, Point]],
-    span: Span,
-    ends: tuple[float, float],
-) -> Shape:
-    """An invisible rectangle over a window, whose tooltip shows the window's numbers."""
-    lines = [f"{clock(start_s, with_day=True)} UTC, {span.width_s} s"]
-    for broker, point in stack:
-        limit = f" of {rate(usage.quota, point.limit)}" if point.limit is not None else ""
-        throttled = f", throttled {duration(point.throttle_ms)}" if point.throttle_ms else ""
-        lines.append(f"broker {broker}: {rate(usage.quota, point.rate)}{limit}{throttled}")
-    x, end = ends
-    column = rectangle("tip", x, _RATE_TOP, end - x, _BOTTOM - _RATE_TOP)
-    return column._replace(tip="\n".join(lines))
+                height = _THROTTLE_HEIGHT * point.throttle_ms / steps[-1]
+                bars[broker].append(f"M{x:.1f} {y:.1f}v{-height:.1f}h{width:.1f}v{height:.1f}z")
+                y -= height
+    for broker, parts in bars.items():
+        if parts:
+            yield Shape("path", {"class": f"bar {lines[broker].kind}", "d": "".join(parts)})
 
 
 def _rate_y(amount: float, top: float) -> float:

@@ -247,6 +247,11 @@ def without_own(found: pa.Table) -> pa.Table:
     return found.filter(pc.invert(_is_own(found["client_id"])))
 
 
+def only_own(found: pa.Table) -> pa.Table:
+    """The rows of `totals` of Milena's own clients."""
+    return found.filter(_is_own(found["client_id"]))
+
+
 def own_clients(found: pa.Table) -> int:
     """The number of Milena's own client ids in rows of `totals`."""
     ids = found["client_id"]

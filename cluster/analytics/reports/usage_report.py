@@ -10,6 +10,7 @@ from cluster.analytics.reports.usage_history import (
     ClientUsage,
     Span,
     Summary,
+    only_own,
     own_clients,
     span_of,
     summary,
@@ -30,7 +31,10 @@ class UsageReport(NamedTuple):
     more: int
     """The number of rows that are left out."""
     own_clients: int
-    """The number of Milena's own client ids that are left out."""
+    """The number of Milena's own client ids that are not in `shown`."""
+    hidden: Sequence[ClientUsage]
+    """The rows of those, which a page lists when it is asked to; at most as many as `shown` may
+    have."""
     page_plots: Sequence[ClientUsage]
     terminal_plots: Sequence[ClientUsage]
     more_terminal_plots: int
@@ -76,6 +80,7 @@ def usage_report(
         shown=shown,
         more=others.num_rows - len(shown),
         own_clients=own_clients(found) - own_clients(others),
+        hidden=[] if others is found else list(usages(only_own(found).slice(0, most))),
         page_plots=on_page[:PAGE_PLOTS_MAX],
         terminal_plots=on_terminal,
         more_terminal_plots=limited.num_rows - len(on_terminal),

@@ -55,7 +55,7 @@ def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
 
     It has the column LIMITED if one of them was active without a limit for some time.
     """
-    is_partial = any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
+    is_partial = is_partly_limited(found)
     is_changed = any(usage.limits > 1 for usage in found)
     rows = []
     for usage in found:
@@ -79,6 +79,11 @@ def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
         rows.append(_chosen(cells, is_partial))
     notes = [_LIMITED_NOTE] * is_partial + [_CHANGED_NOTE] * is_changed
     return UsageTable(_chosen(_COLUMNS, is_partial), rows, notes)
+
+
+def is_partly_limited(found: Sequence[ClientUsage]) -> bool:
+    """Whether one of these usages was active without a limit for some time, and with one as well."""
+    return any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
 
 
 def _chosen(cells: Sequence[_Cell], with_limited: bool) -> list[_Cell]:

@@ -19,22 +19,12 @@ from cluster.views.listed_clients import (
 )
 from cluster.views.quantities import duration, percent, rate
 from cluster.views.quota_explanation import arithmetic, by_broker, newest, totals
+from cluster.views.rule_words import APPLIES_TO
 from cluster.views.supposed_limits import Supposed
 
 _HEADINGS: Final = (
     *("BROKER", "RATE", "LIMIT", "USED", "DELAY", "MUTE LEFT", "REQUESTS", "THROTTLED"),
 )
-_APPLIES_TO: Final = {
-    "user+client": "this user with this client id",
-    "user+default-client": "this user with all other client ids (default)",
-    "user": "this user",
-    "default-user+client": "all other users (default) with this client id",
-    "default-user+default-client": "all other users and client ids (default)",
-    "default-user": "all other users (default)",
-    "client": "this client id",
-    "default-client": "all other client ids (default)",
-}
-"""By rule; `RULES` has the same."""
 _SHARED: Final = {
     "user": "all clients of this user share it",
     "default-user": "all clients of this user share it",
@@ -88,7 +78,7 @@ def _limit_lines(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
     if row.rule is None:
         return
     yield (
-        f"  {quota}: {rate(quota, row.limit)} on each broker, set for {_APPLIES_TO[row.rule]}"
+        f"  {quota}: {rate(quota, row.limit)} on each broker, set for {APPLIES_TO[row.rule]}"
         f" (rule {row.rule})"
     )
     living = [state for state in group if not state.source.is_dead]
