@@ -27,7 +27,7 @@ from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
-from tests.compat.client_programs import NPM_CI, built
+from tests.compat.axe import axe_core
 from tests.compat.web_browser import WebPage, web_page
 from tests.support.client_quotas import KIB, NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
@@ -120,10 +120,7 @@ def url(cluster: Cluster) -> str:
 @pytest.fixture(scope="module")
 def axe() -> str:
     """The text of axe-core."""
-    folder, problem = built(Path(__file__).parent / "page_checks", fetch=NPM_CI)
-    if folder is None:
-        pytest.skip(problem)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    return axe_core()
 
 
 def figures(page: WebPage, client_id: str, quota: str = "produce") -> dict[str, str]:

@@ -123,16 +123,16 @@ def _verdict(
     if usable is None:
         return "unknown", None, "the records do not contain the size of the disks"
     if usable <= 0:
-        return "full now", 0.0, "disk_usable_last is 0"
+        return "full now", 0.0, "no space is left"
     if by_usable is not None:
-        return _within_a_year(by_usable, "trend of disk_usable_last")
+        return _within_a_year(by_usable, "trend of the space left")
     if is_held(log_trend, inflow):
         return "held by retention", None, "logs grow by less than 10 % of what comes in"
     if usable_trend.verdict == "unknown":
         return "unknown", None, usable_trend.how
     if by_logs is not None:
-        return _within_a_year(by_logs, "growth of the logs; disk_usable_last does not shrink yet")
-    return "not within a year", None, "neither do the logs grow nor does disk_usable_last shrink"
+        return _within_a_year(by_logs, "growth of the logs; the space left does not shrink yet")
+    return "not within a year", None, "neither do the logs grow nor does the space left shrink"
 
 
 def is_held(log_trend: Trend, inflow_per_day: float | None) -> bool:

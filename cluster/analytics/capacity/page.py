@@ -47,7 +47,9 @@ def answer(report: CapacityReport) -> str:
     parts = [_first_disk(report), traffic]
     if report.lags.groups:
         behind, of_groups = _behind(report)
-        parts.append(f"{behind or 'none'} of {of_groups} {'fall' if behind > 1 else 'falls'} behind")
+        parts.append(
+            f"{behind or 'none'} of {of_groups} {'fall' if behind > 1 else 'falls'} behind"
+        )
     told = "; ".join(parts)
     return f"{told[0].upper()}{told[1:]}."
 

@@ -13,11 +13,14 @@ from cluster.analytics.capacity.latencies import Latencies, latencies, p99_over_
 from cluster.analytics.capacity.topics import LargestTopics, topics
 from cluster.analytics.capacity.trends import HOUR_S
 from cluster.analytics.windows.kinds import BROKER, EVENT
+from cluster.metrics.events import EventKind
 from cluster.model.printable import one_line
 
 TOP: Final = 10
 """The number of topics, unless an option gives it."""
 EVENTS_MAX: Final = 500
+_OF_BROKERS: Final = frozenset({EventKind.BROKER_DOWN, EventKind.BROKER_UP})
+"""The events whose subject is the id of a broker."""
 _POINTS_MAX: Final = 400
 _SHORT_S: Final = 12 * HOUR_S
 """Shorter histories are drawn in fine windows."""
@@ -49,7 +52,8 @@ class EventRow:
         """The event on one line, for a person."""
         times = f" ({self.count:,} times)" if self.count > 1 else ""
         detail = f": {one_line(self.detail)}" if self.detail else ""
-        return f"{one_line(self.subject)}{times}{detail}"
+        broker = "broker " if self.event in _OF_BROKERS else ""
+        return f"{broker}{one_line(self.subject)}{times}{detail}"
 
 
 @dataclass(frozen=True, slots=True)

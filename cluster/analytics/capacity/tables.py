@@ -67,7 +67,7 @@ def busiest(hours: BusyHours) -> str:
 
 
 def _growth(growth: TrafficGrowth) -> Table:
-    columns = (("", TEXT), ("a day", NUMBER), ("growth", TEXT), ("or", TEXT))
+    columns = (("", TEXT), ("a day", NUMBER), ("growth", TEXT), ("in bytes", TEXT))
     if growth.bytes_in_per_day is None:
         return Table("Growth", columns, [], ["There are no windows of traffic."], growth.how)
     rows = [

@@ -32,24 +32,31 @@ _P99_STEPS: Final = 2
 _MARKS_MAX: Final = 300
 """The events that share a mark are those within this part of the period."""
 _TIP_LINES: Final = 12
+_LABEL: Final = "Bytes in and out over time, p99 of Produce, and events"
 _FLAG: Final = "M0-5L5 0L0 5L-5 0Z"
 
 
-class _Row(NamedTuple):
-    """A line of the chart, and the panel that it is in."""
+class _Panel(NamedTuple):
+    """A part of the chart with an axis of its own."""
 
-    name: str
-    line: Line
-    values: Sequence[float | None]
     divisor: float
     unit: str
     highest: float
-    """The end of the panel's axis."""
+    """The end of its axis."""
     top: int
     height: int
 
     def y(self, value: float) -> float:
         return self.top + self.height * (1 - value / self.divisor / self.highest)
+
+
+class _Row(NamedTuple):
+    """A line of the chart."""
+
+    name: str
+    line: Line
+    values: Sequence[float | None]
+    panel: _Panel
 
 
 def plot(series: Series, events: Events) -> Plot:
@@ -61,14 +68,12 @@ def plot(series: Series, events: Events) -> Plot:
     slowest = max((each for each in series.produce_p99_ms if each is not None), default=0.0)
     slow_steps = round_steps(slowest, _P99_STEPS)
     scale = TimeScale(series.start_s[0], series.start_s[-1] + series.step_s)
-    panel = (divisor, unit, steps[-1], _RATE_TOP, _RATE_HEIGHT)
+    rates_panel = _Panel(divisor, unit, steps[-1], _RATE_TOP, _RATE_HEIGHT)
+    p99_panel = _Panel(1.0, "ms", slow_steps[-1], _P99_TOP, _P99_HEIGHT)
     rows = (
-        _Row("bytes in", line(0, 0), series.bytes_in_per_s, *panel),
-        _Row("bytes out", line(1, 1), series.bytes_out_per_s, *panel),
-        _Row(
-            *("p99 of Produce", line(2, 2), series.produce_p99_ms),
-            *(1.0, "ms", slow_steps[-1], _P99_TOP, _P99_HEIGHT),
-        ),
+        _Row("bytes in", line(0, 0), series.bytes_in_per_s, rates_panel),
+        _Row("bytes out", line(1, 1), series.bytes_out_per_s, rates_panel),
+        _Row("p99 of Produce", line(2, 2), series.produce_p99_ms, p99_panel),
     )
     shapes = [
         *value_axis(steps, _RATE_TOP, _RATE_HEIGHT, f"bytes of clients, {unit}"),
@@ -79,7 +84,7 @@ def plot(series: Series, events: Events) -> Plot:
     paths = []
     for at, row in enumerate(rows):
         known = [
-            (start_s, row.y(value))
+            (start_s, row.panel.y(value))
             for start_s, value in zip(series.start_s, row.values, strict=True)
             if value is not None
         ]
@@ -89,7 +94,7 @@ def plot(series: Series, events: Events) -> Plot:
         shapes += marks(row.line, at, len(rows), middles)
         if known:
             label = (row.line.kind, row.name.removesuffix(" of Produce"), known[-1][1])
-            shapes += end_labels([label], row.top, row.top + row.height)
+            shapes += end_labels([label], row.panel.top, row.panel.top + row.panel.height)
     data: dict[str, Any] = {
         "title": "Throughput and events",
         "first": series.start_s[0],
@@ -97,15 +102,14 @@ def plot(series: Series, events: Events) -> Plot:
         "series": [_values(row).as_json() for row in rows],
         "events": [[event.start_s, _event_text(event)] for event in events.rows],
     }
-    label = "Bytes in and out over time, p99 of Produce, and events"
     legend = [Entry(row.line, row.name) for row in rows]
-    return Plot(_HEIGHT, label, shapes, legend, data, paths)
+    return Plot(_HEIGHT, _LABEL, shapes, legend, data, paths)
 
 
 def _values(row: _Row) -> Values:
-    base = "ms" if row.unit == "ms" else "B/s"
-    column = f"{row.name}, {base}"
-    return Values(row.name, row.line.key, column, row.unit, row.divisor, row.values)
+    unit = row.panel.unit
+    column = f"{row.name}, {'ms' if unit == 'ms' else 'B/s'}"
+    return Values(row.name, row.line.key, column, unit, row.panel.divisor, row.values)
 
 
 def _time_label(scale: TimeScale, time_s: int) -> str:

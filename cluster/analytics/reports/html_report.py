@@ -27,13 +27,11 @@ _ROW_HEIGHT: Final = 50
 _CARD_HEIGHT: Final = 520
 
 
-class Row(NamedTuple):
-    """One quota of a client: its cells by column, and how near it is to its limit."""
+class Cell(NamedTuple):
+    """One cell of the table, and the classes that align and color it."""
 
-    cells: Sequence[str]
-    applies_to: str
-    level: str
-    is_changed: bool
+    text: str
+    kind: str = "number"
 
 
 class Client(NamedTuple):
@@ -42,7 +40,7 @@ class Client(NamedTuple):
     name: str
     user: str
     anchor: str
-    rows: Sequence[Row]
+    rows: Sequence[Sequence[Cell]]
 
 
 class Card(NamedTuple):
@@ -100,7 +98,7 @@ def answer(summary: Summary) -> str:
     clients = _count(summary.clients, "client")
     worst = summary.most_throttled
     if worst is None:
-        return f"None of {clients} was throttled." if summary.clients > 1 else "No throttling."
+        return "No client was throttled."
     told = (
         f"{summary.throttled_clients:,} of {clients}"
         f" {'was' if summary.throttled_clients == 1 else 'were'} throttled"
@@ -114,10 +112,11 @@ def answer(summary: Summary) -> str:
             if worst.limits == 1
             else f", at {percent(used)} of its limits"
         )
-    return (
-        f"{told}, most of all {whose}: its {one_line(worst.quota)} requests were delayed by"
+    sentence = (
+        f"{told}, most of all {whose}: its {one_line(worst.quota)} quota delayed it by"
         f" {duration(worst.throttle_ms)} in all{of_limit}."
     )
+    return sentence.replace(" %", "\u00a0%")
 
 
 def _count(number: int, what: str) -> str:
@@ -134,11 +133,14 @@ def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:
     )
 
 
-def _columns(*, is_partial: bool) -> list[str]:
+def _columns(*, is_partial: bool) -> list[tuple[str, str]]:
+    """Headings, and how a column is aligned."""
     return [
-        *("Quota", "Limit per broker", "Average rate", "Highest rate", "Used of limit"),
-        *(["Time with a limit"] if is_partial else []),
-        *("Requests throttled", "Throttle time", "Worst second"),
+        *(("Quota", "quota"), ("Applies to", "text"), ("Limit per broker", "number")),
+        *(("Average rate", "number"), ("Highest rate", "number"), ("Used of limit", "number")),
+        *([("Time with a limit", "number")] if is_partial else []),
+        *(("Requests throttled", "number"), ("Throttle time", "number")),
+        ("Worst second", "number"),
     ]
 
 
@@ -170,33 +172,42 @@ def _user(usage: ClientUsage, *, with_users: bool) -> str:
     return one_line(usage.user or "") if with_users else ""
 
 
-def _row(usage: ClientUsage, *, is_partial: bool) -> Row:
-    is_throttled = usage.throttled or usage.throttle_ms
-    cells = [
-        one_line(usage.quota),
-        "none" if usage.limit is None else rate(usage.quota, usage.limit),
-        rate(usage.quota, usage.rate_avg),
-        rate(usage.quota, usage.rate_max),
-        _known(percent(usage.percent_of_limit)),
-        *([_known(percent(usage.limited_percent))] if is_partial else []),
-        percent(usage.throttled_percent) if is_throttled else "none",
-        duration(usage.throttle_ms) if usage.throttle_ms else "",
-        duration(usage.throttle_ms_max) if usage.throttle_ms_max else "",
+def _row(usage: ClientUsage, *, is_partial: bool) -> list[Cell]:
+    """The cells of a quota; those that would say nothing are empty."""
+    limited = [Cell("", "text"), Cell("no limit")]
+    if usage.limit is not None:
+        latest = " *" if usage.limits > 1 else ""
+        limited = [
+            Cell(_applies_to(usage), "text"),
+            Cell(f"{rate(usage.quota, usage.limit)}{latest}"),
+        ]
+    throttled = [Cell("none"), Cell(""), Cell("")]
+    if usage.throttled or usage.throttle_ms:
+        times = (usage.throttle_ms, usage.throttle_ms_max)
+        throttled = [Cell(percent(usage.throttled_percent)), *(Cell(duration(ms)) for ms in times)]
+    return [
+        Cell(one_line(usage.quota), "quota"),
+        *limited,
+        Cell(rate(usage.quota, usage.rate_avg)),
+        Cell(rate(usage.quota, usage.rate_max)),
+        Cell(_known(usage.percent_of_limit), f"number {level(usage)}".strip()),
+        *([Cell(_known(usage.limited_percent))] if is_partial else []),
+        *throttled,
     ]
-    rule = usage.rule if usage.limit is not None else None
-    applies_to = APPLIES_TO.get(rule, one_line(rule)) if rule else ""
-    return Row(cells, applies_to, level(usage), usage.limits > 1)
 
 
-def _known(cell: str) -> str:
-    return "" if cell == "-" else cell
+def _known(share: float | None) -> str:
+    return "" if share is None else percent(share)
+
+
+def _applies_to(usage: ClientUsage) -> str:
+    return APPLIES_TO.get(usage.rule or "", one_line(usage.rule or ""))
 
 
 def _card(usage: ClientUsage, span: Span, anchor: str, *, with_users: bool) -> Card:
     facts = ["no limit"]
     if usage.limit is not None:
-        rule = APPLIES_TO.get(usage.rule or "", one_line(usage.rule or ""))
-        for_whom = f", set for {rule}" if rule else ""
+        for_whom = f", set for {_applies_to(usage)}" if usage.rule else ""
         facts = [f"limit {rate(usage.quota, usage.limit)} per broker{for_whom}"]
     held = usage.limited_percent
     if held is not None and held < FULLY_LIMITED_PERCENT:

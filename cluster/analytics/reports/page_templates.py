@@ -15,13 +15,13 @@ from markupsafe import Markup
 
 from cluster.model.finite_json import finite
 
-_REPORTS: Final = "cluster.analytics.reports"
+REPORTS: Final = "cluster.analytics.reports"
 
 
 def document(name: str, *packages: str, **content: Any) -> str:
     """The page of a template of these packages or of the reports; text is escaped."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package, "") for package in (*packages, _REPORTS)]),
+        loader=ChoiceLoader([PackageLoader(package, "") for package in (*packages, REPORTS)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -29,7 +29,7 @@ def document(name: str, *packages: str, **content: Any) -> str:
     )
     environment.filters["as_json"] = _as_json
     style, script = (
-        files(_REPORTS).joinpath(f"report.{ending}").read_text("utf-8") for ending in ("css", "js")
+        files(REPORTS).joinpath(f"report.{ending}").read_text("utf-8") for ending in ("css", "js")
     )
     return environment.get_template(name).render(
         style=Markup(style), script=Markup(script), policy=_policy(style, script), **content

@@ -6,7 +6,7 @@
   const MARGIN = { left: 66, right: 76, top: 12 };
   const SVG = "http://www.w3.org/2000/svg";
   // A picture has no style sheet.
-  const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "stroke-linejoin", "vector-effect", "font-family", "font-size", "font-weight", "text-anchor", "overflow"];
+  const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "stroke-linejoin", "vector-effect", "font-family", "font-size", "font-weight", "text-anchor", "overflow", "paint-order"];
   const known = new WeakMap();
   const chosen = new WeakMap();
   const iso = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19);
@@ -184,6 +184,9 @@
     if (look.display === "none") return false;
     copy.removeAttribute("class");
     for (const name of LOOKS) copy.setAttribute(name, look.getPropertyValue(name));
+    if (look.vectorEffect === "non-scaling-stroke") {
+      for (const name of ["stroke-width", "stroke-dasharray"]) copy.setAttribute(name, look.getPropertyValue(name).replace(/[\d.]+/g, (length) => length * SCALE));
+    }
     const copies = [...copy.children];
     [...node.children].forEach((child, at) => {
       if (!styled(child, copies[at])) copies[at].remove();

@@ -1,6 +1,6 @@
 """The chart of one client's rate against its limit, per broker, and its throttle time. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from cluster.analytics.reports.svg_shapes import (
@@ -30,7 +30,6 @@ _HEIGHT: Final = _BOTTOM + 24
 _RATE_STEPS: Final = 4
 _THROTTLE_STEPS: Final = 2
 _BAR_SHARE: Final = 0.8
-_BASE_UNITS: Final = {"request": "% of a thread"}
 
 
 def plot(usage: ClientUsage, span: Span) -> Plot:
@@ -104,7 +103,9 @@ def _data(
     }
 
 
-def _stepped(heights: Iterable[tuple[int, float]], width_s: int) -> Iterator[tuple[int, int, float]]:
+def _stepped(
+    heights: Iterable[tuple[int, float]], width_s: int
+) -> Iterator[tuple[int, int, float]]:
     return ((start_s, start_s + width_s, y) for start_s, y in heights)
 
 

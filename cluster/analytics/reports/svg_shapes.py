@@ -28,6 +28,7 @@ _MARKERS: Final = (
 )
 """Circle, square, triangle, diamond, and a triangle that points down."""
 _MARKS_PER_LINE: Final = 6
+_WHOLE_FROM: Final = 1000
 
 
 class Shape(NamedTuple):
@@ -94,14 +95,14 @@ class Values(NamedTuple):
     """A word before the value."""
 
     def as_json(self) -> dict[str, Any]:
-        """Six significant digits are kept."""
+        """Large values are whole."""
         rounded = [None if each is None else _rounded(each) for each in self.values]
         return {**self._asdict(), "values": rounded}
 
 
 def _rounded(value: float) -> float | int:
-    short = float(f"{value:.6g}")
-    return int(short) if short == int(short) else short
+    short = round(value, 3)
+    return round(value) if abs(value) >= _WHOLE_FROM or short == int(short) else short
 
 
 class TimeScale(NamedTuple):

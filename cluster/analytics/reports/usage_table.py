@@ -82,7 +82,7 @@ def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
 
 
 def is_partly_limited(found: Sequence[ClientUsage]) -> bool:
-    """Whether one of these usages was active without a limit for some time, and with one as well."""
+    """Whether one of these usages had a limit for a part of its active time."""
     return any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
 
 

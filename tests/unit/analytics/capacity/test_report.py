@@ -92,7 +92,7 @@ def test_the_disk_that_is_full_in_twelve_days_is_found(week: WindowHistory) -> N
     first, second, third = found.brokers
     assert first.verdict == "full in days"
     assert first.days_until_full == pytest.approx(12, abs=0.1)
-    assert first.basis == "trend of disk_usable_last"
+    assert first.basis == "trend of the space left"
     assert first.days_by_logs == pytest.approx(12, abs=0.1)
     assert second.days_until_full == third.days_until_full == pytest.approx(69, abs=1)
 
@@ -178,10 +178,15 @@ def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(
     assert text.count("How: ") == len(sections) - 1  # the plot's series are not in the text
     html = page(found, "<here>")
     assert "&lt;here&gt;" in html
-    assert html.count("<td style=") == 7 * 24
+    assert html.count('class="cell"') == 7 * 24
     assert html.count('class="event"') == 3  # close events share a mark
     assert "election: orders: 3 partitions have other leaders" in html
+    assert "broker-down: broker 2: was killed by SIGKILL" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
+    assert (
+        "The disk of broker 0 is full in 12.0 days at the present pace; traffic grows by 5.0 % a"
+        " day; 2 of 4 groups fall behind." in html
+    )
 
 
 def test_names_are_text_in_the_page_and_lines_on_a_terminal() -> None:
@@ -225,7 +230,11 @@ def test_every_section_says_what_it_cannot_tell(kinds: set[Any], days: float) ->
     text = text_of(found)
     if BROKER not in kinds:
         assert "There are no windows of brokers." in text
-    assert "Growth" in page(found, "here")
+    html = page(found, "here")
+    assert "Growth" in html
+    if BROKER not in kinds:
+        assert "It is not yet known when a disk will be full" in html
+        assert "none within a year" not in html
 
 
 def test_one_window_tells_the_present_and_no_trend() -> None:

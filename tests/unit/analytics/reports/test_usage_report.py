@@ -1,8 +1,10 @@
 """Reports on generated windows: numbers, plots, a well-formed page."""
 
+import base64
 import contextlib
 import csv
 import fcntl
+import hashlib
 import json
 import math
 import os
@@ -16,7 +18,10 @@ import termios
 import xml.etree.ElementTree as ElementTree
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +36,8 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from cluster.analytics.reports import html_report, terminal_plot
+from cluster.analytics.reports.page_templates import REPORTS
+from cluster.analytics.reports.svg_shapes import LABEL_HEIGHT, spread
 from cluster.analytics.reports.usage_history import (
     SERIES_COLUMNS,
     TOTALS_COLUMNS,
@@ -109,9 +116,18 @@ def row(usage: ClientUsage) -> dict[str, str]:
 
 
 def drawing(records) -> ElementTree.Element:
-    """The page's only plot."""
+    """The page's only chart."""
     page = html_report.page(reported(records))
-    return ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + len("</svg>")])
+    begin, end = page.index('<svg class="chart"'), page.index('<div class="tools">\n<button')
+    return ElementTree.fromstring(page[begin:end].removesuffix("</div>\n"))
+
+
+def chart_data(records) -> dict[str, Any]:
+    """What the script of the page reads of its only chart."""
+    page = html_report.page(reported(records))
+    text = page.partition('<script type="application/json">')[2].partition("</script>")[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def test_averages_are_per_broker_and_count_active_seconds():
@@ -247,10 +263,9 @@ def test_plots_of_odd_histories(records):
 
 def test_the_svg_has_a_line_per_broker_one_for_the_limit_and_bars():
     svg = drawing(noisy())
-    classes = [element.get("class") for element in svg.iter()]
-    assert classes.count("rate broker0") == classes.count("rate broker1") == 1
-    assert classes.count("limit") == 1
-    assert classes.count("bar broker0") == 4
+    paths = {element.get("class"): element.get("d", "") for element in svg.iter("path")}
+    assert {"line s0 k0 place0", "line s1 k1 place1", "line limit"} <= paths.keys()
+    assert paths["bar s0 k0"].count("M") == paths["bar s1 k1"].count("M") == 4
 
 
 EVIL = [
@@ -266,9 +281,7 @@ def test_time_without_data_is_a_gap_in_every_line():
     with_gap = [each for each in records if not 10_000 < int(str(each["ts"])) - START_MS <= 30_000]
     svg = drawing(with_gap)
     lines = [
-        each.attrib["d"]
-        for each in svg.iter()
-        if each.attrib.get("class", "").startswith(("rate", "limit"))
+        each.attrib["d"] for each in svg.iter() if each.attrib.get("class", "").startswith("line ")
     ]
     assert len(lines) == 3  # of two brokers, and the limit
     assert {line.count("M") for line in lines} == {2}
@@ -285,12 +298,75 @@ def test_the_page_needs_nothing_else_and_escapes_what_clients_chose(evil):
     page = html_report.page(reported(noisy(client_id=evil, user=evil), evil))
     seen = _Reader()
     seen.feed(page)
-    assert seen.tags & {"script", "img", "link", "iframe"} == set()
-    assert not any(name.startswith("on") or name in ("src", "href") for name in seen.attributes)
+    assert seen.tags & {"img", "link", "iframe"} == set()
+    assert not any(name.startswith("on") or name in ("src", "style") for name in seen.attributes)
+    assert all(address.startswith("#chart-") for address in seen.addresses)
+    assert seen.programs == [files(REPORTS).joinpath("report.js").read_text()]
+    policy = page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]
+    assert hashed(seen.programs[0]) in policy
+    assert hashed(files(REPORTS).joinpath("report.css").read_text()) in policy
+    assert "unsafe" not in policy
     assert "url(" not in page
-    assert page.count("<svg") == 1
+    assert page.count('<svg class="chart"') == 1
     assert any(evil in text for text in seen.texts), "a reader sees the name as it is"
     assert any(evil in label for label in seen.labels)
+
+
+def test_chart_data_are_the_values_of_the_windows_and_null_in_a_gap():
+    records = noisy(limit=1_048_576.0)
+    told = chart_data(
+        [each for each in records if not 10_000 < int(str(each["ts"])) - START_MS <= 30_000]
+    )
+    series = {each["column"]: each["values"] for each in told["series"]}
+    assert (told["first"], told["step"]) == (START_S, 10)
+    rate = pytest.approx(0.95 * MIB, abs=0.5)
+    assert series["broker 0, B/s"] == [rate, None, None, rate]
+    assert series["limit, B/s"] == [MIB, None, None, MIB]
+    assert series["broker 1, throttle time in ms"] == [125, None, None, 125]
+
+
+def test_labels_of_equal_lines_do_not_touch_and_stay_in_the_chart():
+    for heights in ([50.0] * 4, [10.0, 11.0, 190.0, 191.0], [190.0] * 9, []):
+        found = spread(heights, 10, 192)
+        assert len(found) == len(heights)
+        assert all(10 <= y <= 192 for y in found)
+        assert all(after - y >= LABEL_HEIGHT for y, after in pairwise(found))
+    assert spread([20.0, 90.0], 10, 192) == [20.0, 90.0]
+
+
+def test_a_client_is_named_once_with_all_of_its_quotas_and_users_only_where_there_are_some():
+    records = [*noisy(), *noisy(quota="request", limit=None, rule=None), *noisy(client_id="other")]
+    page = html_report.page(reported(records))
+    table = page.partition('<table class="clients"')[2].partition("</table>")[0]
+    assert table.count("loader-1") == 1
+    assert 'rowspan="2"' in table
+    assert "ANONYMOUS" not in page
+    assert "this client id" in table
+    assert "no limit" in table
+    assert ">-<" not in table
+    assert "user alice" in html_report.page(reported([*records, *noisy(user="alice")]))
+
+
+def test_the_page_begins_with_one_sentence():
+    told = html_report.page(
+        reported([*noisy(), *noisy(client_id="quiet", throttled=0, throttle_ms=0)])
+    )
+    assert (
+        '<p class="answer">1 of 2 clients was throttled, most of all loader-1: its produce quota'
+        " delayed it by 1.0 s in all, at 95\u00a0% of a limit of 1.00 MiB/s per broker.</p>" in told
+    )
+    calm = html_report.page(reported(noisy(throttled=0, throttle_ms=0)))
+    assert '<p class="answer">No client was throttled.</p>' in calm
+    assert "never throttled" in calm
+
+
+def test_milenas_own_clients_are_on_the_page_only_in_a_closed_part():
+    page = html_report.page(reported([*noisy(), *noisy(client_id="milena-topics")]))
+    before, _, after = page.partition('<details class="hidden-clients">')
+    assert "milena-topics" not in before
+    assert "1 more: 1 of Milena" in after
+    assert "milena-topics" in after.partition("</details>")[0]
+    assert page.count('<svg class="chart"') == 1
 
 
 def test_control_characters_are_spelled_out_on_the_page():
@@ -309,14 +385,27 @@ class _Reader(HTMLParser):
         self.attributes: set[str] = set()
         self.labels: list[str] = []
         self.texts: list[str] = []
+        self.addresses: list[str] = []
+        self.programs: list[str] = []
+        """The texts of scripts that a browser would run."""
+        self._is_program = False
 
     def handle_starttag(self, tag, attrs) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.labels += [value for name, value in attrs if name == "aria-label"]
+        self.addresses += [value for name, value in attrs if name == "href"]
+        self._is_program = tag == "script" and ("type", "application/json") not in attrs
 
     def handle_data(self, data) -> None:
         self.texts.append(data)
+        if self._is_program:
+            self.programs.append(data)
+            self._is_program = False
+
+
+def hashed(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def test_numbers_as_people_read_them():
@@ -644,7 +733,7 @@ def test_a_hundred_thousand_clients_a_table_of_a_hundred(tmp_path, capsys):
     assert "99,900 more: --top, --csv, --json" in text
     assert "99,994 more plots: --client-id, --html" in text
     assert page.read_text().count("<tr>") == 101
-    assert page.read_text().count("<svg") == 24
+    assert page.read_text().count('<svg class="chart"') == 24
     assert ">100,000</b>" in page.read_text()
     assert report(place, "--json") == 0
     told = json.loads(capsys.readouterr().out)
