@@ -152,7 +152,7 @@ def line(number: int, place: int) -> Line:
 
 def marks(of: Line, place: int, lines: int, points: Sequence[tuple[str, float]]) -> Iterator[Shape]:
     """Some marks on a line of these positions, where those of the `lines` others are not."""
-    every = max(1, len(points) // _MARKS_PER_LINE)
+    every = max(lines, len(points) // _MARKS_PER_LINE)
     for x, y in points[every * place // lines :: every]:
         path = Shape("path", {"d": of.marker})
         yield Shape("svg", {"class": f"mark {of.kind}", "x": x, "y": f"{y:.1f}"}, inner=(path,))
