@@ -103,7 +103,7 @@ def as_on_a_screen(page: WebPage) -> Iterator[None]:
 @pytest.mark.parametrize("colors", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 820, 390])
 @pytest.mark.parametrize("name", ["quotas", "capacity"])
-def test_nothing_is_cut_off_and_axe_finds_nothing(
+def test_no_column_is_cut_off_and_axe_is_satisfied(
     page: WebPage, files: dict[str, str], axe: str, name: str, width: int, colors: str
 ) -> None:
     page.prefer(colors)
