@@ -74,18 +74,20 @@ def names_with_configs(client: Caller, entity_type: str) -> list[str]:
 
 
 def topic_configs(
-    client: Caller, names: Collection[str]
+    client: Caller, names: Collection[str], keys: Collection[str] | None = None
 ) -> dict[str, tuple[DescribeConfigsResourceResult, ...]]:
     """The settings of each of these topics, without documentation; one that is gone is left out.
 
-    Raises UserError when the connection is lost.
+    `keys` are the settings to ask for, None for all. Raises UserError when the connection is lost.
     """
     if not names:
         return {}
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(
-                resource_type=RESOURCE_TYPES["topics"], resource_name=name, configuration_keys=None
+                resource_type=RESOURCE_TYPES["topics"],
+                resource_name=name,
+                configuration_keys=None if keys is None else tuple(keys),
             )
             for name in names
         )

@@ -1,16 +1,17 @@
 """Asks brokers what their log directories hold, and moves replicas among them (KIP-113)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from cluster.client.quota_requests import Caller
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import Place, by_topic
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
+    DescribableLogDirTopic,
     DescribeLogDirsRequest,
 )
 
@@ -35,12 +36,15 @@ class LogDirFacts(NamedTuple):
     usable_bytes: int
 
 
-def describe_log_dirs(client: Caller, topics: Collection[str] = ()) -> list[LogDirFacts]:
+def describe_log_dirs(
+    client: Caller, topics: Collection[str] = (), *, places: Iterable[Place] | None = None
+) -> list[LogDirFacts]:
     """The log directories of the broker that the client is connected to, replicas sorted.
 
-    With `topics` those of other topics are left out. Raises Refused.
+    With `topics` those of other topics are left out; the broker is asked for `places` alone if
+    they are given. Raises Refused.
     """
-    response = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None))
+    response = client.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=_asked(places)))
     if response.error_code is not ErrorCode.none:
         raise Refused(response.error_code, "")
     return [
@@ -66,6 +70,15 @@ def describe_log_dirs(client: Caller, topics: Collection[str] = ()) -> list[LogD
         )
         for result in response.results
     ]
+
+
+def _asked(places: Iterable[Place] | None) -> tuple[DescribableLogDirTopic, ...] | None:
+    if places is None:
+        return None
+    return tuple(
+        DescribableLogDirTopic(topic=topic, partitions=tuple(numbers))
+        for topic, numbers in by_topic(places).items()
+    )
 
 
 def alter_replica_log_dirs(client: Caller, paths: Mapping[Place, str]) -> dict[Place, ErrorCode]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from cluster.client.admin import Admin, Outcome
 from cluster.client.socket_client import SocketClient
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import Place, by_topic
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
@@ -48,29 +48,36 @@ def known_offsets_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -
 
 def _outcomes_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> dict[Place, Outcome]:
     def ask(client: SocketClient, places: Sequence[Place]) -> dict[Place, Outcome]:
-        topics = tuple(
-            ListOffsetsTopic(
-                name=name,
-                partitions=tuple(
-                    ListOffsetsPartition(partition_index=number, timestamp=timestamp_ms)
-                    for number in numbers
-                ),
-            )
-            for name, numbers in _by_topic(places).items()
-        )
-        request = ListOffsetsRequest(
-            replica_id=_NO_REPLICA,
-            isolation_level=_READ_UNCOMMITTED,
-            topics=topics,
-            timeout=_TIMEOUT,
-        )
-        return {
-            Place(topic.name, each.partition_index): Outcome(each.error_code, each.offset)
-            for topic in client.call(ApiKey.LIST_OFFSETS, request).topics
-            for each in topic.partitions
-        }
+        return leader_offsets(client, places, timestamp_ms)
 
     return admin.leaders(wanted, ask)
+
+
+def leader_offsets(
+    client: SocketClient, places: Iterable[Place], timestamp_ms: int
+) -> dict[Place, Outcome]:
+    """As `offsets_at`, from the broker that leads these partitions. Raises UserError."""
+    topics = tuple(
+        ListOffsetsTopic(
+            name=name,
+            partitions=tuple(
+                ListOffsetsPartition(partition_index=number, timestamp=timestamp_ms)
+                for number in numbers
+            ),
+        )
+        for name, numbers in by_topic(places).items()
+    )
+    request = ListOffsetsRequest(
+        replica_id=_NO_REPLICA,
+        isolation_level=_READ_UNCOMMITTED,
+        topics=topics,
+        timeout=_TIMEOUT,
+    )
+    return {
+        Place(topic.name, each.partition_index): Outcome(each.error_code, each.offset)
+        for topic in client.call(ApiKey.LIST_OFFSETS, request).topics
+        for each in topic.partitions
+    }
 
 
 def delete_records(admin: Admin, offsets: Mapping[Place, int]) -> dict[Place, Outcome]:
@@ -87,7 +94,7 @@ def delete_records(admin: Admin, offsets: Mapping[Place, int]) -> dict[Place, Ou
                     for number in numbers
                 ),
             )
-            for name, numbers in _by_topic(places).items()
+            for name, numbers in by_topic(places).items()
         )
         request = DeleteRecordsRequest(topics=topics, timeout=_TIMEOUT)
         return {
@@ -97,10 +104,3 @@ def delete_records(admin: Admin, offsets: Mapping[Place, int]) -> dict[Place, Ou
         }
 
     return admin.leaders(offsets, ask)
-
-
-def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for place in places:
-        found.setdefault(place.topic, []).append(place.partition)
-    return found

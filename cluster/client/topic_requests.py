@@ -1,8 +1,8 @@
 """Asks a broker for topics, their partitions and configs, and makes, grows and deletes topics."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from cluster.client.config_requests import topic_configs
@@ -21,11 +21,15 @@ from cluster.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicState,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 
 _NO_LEADER: Final = -1
 _DEFAULT: Final = -1
 """The brokers choose (KIP-464)."""
+_NO_TOPIC: Final = frozenset(
+    {ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception}
+)
 _TIMEOUT: Final = timedelta(seconds=25)
 """How long a controller may wait until live brokers know of a change."""
 
@@ -35,6 +39,14 @@ class Place(NamedTuple):
 
     topic: str
     partition: int
+
+
+def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic."""
+    found: dict[str, list[int]] = {}
+    for place in places:
+        found.setdefault(place.topic, []).append(place.partition)
+    return found
 
 
 class PartitionFacts(NamedTuple):
@@ -99,20 +111,7 @@ def cluster_facts(client: Caller) -> ClusterFacts:
         ),
     )
     topics = [
-        TopicFacts(
-            topic.name,
-            topic.is_internal,
-            tuple(
-                PartitionFacts(
-                    each.partition_index,
-                    None if each.leader_id == _NO_LEADER else each.leader_id,
-                    each.replica_nodes,
-                    each.isr_nodes,
-                )
-                for each in sorted(topic.partitions, key=lambda each: each.partition_index)
-            ),
-            topic.topic_id,
-        )
+        _facts_of(topic)
         for topic in told.topics
         if topic.name is not None and topic.error_code is ErrorCode.none
     ]
@@ -122,6 +121,37 @@ def cluster_facts(client: Caller) -> ClusterFacts:
         tuple(sorted(topics, key=lambda topic: topic.name)),
         {broker.node_id: (broker.host, broker.port) for broker in told.brokers},
         {broker.node_id: broker.rack for broker in told.brokers},
+    )
+
+
+def topic_facts(client: Caller, name: str) -> TopicFacts | None:
+    """One topic; None if it does not exist. Raises Refused, UserError."""
+    asked = MetadataRequest(
+        topics=(MetadataRequestTopic(topic_id=None, name=name),),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    (topic,) = client.call(ApiKey.METADATA, asked).topics
+    if topic.error_code in _NO_TOPIC:
+        return None
+    _check(topic.error_code, None)
+    return _facts_of(topic)
+
+
+def _facts_of(topic: Any) -> TopicFacts:
+    return TopicFacts(
+        topic.name or "",
+        topic.is_internal,
+        tuple(
+            PartitionFacts(
+                each.partition_index,
+                None if each.leader_id == _NO_LEADER else each.leader_id,
+                each.replica_nodes,
+                each.isr_nodes,
+            )
+            for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+        ),
+        topic.topic_id,
     )
 
 

@@ -80,7 +80,6 @@ def make_app(
             Route("/api/cluster", routes.cluster),
             Route("/api/held-back", routes.held_back),
             Route("/api/pushed", routes.pushed),
-            Route("/api/topic", routes.topic),
             Route("/api/history", routes.history),
             Route("/api/capacity", routes.capacity),
             Route("/api/capacity/what-if", routes.what_if),
@@ -207,11 +206,6 @@ class _Routes:
 
     async def pushed(self, _request: Request) -> Response:
         return JSONResponse(await self._pushed.get(), headers=NO_STORE)
-
-    async def topic(self, request: Request) -> Response:
-        name = query_of(request, "name")
-        await self._cluster.get()
-        return JSONResponse(self._sources.topic(name), headers=NO_STORE)
 
     async def history(self, request: Request) -> Response:
         user, client_id = query_of(request, "user"), query_of(request, "client_id")

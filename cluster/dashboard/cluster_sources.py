@@ -152,6 +152,10 @@ class ClusterSources:
             "groups_left_out": max(0, len(lags) - GROUPS_MAX),
         }
 
+    def readings(self) -> list[tuple[BrokerStats, Stats | None]]:
+        """The stats file of each broker, with an earlier reading from which to compute rates."""
+        return self._readings(self._read())
+
     def _readings(self, brokers: list[BrokerStats]) -> list[tuple[BrokerStats, Stats | None]]:
         """Each reading with the previous one, from which rates are computed."""
         with self._lock:
@@ -201,9 +205,6 @@ class ClusterSources:
         apis = api_view(self._readings(brokers))
         found: Json = finite(pushed_view(self._pushed_to(self._state(), brokers), apis))
         return found
-
-    def topic(self, name: str) -> Json:
-        return self._cluster.topic(name)
 
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
         place, command = self._files.path / "rollup", launcher(self._files.path)

@@ -2,51 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
 
-from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
+from cluster.client.topic_requests import ClusterFacts
 from cluster.dashboard.sources import Json
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.views.broker_rates import api_rates
 from cluster.views.client_states import ALIVE, BrokerStats
 
-TOPICS_MAX: Final = 200
-"""Topics in one response: first those with problems, then by name."""
-
-PARTITIONS_MAX: Final = 500
-"""Partitions of one topic in one response."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUse:
-    """Bytes in the log directories of the brokers that responded."""
-
-    by_broker: Mapping[int, int] = field(default_factory=dict)
-    by_topic: Mapping[str, int] = field(default_factory=dict)
-    """The sum of all replicas."""
-
-
-def shown_topics(facts: ClusterFacts) -> list[TopicFacts]:
-
-    def order(topic: TopicFacts) -> tuple[int, int, bool, str]:
-        return (-_offline(topic), -_under_replicated(topic), topic.is_internal, topic.name)
-
-    return sorted(facts.topics, key=order)[:TOPICS_MAX]
-
 
 def cluster_view(
     facts: ClusterFacts,
     brokers: Sequence[BrokerStats],
-    disk: DiskUse,
-    configs: Mapping[str, Mapping[str, str]],
+    disk_bytes: Mapping[int, int],
 ) -> Json:
-    """`brokers` are all brokers, alive or not; `configs` are those of the shown topics."""
+    """`brokers` are all brokers, alive or not; `disk_bytes` are those in the log directories of the
+    brokers that responded.
+    """
     partitions = [each for topic in facts.topics for each in topic.partitions]
     leaders = Counter(each.leader for each in partitions)
     replicas = Counter(broker for each in partitions for broker in each.replicas)
-    shown = shown_topics(facts)
     return {
         "controller": facts.controller,
         "health": {
@@ -67,50 +42,10 @@ def cluster_view(
                 "id": broker.broker,
                 "leaders": leaders[broker.broker],
                 "replicas": replicas[broker.broker],
-                "disk_bytes": disk.by_broker.get(broker.broker),
+                "disk_bytes": disk_bytes.get(broker.broker),
             }
             for broker in brokers
         ],
-        "topics": [
-            {
-                "name": topic.name,
-                "internal": topic.is_internal,
-                "partitions": len(topic.partitions),
-                "replication_factor": max(
-                    (len(each.replicas) for each in topic.partitions), default=0
-                ),
-                "replicas": sum(len(each.replicas) for each in topic.partitions),
-                "in_sync": sum(len(each.isr) for each in topic.partitions),
-                "under_replicated": _under_replicated(topic),
-                "offline": _offline(topic),
-                "bytes": disk.by_topic.get(topic.name),
-                "configs": configs.get(topic.name, {}),
-            }
-            for topic in shown
-        ],
-    }
-
-
-def topic_view(topic: TopicFacts) -> Json:
-    """The partitions of a topic; if there are many, those with problems first."""
-    partitions: Sequence[PartitionFacts] = topic.partitions
-    if len(partitions) > PARTITIONS_MAX:
-        partitions = sorted(
-            partitions,
-            key=lambda each: (each.leader is not None, not each.is_under_replicated, each.number),
-        )
-    return {
-        "name": topic.name,
-        "partitions": [
-            {
-                "partition": each.number,
-                "leader": each.leader,
-                "replicas": each.replicas,
-                "in_sync": each.isr,
-            }
-            for each in partitions[:PARTITIONS_MAX]
-        ],
-        "left_out": max(0, len(partitions) - PARTITIONS_MAX),
     }
 
 
@@ -122,14 +57,6 @@ def api_view(readings: Iterable[tuple[BrokerStats, Stats | None]]) -> list[Json]
         if former is not None and broker.state == ALIVE
         for each in api_rates(broker.stats, former)
     ]
-
-
-def _offline(topic: TopicFacts) -> int:
-    return sum(each.leader is None for each in topic.partitions)
-
-
-def _under_replicated(topic: TopicFacts) -> int:
-    return sum(each.is_under_replicated for each in topic.partitions)
 
 
 def _sum(brokers: Iterable[BrokerStats], key: str) -> int:

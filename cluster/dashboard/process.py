@@ -10,6 +10,8 @@ from cluster.dashboard.groups.routes import group_routes
 from cluster.dashboard.http_server import serve
 from cluster.dashboard.messages.reader import MessageReader
 from cluster.dashboard.messages.routes import message_routes
+from cluster.dashboard.topics.routes import topic_routes
+from cluster.dashboard.topics.sources import ClusterTopics
 from cluster.dashboard.transactions.reader import TransactionReader
 from cluster.dashboard.transactions.routes import transaction_routes
 from cluster.dashboard.users.reader import AccessReader
@@ -48,6 +50,7 @@ def run_dashboard(
     sources.start_sampling()
     more_routes = [
         *group_routes(sources.groups),
+        *topic_routes(ClusterTopics(files, sources.readings)),
         *message_routes(MessageReader(files)),
         *transaction_routes(TransactionReader(files)),
         *access_routes(AccessReader(files)),

@@ -63,7 +63,7 @@ class Sources(Protocol):
         ...
 
     def cluster(self) -> Json:
-        """Brokers, partitions, topics with configs, disk."""
+        """Brokers, partitions, disk."""
         ...
 
     def held_back(self) -> Json:
@@ -72,10 +72,6 @@ class Sources(Protocol):
 
     def pushed(self) -> Json:
         """Latencies as clients see them, see `pushed_view`."""
-        ...
-
-    def topic(self, name: str) -> Json:
-        """The partitions of a topic in the last reading of `cluster`, see `topic_view`."""
         ...
 
     def history(self, user: str, client_id: str, since_ms: int) -> Json:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final, NamedTuple
 
+from cluster.client.partitioner import partition_of
+
 _STAMP: Final = struct.Struct(">IIQQ")
 STAMP_BYTES: Final = _STAMP.size
 KEY_DISTRIBUTIONS: Final = ("none", "uniform", "zipf")
@@ -77,23 +79,6 @@ def placements(
             [Placed(None, (first + n) % partition_count) for n in range(partition_count)]
         )
     keys = [f"key-{number}".encode() for number in range(key_count)]
-    placed = [Placed(key, (_murmur2(key) & 0x7FFFFFFF) % partition_count) for key in keys]
+    placed = [Placed(key, partition_of(key, partition_count)) for key in keys]
     weights = [1.0 if distribution == "uniform" else 1 / (n + 1) for n in range(key_count)]
     return itertools.cycle(dice.choices(placed, weights, k=_KEY_CHOICES))
-
-
-def _murmur2(text: bytes) -> int:
-    """MurmurHash2 (Austin Appleby) with 32 bits and the seed of Java's producer."""
-    mask, factor = 0xFFFFFFFF, 0x5BD1E995
-    state = 0x9747B28C ^ len(text)
-    whole = len(text) & ~3
-    for (word,) in struct.iter_unpack("<I", text[:whole]):
-        mixed = word * factor & mask
-        mixed ^= mixed >> 24
-        state = (state * factor & mask) ^ (mixed * factor & mask)
-    if whole < len(text):
-        state ^= int.from_bytes(text[whole:], "little")
-        state = state * factor & mask
-    state ^= state >> 13
-    state = state * factor & mask
-    return state ^ (state >> 15)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
-from cluster.runtime.whole_numbers import at_least_one
+from cluster.runtime.whole_numbers import at_least_one, not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.line_reader import PROPERTIES, LineReader, ProducedRecord, UnreadableLine
@@ -52,6 +52,12 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--topic", metavar="T", required=True, help="where the records go")
     parser.add_argument(
         "--file", type=Path, metavar="FILE", help="read lines from it (default: standard input)"
+    )
+    parser.add_argument(
+        "--partition",
+        type=not_negative,
+        metavar="N",
+        help="write to this partition (default: chosen by the key, any one without a key)",
     )
     parser.add_argument(
         "--property",
@@ -122,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
         producer = ConsoleProducer(
             client,
             args.topic,
+            args.partition,
             is_sync=args.sync or is_typed,
             why=lambda: reason_for_silence(args),
             transactions=transactions,
@@ -202,6 +209,7 @@ class ConsoleProducer:
         self,
         client: "Producer",
         topic: str,
+        partition: int | None = None,
         *,
         is_sync: bool,
         why: Callable[[], str] = lambda: "",
@@ -215,6 +223,7 @@ class ConsoleProducer:
         self._has_hinted = False
         self._client = client
         self._topic = topic
+        self._place: dict[str, Any] = {} if partition is None else {"partition": partition}
         self._is_sync = is_sync
         self._transactions = transactions
         self.failure_count = 0
@@ -320,6 +329,7 @@ class ConsoleProducer:
                     key=record.key,
                     headers=[*record.headers],
                     on_delivery=partial(self._on_delivery, number),
+                    **self._place,
                 )
             except BufferError:
                 self._attend(lambda: self._client.poll(_POLL_S))  # the queue is full

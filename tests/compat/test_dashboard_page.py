@@ -230,23 +230,154 @@ def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> No
         assert [int(row[4]), int(row[5])] == [told["leaders"], told["replicas"]]
         assert row[1].endswith("running")
         assert ("controller" in row[0]) == (view["controller"] == told["id"])
-    topics = table.replace("'Brokers'", "'Topics'")
-    shown = page.ask(
-        f"[...({topics}).tBodies[0].rows].map((r) => [...r.cells].map((c) => c.innerText))"
-    )
-    topic = next(each for each in view["topics"] if each["name"] == TOPIC)
-    (row,) = [each for each in shown if each[0] == TOPIC]
-    assert row[:6] == [TOPIC, "1", "2", "2 of 2", "0", "0"]
-    assert (topic["in_sync"], topic["replicas"]) == (2, 2)
-    page.ask(f"document.querySelector('[data-topic={TOPIC}]').click()")
-    page.wait_for("document.querySelectorAll('dialog[open] tbody tr').length === 1")
-    cells_of = "document.querySelector('dialog[open] tbody tr').cells"
-    partition = page.ask(f"[...{cells_of}].map((cell) => cell.innerText)")
-    assert (partition[0], partition[2], partition[4]) == ("0", "0, 1", "-")
-    page.ask("document.querySelector('dialog[open] button').click()")
     health = page.ask("document.querySelector('.health').innerText").split("\n")
     assert health[health.index("Brokers serving") + 1] == "2 of 2"
     assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
+
+
+def cells(page: WebPage, row: str) -> dict[str, str]:
+    """The texts of a row of a table of topics or partitions, by column; empty if it is not there.
+
+    `row` is an expression.
+    """
+    found: dict[str, str] = page.ask(
+        f"Object.fromEntries([...({row})?.querySelectorAll('[role=cell]') ?? []].map((cell) =>"
+        " [cell.dataset.cell, cell.textContent]))"
+    )
+    return found
+
+
+def row_of(topic: str) -> str:
+    """The row of a topic in the list, as an expression."""
+    return f"document.querySelector('[data-key=\"{topic}\"]')?.closest('[role=row]')"
+
+
+def test_topics_are_listed_with_the_brokers_own_figures(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    page.show(url + "#topics")
+    row = wait_until(
+        lambda: (found := cells(page, row_of(TOPIC))).get("records", "-") != "-" and found,
+        "the topic with its rates",
+    )
+    assert (row["partitions"], row["replication"], row["in_sync"]) == ("1", "2", "2 of 2")
+    assert row["policy"] == "delete"
+    assert float(row["records"].replace(",", "")) > 0  # the load
+    own = "[...document.querySelectorAll('.topics [data-key]')].map((each) => each.dataset.key)"
+    assert "__cluster_metrics" not in page.ask(own)
+    page.ask("document.getElementById('show-internal').click()")
+    page.wait_for(f"{own}.includes('__cluster_metrics')")
+    assert page.ask("location.hash") == "#topics?internal=1"
+    page.ask(
+        "(() => { const filter = document.getElementById('topic-filter'); filter.value = 'WATCH';"
+        " filter.dispatchEvent(new Event('input')); })()"
+    )
+    assert page.ask(own) == [TOPIC]
+    page.ask("[...document.querySelectorAll('.topics .sort')][1].click()")
+    assert page.ask("location.hash") == "#topics?internal=1&filter=WATCH&sort=bytes"
+    assert page.ask("document.querySelector('.topics [aria-sort]').dataset.cell") == "bytes"
+
+
+def test_a_topics_page_says_what_describe_and_log_dirs_say(
+    cluster: Cluster, page: WebPage, url: str, tmp_path: Path
+) -> None:
+    """Of a topic that nobody writes to, so that its figures stay the same."""
+    name = "still"
+    create_topic(cluster, name, assignments=[[0, 1], [1, 0]], configs={"retention.ms": "777000"})
+    lines = tmp_path / "lines"
+    lines.write_text("".join(f"k{number}:{'v' * 500}\n" for number in range(40)))
+    cluster.command(
+        *("produce", "--topic", name, "--property", "parse.key=true"),
+        *("--property", "key.separator=:", "--file", str(lines)),
+    )
+    cluster.command(
+        *("consume", "--topic", name, "--group", "readers", "--from-beginning"),
+        *("--max-messages", "40"),
+    )
+    (told,) = json.loads(cluster.command("topics", "--describe", "--topic", name, "--json").stdout)
+    directories = json.loads(
+        cluster.command("log-dirs", "--describe", "--topic-list", name, "--json").stdout
+    )
+    sizes = {
+        (broker["broker"], each["partition"]): each["size"]
+        for broker in directories["brokers"]
+        for directory in broker["logDirs"]
+        for each in directory["partitions"]
+    }
+    page.show(url + f"#topics/{name}")
+    term = "document.querySelector('.topic [data-term=\"{}\"] dd')?.innerText"
+    page.wait_for(f"{term.format('Records')} === '40'")
+    shown = httpx.get(url + "api/topic", params={"name": name}, timeout=30).json()
+    for row, each in zip(shown["partition_rows"], told["partitions"], strict=True):
+        assert row[:4] == [each["partition"], each["leader"], each["replicas"], each["isr"]]
+        assert row[6] == sizes[row[1], f"{name}-{row[0]}"]
+    rows = page.ask(
+        "[...document.querySelectorAll('.topic .rows-body [role=row]')].map((row) =>"
+        " [...row.children].map((cell) => cell.textContent))"
+    )
+    assert [row[1] for row in rows] == [f"broker {each[1]}" for each in shown["partition_rows"]]
+    assert sum(int(row[6]) for row in rows) == 40
+    changed = page.ask(
+        "[...document.querySelector('[aria-label=\"Configs that are not Kafka\\'s defaults\"]')"
+        ".querySelectorAll('tbody tr')].map((row) => [...row.cells].map((c) => c.innerText))"
+    )
+    assert ["retention.ms", "777000", "topic", "604800000", ""] in changed
+    page.wait_for("document.querySelector('[data-group=readers]') !== null")
+    assert page.ask("document.querySelector('[data-group=readers]').hash") == "#groups/readers"
+    cluster.command("topics", "--delete", "--topic", name)
+    page.wait_for("document.querySelector('.problem').innerText === 'Topic still was deleted.'")
+    assert page.ask("document.querySelector('.topic .rows').offsetParent") is None
+    page.show(url + f"#topics/{name}")
+    page.wait_for("document.querySelector('.problem').innerText === 'There is no topic still.'")
+
+
+def test_a_message_is_produced_and_its_place_is_told(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    name = "by-hand"
+    create_topic(cluster, name, assignments=[[0, 1]] * 3)
+    page.show(url + f"#topics/{name}/produce")
+    page.wait_for("document.querySelectorAll('#message-partition option').length === 4")
+    value = '<img src=x onerror="window.wasRun=1">'
+    page.ask(
+        f"""(() => {{
+          const type = (id, text) => {{
+            const input = document.getElementById(id);
+            input.value = text;
+            input.dispatchEvent(new Event('input', {{ bubbles: true }}));
+          }};
+          type('message-key', "it's");
+          type('message-value', {json.dumps(value)});
+          document.getElementById('message-partition').value = '2';
+          document.querySelector('.header-list + button').click();
+          const [first, second] = document.querySelectorAll('.header-list input');
+          first.value = 'origin';
+          second.value = 'page';
+          second.dispatchEvent(new Event('input', {{ bubbles: true }}));
+        }})()"""
+    )
+    line = "document.querySelector('#produce-command code').textContent"
+    page.wait_for(f"{line}.includes('--partition=2') && {line}.includes('origin=page')")
+    page.ask("document.getElementById('produce').click()")
+    said = "document.querySelector('dialog .result').innerText"
+    page.wait_for(f"{said}.includes('Written to partition 2 at offset 0')")
+    page.ask("document.getElementById('message-tombstone').click()")
+    page.ask("document.getElementById('produce').click()")
+    page.wait_for(f"{said}.includes('Written to partition 2 at offset 1')")
+    read = cluster.command(
+        *("consume", "--topic", name, "--from-beginning", "--max-messages", "2"),
+        *("--property", "print.key=true", "--property", "print.headers=true"),
+        *("--property", "print.partition=true"),
+    ).stdout
+    assert read.splitlines() == [
+        f"Partition:2\torigin:page\tit's\t{value}",
+        "Partition:2\torigin:page\tit's\tnull",
+    ]
+    page.ask("location.hash = '#topics/nowhere/produce'")
+    page.wait_for(f"{said}.includes('There is no topic nowhere.')")
+    page.ask("document.getElementById('produce').click()")
+    page.wait_for(f"{said}.includes('not written: there is no topic nowhere')")
+    assert page.ask("window.wasRun") is None
 
 
 ADDRESSED = "[document.title, document.querySelector('dialog').open, location.hash]"
@@ -266,22 +397,29 @@ def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, ur
     assert address == "#topics/50%20%25%20off%2F%23%3F%26"
     page.show(url + address)
     wait_for_address(name, True, address)
-    page.wait_for("document.querySelector('dialog .problem')?.innerText.includes('no topic 50 %')")
+    page.wait_for("document.querySelector('.problem')?.innerText.includes('no topic 50 %')")
+    page.ask("document.querySelector('.above a').click()")
+    wait_for_address("Topics", False, "#topics")
+    page.wait_for(f"Boolean(document.querySelector('[data-key={TOPIC}]'))")
+    page.ask(f"document.querySelector('[data-key={TOPIC}]').click()")
+    wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
+    page.wait_for("document.querySelector('.topic .actions')?.offsetParent")
+    page.ask("document.querySelector('.topic .actions a').click()")
+    produce = f"#topics/{TOPIC}/produce"
+    wait_for_address(f"Produce a message to {TOPIC}", True, produce)
     page.ask("document.querySelector('dialog button').click()")
-    wait_for_address("Cluster", False, "#cluster")
-    page.wait_for(f"Boolean(document.querySelector('[data-topic={TOPIC}]'))")
-    page.ask(f"document.querySelector('[data-topic={TOPIC}]').click()")
-    wait_for_address(TOPIC, True, f"#topics/{TOPIC}")
+    wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
+    page.wait_for(f"document.activeElement.hash === {json.dumps(produce)}")
+    page.show(url + produce)  # as a colleague opens it: over the page of its topic
+    wait_for_address(f"Produce a message to {TOPIC}", True, produce)
+    page.wait_for("document.getElementById('topic-title') !== null")
     page.ask("document.querySelector('dialog button').click()")
-    wait_for_address("Cluster", False, "#cluster")
-    page.wait_for(f"document.activeElement.dataset.topic === {json.dumps(TOPIC)}")
-    page.ask("history.forward()")
-    wait_for_address(TOPIC, True, f"#topics/{TOPIC}")
+    wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
     page.ask("location.hash = '#change'")
     wait_for_address("Change", False, "#change")
-    page.ask("history.go(-2)")
-    wait_for_address("Cluster", False, "#cluster")
-    assert page.ask("document.querySelector('nav [aria-current]').innerText") == "Cluster"
+    page.ask("history.back()")
+    wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
+    assert page.ask("document.querySelector('nav [aria-current]').innerText") == "Topics"
 
 
 def limits(cluster: Cluster) -> Any:
@@ -907,7 +1045,9 @@ def test_axe_finds_no_accessibility_violation(
         "clients": "document.querySelector('[data-client=payments]')",
         "cluster": "document.querySelectorAll('main table').length >= 3",
         "capacity": "document.querySelector('main .command')",
-        "cluster, a topic opened": "document.querySelector('[data-topic]')",
+        "topics": "document.querySelector('[data-key]')",
+        f"topics/{TOPIC}": "document.querySelectorAll('.topic [role=cell]').length > 0",
+        f"topics/{TOPIC}/produce": "document.querySelector('#produce-command code')",
         "change": "document.querySelectorAll('[data-broker]').length === 2"
         " && document.querySelectorAll('#quotas tbody tr').length > 0",
         "clients, a client opened": "document.querySelector('[data-client=payments]')",
@@ -923,7 +1063,7 @@ def test_axe_finds_no_accessibility_violation(
             " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
         )
         wrong |= {view: found} if found else {}
-        page.screenshot(tmp_path / f"{view.replace(', ', '-').replace(' ', '-')}.png")
+        page.screenshot(tmp_path / f"{re.sub('[^a-z]+', '-', view)}.png")
         page.ask("document.querySelector('dialog[open]')?.close()")
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
         heights = page.ask(

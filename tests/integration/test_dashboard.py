@@ -229,28 +229,34 @@ def test_dashboard_shows_the_state_of_the_cluster(cluster: Cluster, browser: Bro
     cluster.command("configs", "--alter", "--topic", TOPIC, "--add-config", "retention.ms=777000")
     produce(cluster, "for-the-disk")
 
-    def shown() -> dict[str, Any] | None:
-        view: dict[str, Any] = browser.get("/api/cluster")
-        (topic,) = [each for each in view["topics"] if each["name"] == TOPIC]
-        is_new = topic["configs"] == {"retention.ms": "777000"} and topic["bytes"]
-        return {**view, "topic": topic} if is_new else None
-
-    view = wait_until(shown, "the topic with its configs and size")
+    view = browser.get("/api/cluster")
     assert view["controller"] == cluster.status()["controller"]
     assert view["health"]["brokers_up"] == 2
     assert view["health"]["offline"] == view["health"]["under_replicated"] == 0
-    assert (view["topic"]["partitions"], view["topic"]["replication_factor"]) == (2, 2)
-    assert view["topic"]["bytes"] >= 2 * 50_000  # of both replicas
     assert sum(each["leaders"] for each in view["brokers"]) == view["health"]["partitions"]
 
-    told = browser.get("/api/topic", name=TOPIC)
-    assert told["left_out"] == 0
-    assert [each["partition"] for each in told["partitions"]] == [0, 1]
-    for each in told["partitions"]:
-        assert each["leader"] == leader(cluster, TOPIC, each["partition"])
-        assert sorted(each["in_sync"]) == sorted(each["replicas"]) == [0, 1]
-    unknown = browser.http.get("/api/topic", params={"name": "a\nb"})
-    assert (unknown.status_code, unknown.json()) == (409, {"error": "there is no topic a\\nb"})
+    def listed() -> dict[str, Any] | None:
+        (row,) = [each for each in browser.get("/api/topics")["topics"] if each["name"] == TOPIC]
+        return row if row["bytes"] else None
+
+    row = wait_until(listed, "the topic with its size")
+    assert (row["partitions"], row["replication_factor"]) == (2, 2)
+    assert row["bytes"] >= 2 * 50_000  # of both replicas
+
+    def shown() -> dict[str, Any] | None:
+        page: dict[str, Any] = browser.get("/api/topic", name=TOPIC)
+        changed = {each["name"]: each for each in page["configs"] if each["source"] == "topic"}
+        return page if changed.get("retention.ms", {}).get("value") == "777000" else None
+
+    page = wait_until(shown, "the topic with its configs")
+    assert [each[0] for each in page["partition_rows"]] == [0, 1]
+    for number, led_by, replicas, in_sync, start, end, size in page["partition_rows"]:
+        assert led_by == leader(cluster, TOPIC, number)
+        assert sorted(in_sync) == sorted(replicas) == [0, 1]
+        assert 0 <= start <= end
+        assert size >= 0
+    unknown = browser.get("/api/topic", name="a\nb")
+    assert unknown == {"name": "a\nb", "is_missing": True}
 
     def api() -> dict[str, Any] | None:
         produce(cluster, "for-the-rates")

@@ -1,4 +1,4 @@
-// The view of the cluster: brokers, health, APIs, topics, groups, events.
+// The view of the cluster: brokers, health, APIs, groups, events.
 
 import { get } from "./api.js";
 import { command, el, fill, program, setText, table } from "./dom.js";
@@ -15,13 +15,12 @@ export function clusterView() {
   const who = el("p", { class: "soft who" });
   const brokers = el("div");
   const apis = el("div");
-  const topics = el("div");
   const groups = el("div");
   const pushed = el("div");
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, topics, groups, pushed, apis, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, groups, pushed, apis, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -73,7 +72,7 @@ export function clusterView() {
         "Under-replicated": mark(found.health.under_replicated),
         "Below min ISR": mark(found.health.under_min_isr),
         "Offline": mark(found.health.offline),
-        "Topics": count(found.health.topics),
+        "Topics": el("a", { href: addressOf("topics") }, count(found.health.topics)),
         "Partitions": count(found.health.partitions),
         "Open transactions": openTransactions(found.health),
         "Held back partitions": heldBack(found.health),
@@ -107,12 +106,6 @@ export function clusterView() {
         found.apis.length > 0 && el("p", { class: "soft" }, "Time from a request's arrival to its response (TotalTimeMs), including waiting for replicas"
           + " or, in a fetch, for data; local: time of the broker's thread (LocalTimeMs)."));
     }
-    if (found.topics) {
-      fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
-        found.topics.slice(0, ROWS).map((each) => [topicLink(each.name), each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
-          Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "No topics yet."),
-        found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: ${program} topics --list`));
-    }
     drawGroups();
     drawEvents();
   }
@@ -139,14 +132,6 @@ export function clusterView() {
     freeze: (frozen) => { isFrozen = frozen; },
     close: () => { isOpen = false; },
   };
-}
-
-const topicLink = (topic) => el("a", { class: "link", "data-topic": topic, href: addressOf("topics", [topic]) }, name(topic));
-
-/** The share of a topic's replicas that are in sync. */
-function inSync(topic) {
-  const text = `${count(topic.in_sync)} of ${count(topic.replicas)}`;
-  return topic.in_sync < topic.replicas ? el("strong", { class: "wrong" }, `▲ ${text}`) : text;
 }
 
 /** How many transactions are open, and for how long the oldest has been. */

@@ -126,10 +126,12 @@ function summary() {
   const cells = Object.fromEntries(["State", "Brokers", "Topics", "Groups", "Throttled now", "Lag", "Last event"].map((term) => [term, el("dd", {}, "-")]));
   const root = el("dl", { class: "health glance" }, Object.entries(cells).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), value)));
   const throttledLink = el("a", { href: addressOf("clients") }, "-");
+  const topicsLink = el("a", { href: addressOf("topics") }, "-");
   const lagLink = el("a", { href: addressOf("groups") }, "-");
   const pill = el("span", { class: "pill" }, "-");
   fill(cells["Throttled now"], throttledLink);
   fill(cells.Lag, lagLink);
+  fill(cells.Topics, topicsLink);
   fill(cells.State, pill);
   return {
     root,
@@ -138,7 +140,7 @@ function summary() {
       pill.dataset.state = health.state;
       setText(cells.Brokers, `${health.brokers_serving} of ${health.brokers}`);
       cells.Brokers.classList.toggle("wrong", health.brokers_serving < health.brokers);
-      setText(cells.Topics, count(counts.topics));
+      setText(topicsLink, count(counts.topics));
       setText(cells.Groups, count(groups.length + more));
       const throttled = new Set(rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).map((row) => JSON.stringify([row.user, row.client_id])));
       setText(throttledLink, throttled.size === 1 ? "1 client" : `${count(throttled.size)} clients`);

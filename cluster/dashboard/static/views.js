@@ -16,7 +16,9 @@ import { resetDialog } from "./group_reset.js";
 import { groupsView } from "./groups.js";
 import { homeView } from "./home.js";
 import { messagesPage } from "./messages.js";
-import { topicDialog } from "./topic.js";
+import { produceDialog } from "./produce.js";
+import { topicPage } from "./topic.js";
+import { topicsView } from "./topics.js";
 import { abortDialog, terminateDialog, transactionDialog, transactionsView } from "./transactions.js";
 
 /** In the order of the navigation and of the keys 1 to 9; the first is shown when the address names none.
@@ -25,6 +27,7 @@ import { abortDialog, terminateDialog, transactionDialog, transactionsView } fro
 export const VIEWS = [
   { name: "home", title: "Home", make: homeView },
   { name: "clients", title: "Clients", make: clientsView },
+  { name: "topics", title: "Topics", make: topicsView },
   { name: "groups", title: "Groups", make: groupsView },
   { name: "transactions", title: "Transactions", make: transactionsView },
   { name: "cluster", title: "Cluster", make: clusterView },
@@ -37,6 +40,7 @@ export const VIEWS = [
 export const PAGES = [
   { name: "groups", parts: 1, make: groupPage },
   { name: "topics", parts: 2, last: "messages", make: messagesPage },
+  { name: "topics", parts: 1, make: topicPage },
 ];
 
 /** As pages; `over` is the view beneath it if no view is shown yet, with `overParts` parts the page beneath it. */
@@ -45,7 +49,7 @@ export const DIALOGS = [
   { name: "brokers", parts: 2, over: "change", make: actionDialog },
   { name: "remove-quota", parts: 1, over: "change", make: removalDialog },
   { name: "groups", parts: 2, last: "reset", over: "groups", overParts: 1, make: resetDialog },
-  { name: "topics", parts: 1, over: "cluster", make: topicDialog },
+  { name: "topics", parts: 2, last: "produce", over: "topics", overParts: 1, make: produceDialog },
   { name: "transactions", parts: 1, over: "transactions", make: transactionDialog },
   { name: "terminate", parts: 1, over: "transactions", make: terminateDialog },
   { name: "abort", parts: 3, over: "transactions", make: abortDialog },

@@ -60,9 +60,6 @@ class Recorded:
     def held_back(self) -> dict[str, Any]:
         return {"held": [{"transactional_id": NASTY}], "left_out": 0}
 
-    def topic(self, name: str) -> dict[str, Any]:
-        return {"name": name}
-
     def history(self, user: str, client_id: str, since_ms: int) -> dict[str, Any]:
         return {"since_ms": since_ms}
 

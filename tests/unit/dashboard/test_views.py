@@ -11,14 +11,7 @@ import pytest
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
 from cluster.dashboard.broker_actions import ACTIONS, action_request, action_row
 from cluster.dashboard.client_rows import client_row, ranked
-from cluster.dashboard.cluster_view import (
-    PARTITIONS_MAX,
-    TOPICS_MAX,
-    DiskUse,
-    cluster_view,
-    shown_topics,
-    topic_view,
-)
+from cluster.dashboard.cluster_view import cluster_view
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.quota_list import QUOTAS_MAX, quota_list
 from cluster.metrics.broker_metrics import BY_KEY
@@ -90,7 +83,7 @@ def test_the_health_of_a_cluster() -> None:
         broker(2, DEAD, UnderMinIsrPartitionCount=8, OpenTransactions=5),
         broker(3, OpenTransactions=1, OldestOpenTransactionMs=1_200),
     ]
-    view = cluster_view(facts, brokers, DiskUse({1: 70}, {"a": 70}), {"a": {"retention.ms": "5"}})
+    view = cluster_view(facts, brokers, {1: 70})
     assert view["health"] == {
         "brokers": 3,
         "brokers_up": 2,
@@ -109,43 +102,6 @@ def test_the_health_of_a_cluster() -> None:
         {"id": 2, "leaders": 0, "replicas": 3, "disk_bytes": None},
         {"id": 3, "leaders": 0, "replicas": 0, "disk_bytes": None},
     ]
-    assert [each["name"] for each in view["topics"]] == ["b", "a"]
-    assert view["topics"][1] == {
-        "name": "a",
-        "internal": False,
-        "partitions": 2,
-        "replication_factor": 2,
-        "replicas": 4,
-        "in_sync": 3,
-        "under_replicated": 1,
-        "offline": 0,
-        "bytes": 70,
-        "configs": {"retention.ms": "5"},
-    }
-
-
-def test_topics_with_problems_are_shown_first() -> None:
-    many = [topic(f"t{number:04}", FINE) for number in range(3 * TOPICS_MAX)]
-    facts = ClusterFacts(0, (*many, topic("zz", LAGGING), topic("zzz", OFFLINE)))
-    shown = shown_topics(facts)
-    assert len(shown) == TOPICS_MAX
-    assert [each.name for each in shown[:3]] == ["zzz", "zz", "t0000"]
-
-
-def test_the_partitions_of_a_topic() -> None:
-    assert topic_view(topic("a", FINE, LAGGING, OFFLINE)) == {
-        "name": "a",
-        "partitions": [
-            {"partition": 0, "leader": 1, "replicas": (1, 2), "in_sync": (1, 2)},
-            {"partition": 1, "leader": 1, "replicas": (1, 2), "in_sync": (1,)},
-            {"partition": 2, "leader": None, "replicas": (2,), "in_sync": ()},
-        ],
-        "left_out": 0,
-    }
-    fine = [PartitionFacts(number, 1, (1, 2), (1, 2)) for number in range(PARTITIONS_MAX)]
-    told = topic_view(topic("a", *fine, LAGGING._replace(number=800), OFFLINE._replace(number=900)))
-    assert [each["partition"] for each in told["partitions"][:3]] == [900, 800, 0]
-    assert (len(told["partitions"]), told["left_out"]) == (PARTITIONS_MAX, 2)
 
 
 # ---------------------------------------------------------------------------- commands

@@ -1,0 +1,1 @@
+"""The page's views of topics: the list, one topic, producing a message."""
