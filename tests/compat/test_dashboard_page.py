@@ -256,10 +256,12 @@ def test_topics_are_listed_with_the_brokers_own_figures(
     cluster: Cluster, page: WebPage, url: str
 ) -> None:
     page.show(url + "#topics")
-    row = wait_until(
-        lambda: (found := cells(page, row_of(TOPIC))).get("records", "-") != "-" and found,
-        "the topic with its rates",
-    )
+
+    def with_rates() -> dict[str, str] | None:
+        found = cells(page, row_of(TOPIC))
+        return found if found.get("records", "-") != "-" else None
+
+    row = wait_until(with_rates, "the topic with its rates")
     assert (row["partitions"], row["replication"], row["in_sync"]) == ("1", "2", "2 of 2")
     assert row["policy"] == "delete"
     assert float(row["records"].replace(",", "")) > 0  # the load
@@ -396,14 +398,14 @@ def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, ur
     address = page.ask(f"{router}.then((it) => it.addressOf('topics', [{json.dumps(name)}]))")
     assert address == "#topics/50%20%25%20off%2F%23%3F%26"
     page.show(url + address)
-    wait_for_address(name, True, address)
+    wait_for_address(name, False, address)
     page.wait_for("document.querySelector('.problem')?.innerText.includes('no topic 50 %')")
     page.ask("document.querySelector('.above a').click()")
     wait_for_address("Topics", False, "#topics")
     page.wait_for(f"Boolean(document.querySelector('[data-key={TOPIC}]'))")
     page.ask(f"document.querySelector('[data-key={TOPIC}]').click()")
     wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
-    page.wait_for("document.querySelector('.topic .actions')?.offsetParent")
+    page.wait_for("Boolean(document.querySelector('.topic .actions')?.offsetParent)")
     page.ask("document.querySelector('.topic .actions a').click()")
     produce = f"#topics/{TOPIC}/produce"
     wait_for_address(f"Produce a message to {TOPIC}", True, produce)

@@ -23,7 +23,7 @@ export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, o
   const head = el("div", { role: "rowgroup", class: "rows-head" }, el("div", { role: "row", "aria-rowindex": 1, class: "row" }, [...heads.values()]));
   const body = el("div", { role: "rowgroup", class: "rows-body" });
   const grid = el("div", { role: "table", "aria-label": caption }, head, body);
-  const scroll = el("div", { class: "rows-scroll", tabindex: "0", role: "region", "aria-label": caption, onscroll: () => draw() }, grid);
+  const scroll = el("div", { class: "rows-scroll", tabindex: "0", role: "region", "aria-label": `List of ${caption.toLowerCase()}`, onscroll: () => draw() }, grid);
   const empty = el("p", { class: "empty", hidden: true });
   const root = el("div", { class: "rows" }, el("label", { class: "narrow rows-sort" }, "Sort by ", choice), scroll, empty);
   const resized = new ResizeObserver(() => draw());
