@@ -366,6 +366,8 @@ def test_a_message_is_produced_and_its_place_is_told(
     page.ask("document.getElementById('message-tombstone').click()")
     page.ask("document.getElementById('produce').click()")
     page.wait_for(f"{said}.includes('Written to partition 2 at offset 1')")
+    link = "document.getElementById('written').hash"
+    assert page.ask(link) == f"#topics/{name}/messages?partition=2&from=1"
     read = cluster.command(
         *("consume", "--topic", name, "--from-beginning", "--max-messages", "2"),
         *("--property", "print.key=true", "--property", "print.headers=true"),
@@ -406,7 +408,7 @@ def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, ur
     page.ask(f"document.querySelector('[data-key={TOPIC}]').click()")
     wait_for_address(TOPIC, False, f"#topics/{TOPIC}")
     page.wait_for("Boolean(document.querySelector('.topic .actions')?.offsetParent)")
-    page.ask("document.querySelector('.topic .actions a').click()")
+    page.ask("document.querySelector('.topic .actions a:last-child').click()")
     produce = f"#topics/{TOPIC}/produce"
     wait_for_address(f"Produce a message to {TOPIC}", True, produce)
     page.ask("document.querySelector('dialog button').click()")

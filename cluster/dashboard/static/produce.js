@@ -3,6 +3,7 @@
 import { get, mayChange, post } from "./api.js";
 import { command, el, fill, program } from "./dom.js";
 import { count, name } from "./format.js";
+import { addressOf } from "./router.js";
 
 const TYPING_MS = 200;
 
@@ -63,7 +64,8 @@ export function produceDialog({ parts: [topic] }) {
     fill(result, el("p", {}, "Writing …"));
     try {
       const written = await post("api/topic/produce", entered());
-      fill(result, el("p", {}, `✓ Written to partition ${written.partition} at offset ${count(written.offset)}, on all in-sync replicas.`));
+      const href = addressOf("topics", [topic, "messages"], { partition: written.partition, from: written.offset });
+      fill(result, el("p", {}, "✓ Written to ", el("a", { href, id: "written" }, `partition ${written.partition} at offset ${count(written.offset)}`), ", on all in-sync replicas."));
     } catch (problem) {
       fill(result, el("p", { class: "problem" }, problem.message));
     }

@@ -41,6 +41,7 @@ export function topicPage({ parts: [topic], options, setOptions }) {
   const groups = el("div");
   const configs = el("div");
   const actions = el("div", { class: "bar actions" },
+    el("a", { class: "button", href: addressOf("topics", [topic, "messages"]) }, "Messages"),
     mayChange && el("a", { class: "button", href: addressOf("topics", [topic, "produce"]) }, "Produce a message …"));
   const content = el("div", { hidden: true }, actions, glance, note, el("h3", {}, "Partitions"), partitions.root,
     el("p", { class: "soft" }, "Size is that of the leader's replica. Records are end minus start: markers of transactions and records that compaction has removed count, too."),
