@@ -56,7 +56,7 @@ def _outcomes_at(admin: Admin, wanted: Iterable[Place], timestamp_ms: int) -> di
 def leader_offsets(
     client: SocketClient, places: Iterable[Place], timestamp_ms: int
 ) -> dict[Place, Outcome]:
-    """As `offsets_at`, from the broker that leads these partitions. Raises UserError."""
+    """What the broker that leads these partitions answers for each. Raises UserError."""
     topics = tuple(
         ListOffsetsTopic(
             name=name,
