@@ -283,7 +283,7 @@ def test_topics_are_listed_with_the_brokers_own_figures(
 def test_a_topics_page_says_what_describe_and_log_dirs_say(
     cluster: Cluster, page: WebPage, url: str, tmp_path: Path
 ) -> None:
-    """Of a topic that nobody writes to, so that its figures stay the same."""
+    """Nobody writes to the topic meanwhile, so its figures stay the same."""
     name = "still"
     create_topic(cluster, name, assignments=[[0, 1], [1, 0]], configs={"retention.ms": "777000"})
     lines = tmp_path / "lines"
