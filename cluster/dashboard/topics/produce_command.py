@@ -2,7 +2,8 @@
 
 import itertools
 import shlex
-from collections.abc import Iterable
+import sys
+from collections.abc import Collection
 from typing import Final
 
 from cluster.dashboard.sources import Json
@@ -38,19 +39,17 @@ def _line(message: NewMessage) -> tuple[str, list[str]]:
     texts = [*itertools.chain(*message.headers), message.key or "", message.value or ""]
     properties, line = [], message.value or ""
     if message.value is None:
-        line = _free(_NULL, texts)
+        line = _null_marker(texts)
         properties.append(f"null.marker={line}")
     if message.key is not None:
-        # The line is cut at the first separator, also where the key's end and it make one.
-        separator = _free(":", [message.key])
+        separator = _separator(":", message.key)
         properties = ["parse.key=true", f"key.separator={separator}", *properties]
         line = f"{message.key}{separator}{line}"
     if message.headers:
-        names = [name for name, _ in message.headers]
-        texts = [*names, *(value for _, value in message.headers)]
-        between = _free("=", names)
-        after = _free(",", texts, {between})
-        end = _free("|", texts, {between, after})
+        text = "".join(itertools.chain(*message.headers))
+        between = _separator("=", text)
+        after = _separator(",", text + between)
+        end = _separator("|", text + between + after)
         headers = after.join(f"{name}{between}{value}" for name, value in message.headers)
         properties = [
             "parse.headers=true",
@@ -63,13 +62,13 @@ def _line(message: NewMessage) -> tuple[str, list[str]]:
     return line, properties
 
 
-def _free(usual: str, texts: Iterable[str], taken: Iterable[str] = ()) -> str:
-    """The usual separator or another that occurs in no text.
+def _separator(usual: str, text: str) -> str:
+    """The usual character, or another that does not occur in the text."""
+    others = (chr(code) for code in range(ord("!"), sys.maxunicode))
+    signs = (each for each in others if each.isprintable() and not each.isalnum())
+    return next(each for each in itertools.chain([usual], signs) if each not in text)
 
-    It has no character of those that are taken, so that none of them together make it.
-    """
-    texts, taken = list(texts), list(taken)
-    tries = itertools.chain([usual], (f"{usual}{number}{usual}" for number in itertools.count()))
-    return next(
-        each for each in tries if not any(each in text for text in texts) and each not in taken
-    )
+
+def _null_marker(texts: Collection[str]) -> str:
+    tries = itertools.chain([_NULL], (f"{_NULL}{number}" for number in itertools.count()))
+    return next(each for each in tries if each not in texts)
