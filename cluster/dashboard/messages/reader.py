@@ -44,6 +44,8 @@ class MessageReader:
             if not ranges:
                 raise UserError(" ".join(rows.failures(failed)))
             lanes, notes = _lanes(question, ranges, _begin(question, ranges, log))
+            if question.is_committed_only:
+                notes += rows.open_transactions(ranges, log.high_watermarks(ranges))
             edge = {lane.partition: lane.resume for lane in lanes}
             found = read_page(
                 log,

@@ -123,14 +123,25 @@ def held_text(ranges: Mapping[int, Range]) -> str:
     return f"{len(ranges):,} partitions hold {holding}."
 
 
+def open_transactions(ranges: Mapping[int, Range], ends: Mapping[int, int]) -> list[str]:
+    """A line if open transactions hold records back from readers of committed ones."""
+    held = {
+        number: f"{known.end} to {ends[number] - 1}"
+        for number, known in ranges.items()
+        if ends.get(number, -1) > known.end
+    }
+    places = [f"{offsets} of partition {number}" for number, offsets in held.items()]
+    if not places:
+        return []
+    return [f"Not read, since a transaction is open: offsets {_some(places)}."]
+
+
 def stopped_text(page: Page, edge: Cursor) -> str:
     """Where a request has ended that took too much."""
     if page.resume == edge:
         return f"Stopped after {page.stopped} within one batch: read on from an offset before it."
     places = [f"offset {offset} of partition {number}" for number, offset in page.resume.items()]
-    more = len(places) - _NAMED_MAX
-    where = ", ".join(places[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-    return f"Stopped after {page.stopped} at {where}."
+    return f"Stopped after {page.stopped} at {_some(places)}."
 
 
 def failures(failed: Mapping[int, str]) -> list[str]:
@@ -140,10 +151,12 @@ def failures(failed: Mapping[int, str]) -> list[str]:
         by_reason.setdefault(why, []).append(number)
     lines = []
     for why, numbers in by_reason.items():
-        more = len(numbers) - _NAMED_MAX
-        named = ", ".join(map(str, numbers[:_NAMED_MAX])) + (
-            f" and {more} more" if more > 0 else ""
-        )
         noun = "partition" if len(numbers) == 1 else "partitions"
-        lines.append(f"Cannot read {noun} {named}: {why}.")
+        lines.append(f"Cannot read {noun} {_some([*map(str, numbers)])}: {why}.")
     return lines
+
+
+def _some(texts: Sequence[str]) -> str:
+    """The first few of them."""
+    more = len(texts) - _NAMED_MAX
+    return ", ".join(texts[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -127,16 +127,24 @@ class TopicLog:
         end = self.offsets_at(first, LATEST)
         return {number: Range(first[number], end[number]) for number in first if number in end}
 
-    def offsets_at(self, partitions: Iterable[int], timestamp_ms: int) -> dict[int, int]:
+    def high_watermarks(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The ends of partitions with the records of open transactions. Raises UserError."""
+        return self.offsets_at(partitions, LATEST, is_committed_only=False)
+
+    def offsets_at(
+        self, partitions: Iterable[int], timestamp_ms: int, *, is_committed_only: bool | None = None
+    ) -> dict[int, int]:
         """The first offset at or after a time, EARLIEST or LATEST; -1 where there is none.
 
         Partitions that cannot be read are missing. Raises UserError.
         """
+        if is_committed_only is None:
+            is_committed_only = self._is_committed_only
         found: dict[int, int] = {}
         for address, numbers in self._by_leader(partitions).items():
             request = ListOffsetsRequest(
                 replica_id=_NO_REPLICA,
-                isolation_level=int(self._is_committed_only),
+                isolation_level=int(is_committed_only),
                 topics=(
                     ListOffsetsTopic(
                         name=self._topic,

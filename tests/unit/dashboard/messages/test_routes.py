@@ -9,7 +9,7 @@ from cluster.dashboard.messages.asking import Question, question
 from cluster.dashboard.messages.batches import Message, batches_in
 from cluster.dashboard.messages.paging import Page, Range
 from cluster.dashboard.messages.routes import message_routes
-from cluster.dashboard.messages.rows import failures, page_json
+from cluster.dashboard.messages.rows import failures, open_transactions, page_json
 from cluster.model.errors import ErrorCode, UserError
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.page_requests import Page as Browser
@@ -125,4 +125,13 @@ def test_failures_name_partitions_by_reason() -> None:
     assert failures(failed) == [
         "Cannot read partitions 0, 1, 2, 3, 4 and 3 more: no answer.",
         "Cannot read partition 9: it has no leader at present.",
+    ]
+
+
+def test_open_transactions_are_named() -> None:
+    ranges = {0: Range(0, 10), 1: Range(0, 5)}
+    assert open_transactions(ranges, {0: 10}) == []
+    assert open_transactions(ranges, {0: 14, 1: 6}) == [
+        "Not read, since a transaction is open: offsets 10 to 13 of partition 0,"
+        " 5 to 5 of partition 1."
     ]
