@@ -839,8 +839,11 @@ def test_messages_are_read_from_an_offset_a_time_and_by_a_text(
     page.show(url + "#topics/letters/messages?partition=1&from=60")
     page.wait_for(READ_MESSAGES)
     assert [row[:2] for row in page.ask(SHOWN_MESSAGES)] == [["1", str(n)] for n in range(60, 65)]
-    page.show(url + "#topics/letters/messages?from=2001-01-01T00:00:00Z&limit=20")
+    page.show(
+        url + "#topics/letters/messages?from=2001-01-01T00:00:00Z&limit=20", width=min(WIDTHS)
+    )
     page.wait_for(READ_MESSAGES)
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
     assert [json.loads(row[4])["number"] for row in page.ask(SHOWN_MESSAGES)] == [*range(20)]
     page.ask("document.getElementById('messages-filter').focus()")
     page.call("Input.insertText", text="KEY 12")

@@ -19,14 +19,14 @@ export function messagesPage({ parts: [topic], options, setOptions }) {
   const told = el("p", { role: "status", class: "told", tabindex: "-1" });
   const notes = el("div");
   const list = el("ol", { class: "messages" });
-  const place = el("div", { hidden: true }, el("div", { class: "message-heads", "aria-hidden": "true" },
-    ["Partition", "Offset", "Time", "Key", "Value", "Size"].map((head) => el("span", {}, head))), list);
   const pagers = [pager(), pager()];
+  const place = el("div", { hidden: true }, el("div", { class: "message-heads", "aria-hidden": "true" },
+    ["Partition", "Offset", "Time", "Key", "Value", "Size"].map((head) => el("span", {}, head))), list, pagers[1].root);
   const asking = form(Object.fromEntries(options), (chosen) => read(chosen));
   const root = el("section", { class: "message-page", "aria-labelledby": "messages-title" },
     el("div", { class: "bar" }, el("h2", { id: "messages-title" }, "Messages of ",
       el("a", { href: addressOf("topics", [topic]) }, name(topic)))),
-    asking.root, told, notes, pagers[0].root, place, pagers[1].root);
+    asking.root, told, notes, pagers[0].root, place);
   let pending = null;  // what is being read
 
   async function read(changes) {
