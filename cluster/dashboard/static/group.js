@@ -98,13 +98,15 @@ export function groupPage({ parts: [group], options, setOptions }) {
       refill(members, el("h3", {}, "Members"), el("p", {}, `${memberCount(found.member_count)}, whom only the coordinator can name.`));
       return;
     }
+    const isTold = isAssigned(found);
     const hasInstances = found.members.some((each) => each.instance_id !== null);
     const hasEpochs = found.members.some((each) => each.epoch !== null);
     refill(members, table("Members",
       ["Client id", "Host", "Software", ...(hasInstances ? ["Instance"] : []), ...(hasEpochs ? [["Epoch", true]] : []), ["Partitions", true], "Assigned", "Member id"],
       found.members.map((each) => [name(each.client_id), each.host, each.software || "-", ...(hasInstances ? [name(each.instance_id ?? "-")] : []),
-        ...(hasEpochs ? [count(each.epoch)] : []), count(each.partitions), assigned(each.assignment), el("code", {}, name(each.member_id))]),
+        ...(hasEpochs ? [count(each.epoch)] : []), isTold ? count(each.partitions) : "-", isTold ? assigned(each.assignment) : "-", el("code", {}, name(each.member_id))]),
       "It has no members."),
+      !isTold && el("p", { class: "soft" }, "Who has which partitions is not known until the group has rebalanced; below is what each had before."),
       found.members_left_out > 0 && el("p", {}, `… and ${count(found.members_left_out)} more members.`));
   }
 
@@ -112,7 +114,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
     refill(partitions, table("Partitions",
       ["Topic", ["Partition", true], ["Committed", true], ["End", true], ["Lag", true], ["Records/s", true], "Consumed by"],
       found.partitions.map((each) => [name(each.topic), each.partition, count(each.committed), each.exists ? count(each.end) : el("strong", { class: "wrong" }, "▲ deleted"),
-        el("span", {}, narrow("lag "), count(each.lag)), each.per_s === null ? "-" : el("span", {}, perSecond(each.per_s), narrow("/s")), each.member === null ? "nobody" : el("span", { title: each.member_id }, name(each.member))]),
+        el("span", {}, narrow("lag "), count(each.lag)), each.per_s === null ? "-" : el("span", {}, perSecond(each.per_s), narrow("/s")), each.member === null ? (isAssigned(found) ? "nobody" : "-") : el("span", { title: each.member_id }, name(each.member))]),
       "It has committed nothing, and no partition is assigned."),
       found.partitions_left_out > 0 && el("p", {}, `… and ${count(found.partitions_left_out)} more partitions with less lag.`));
   }
@@ -153,6 +155,9 @@ export function groupPage({ parts: [group], options, setOptions }) {
     },
   };
 }
+
+/** A coordinator does not tell the assignments of a classic group that rebalances. */
+const isAssigned = ({ state }) => !state.endsWith("Rebalance");
 
 /** `orders 0, 1, 2; audit 4`; many partitions as their number. */
 function assigned(topics) {
