@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
@@ -1035,7 +1035,13 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colors", ["light", "dark"])
 def test_axe_finds_no_accessibility_violation(
-    page: WebPage, url: str, axe: str, colors: str, width: int, tmp_path: Path
+    page: WebPage,
+    url: str,
+    axe: str,
+    colors: str,
+    width: int,
+    tmp_path: Path,
+    grouped: str,
 ) -> None:
     """Pictures of all that it looks at are kept in the test's folder."""
     wait_until(
@@ -1055,6 +1061,11 @@ def test_axe_finds_no_accessibility_violation(
         "topics": "document.querySelector('[data-key]')",
         f"topics/{TOPIC}": "document.querySelectorAll('.topic [role=cell]').length > 0",
         f"topics/{TOPIC}/produce": "document.querySelector('#produce-command code')",
+        "groups": f"document.querySelector('[data-group={GROUP}]')",
+        f"groups/{GROUP}": "document.querySelectorAll('.one-group table').length === 2"
+        " && document.querySelector('.one-group canvas')"
+        " && document.querySelector('.explained').innerText !== ''",
+        f"groups/{GROUP}/reset": "document.querySelector('dialog[open] table')",
         "change": "document.querySelectorAll('[data-broker]').length === 2"
         " && document.querySelectorAll('#quotas tbody tr').length > 0",
         "clients, a client opened": "document.querySelector('[data-client=payments]')",
@@ -1080,6 +1091,150 @@ def test_axe_finds_no_accessibility_violation(
         if width == min(WIDTHS):
             assert page.ask(IS_BESIDE_ITS_HEADING), view
     assert wrong == {}
+
+
+GROUP, MEMBER = "readers", "reader-one"
+
+
+@pytest.fixture(scope="module")
+def grouped(cluster: Cluster) -> Iterator[str]:
+    """A topic that a group with one member has read half of; the member stays."""
+    topic = create_topic(cluster, "grouped", partitions=2, replication_factor=2)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(20):
+        producer.produce(topic, b"value", partition=number % 2)
+    assert producer.flush(30) == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            **{"group.id": GROUP, "client.id": MEMBER, "enable.auto.commit": False},
+        }
+    )
+    consumer.subscribe([topic])
+    wait_until(lambda: consumer.poll(1) or consumer.assignment(), "an assignment")
+    half = [TopicPartition(topic, number, 5 + number) for number in range(2)]
+    consumer.commit(offsets=half, asynchronous=False)
+    yield topic
+    consumer.close()
+
+
+def described(cluster: Cluster, group: str) -> list[list[str]]:
+    """Partition, committed offset, end, lag and client id, as `groups --describe` prints them."""
+    rows = cluster.command("groups", "--describe", "--group", group).stdout.splitlines()
+    cells = [each.split() for each in rows if each.startswith(f"{group} ")]
+    return [[*each[2:6], each[-1]] for each in cells]
+
+
+def cells_of(page: WebPage, caption: str) -> list[list[str]]:
+    """The rows of the table with that caption."""
+    found: list[list[str]] = page.ask(
+        f"""[...document.querySelectorAll('table')]
+          .filter((each) => each.caption.innerText === {json.dumps(caption)})
+          .flatMap((each) => [...each.tBodies[0].rows])
+          .map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"""
+    )
+    return found
+
+
+def test_a_group_shows_what_the_command_prints(
+    cluster: Cluster, page: WebPage, url: str, grouped: str
+) -> None:
+    page.show(url + "#groups")
+    link = f"document.querySelector('main [data-group={GROUP}]')"
+    page.wait_for(f"{link}?.closest('tr').cells[4].innerText.trim() === '9'")
+    row = page.ask(f"[...{link}.closest('tr').cells].map((cell) => cell.innerText)")
+    assert [row[1][-6:], *row[2:4], row[5]] == ["Stable", "classic", "1", "5"]
+    page.ask(f"{link}.click()")
+    wait_until(lambda: len(cells_of(page, "Partitions")) == 2, "its partitions")
+    shown = [[*row[1:5], row[6]] for row in cells_of(page, "Partitions")]
+    assert shown == described(cluster, GROUP)
+    (member,) = cells_of(page, "Members")
+    assert [member[0], *member[3:5]] == [MEMBER, "2", f"{grouped} 0, 1"]
+    assert "confluent-kafka-python" in member[2]
+    page.wait_for("document.querySelector('.explained').innerText.includes('What to do')")
+    assert page.ask("document.querySelector('.sentence').innerText").startswith(
+        f"Group '{GROUP}' has been stable for "
+    )
+    printed = cluster.command("groups", "explain", GROUP, "--verbose").stdout
+    told = page.ask("document.querySelector('.explained').innerText")
+    assert figureless(told) == figureless(printed)
+    page.wait_for("document.querySelectorAll('.one-group canvas').length === 1")
+    page.ask("document.getElementById('reset-offsets').click()")
+    page.wait_for("document.querySelector('dialog .problem')?.innerText.includes('Stop them')")
+    assert f"1 member: {MEMBER} at " in page.ask("document.querySelector('dialog').innerText")
+    assert page.ask("document.getElementById('confirm').disabled")
+
+
+def figureless(text: str) -> list[str]:
+    """The words of an explanation without its times, wherever its lines are broken."""
+    plain = re.sub(r"[0-9.:-]+( (ms|s|min|h|%))?", "", text)
+    return plain.split()
+
+
+def test_offsets_are_reset_after_a_preview(
+    cluster: Cluster, page: WebPage, url: str, grouped: str
+) -> None:
+    """Of a group whose name is no markup."""
+    group = '<img src=x onerror="window.wasReset=1">'
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(grouped, 0, 7)], asynchronous=False)
+    consumer.close()
+    address = page.show(url).ask(
+        "import('/static/router.js').then((it) => it.addressOf('groups',"
+        f" [{json.dumps(group)}, 'reset'], {{ target: 'shift-by', amount: -3 }}))"
+    )
+    page.show(url + address)
+    wait_until(
+        lambda: (
+            cells_of(page, "What would be set") == [[grouped, "0", "7", "4", "\N{MINUS SIGN}3"]]
+        ),
+        "the preview",
+    )
+    page.wait_for("document.getElementById('confirm').innerText === 'Reset 1 partition'")
+    assert committed_of(cluster, group) == 7
+    line = page.ask("document.querySelector('dialog .command').innerText")
+    assert "--all-topics --shift-by=-3 --execute" in line
+    page.ask("document.getElementById('confirm').click()")
+    page.wait_for("document.querySelector('dialog .result').innerText.includes('are set')")
+    assert committed_of(cluster, group) == 4
+    page.ask("document.querySelector('input[value=to-earliest]').click()")
+    wait_until(
+        lambda: (
+            cells_of(page, "What would be set") == [[grouped, "0", "4", "0", "\N{MINUS SIGN}4"]]
+        ),
+        "the preview of another target",
+    )
+    assert "target=to-earliest" in page.ask("location.hash")
+    page.ask("document.querySelector('dialog button').click()")
+    page.wait_for("!document.querySelector('dialog').open")
+    assert page.ask("document.getElementById('group-title').innerText").endswith(group)
+    assert page.ask("window.wasReset") is None
+    cluster.command("groups", "--delete", f"--group={group}")
+    page.wait_for("document.querySelector('.one-group .problem').innerText.includes('no group <')")
+
+
+def committed_of(cluster: Cluster, group: str) -> int:
+    text = cluster.command("groups", "--describe", f"--group={group}").stdout
+    return int(text.splitlines()[-1].split(" grouped ")[1].split()[1])
+
+
+def test_a_group_stays_shown_while_its_coordinator_hangs(
+    cluster: Cluster, page: WebPage, url: str, grouped: str
+) -> None:
+    page.show(url + f"#groups/{GROUP}")
+    wait_until(lambda: len(cells_of(page, "Members")) == 1, "its member")
+    coordinator = page.ask("document.querySelector('[data-term=Coordinator] dd').innerText")
+    broker = coordinator.rpartition("(")[2].rstrip(")")
+    cluster.command("pause", broker)
+    try:
+        problem = "document.querySelector('.one-group .problem')"
+        page.wait_for(f"{problem}.innerText.includes('does not answer')")
+        shown = [row[1:5] for row in cells_of(page, "Partitions")]
+        assert shown == [["0", "5", "10", "5"], ["1", "6", "10", "4"]]
+    finally:
+        cluster.command("resume", broker)
+    page.wait_for(f"{problem}.hidden")
+    wait_until(lambda: len(cells_of(page, "Members")) == 1, "its member again")
 
 
 def remembered(url: str, name: str = "2m") -> Any:

@@ -8,7 +8,7 @@ from cluster.client.topic_requests import Place
 
 _OVER_MS: Final = 30_000
 """Consumers commit every 5 s by default: over a short time the rate would jump."""
-_MIN_MS: Final = 4_000
+_MIN_MS: Final = 6_000
 _GROUPS_MAX: Final = 20
 """Groups whose readings are kept, the last ones that were shown."""
 _READINGS_MAX: Final = 20

@@ -114,7 +114,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
     refill(partitions, table("Partitions",
       ["Topic", ["Partition", true], ["Committed", true], ["End", true], ["Lag", true], ["Records/s", true], "Consumed by"],
       found.partitions.map((each) => [name(each.topic), each.partition, count(each.committed), each.exists ? count(each.end) : el("strong", { class: "wrong" }, "▲ deleted"),
-        el("span", {}, narrow("lag "), count(each.lag)), each.per_s === null ? "-" : el("span", {}, perSecond(each.per_s), narrow("/s")), each.member === null ? (isAssigned(found) ? "nobody" : "-") : el("span", { title: each.member_id }, name(each.member))]),
+        el("span", {}, narrow("lag "), count(each.lag)), speed(each), each.member === null ? (isAssigned(found) ? "nobody" : "-") : el("span", { title: each.member_id }, name(each.member))]),
       "It has committed nothing, and no partition is assigned."),
       found.partitions_left_out > 0 && el("p", {}, `… and ${count(found.partitions_left_out)} more partitions with less lag.`));
   }
@@ -158,6 +158,13 @@ export function groupPage({ parts: [group], options, setOptions }) {
 
 /** A coordinator does not tell the assignments of a classic group that rebalances. */
 const isAssigned = ({ state }) => !state.endsWith("Rebalance");
+
+/** How fast a partition is consumed; one that stands still although records wait is marked. */
+function speed({ per_s: perS, lag, member }) {
+  if (perS === null) return "-";
+  if (perS === 0 && lag > 0 && member !== null) return el("strong", { class: "wrong", title: "Nothing was committed in the last seconds, and records wait." }, "▲ 0", narrow("/s"));
+  return el("span", {}, perSecond(perS), narrow("/s"));
+}
 
 /** `orders 0, 1, 2; audit 4`; many partitions as their number. */
 function assigned(topics) {

@@ -95,7 +95,7 @@ export function groupsView({ options, setOptions }) {
     drawn = state;
     const more = Math.max(0, shown.length - ROWS);
     refill(place,
-      table("Groups", ["Group", "State", "Protocol", ["Members", true], ["Lag", true], ["Worst partition", true], "Change of lag", "Rebalancing"],
+      table("All groups", ["Group", "State", "Protocol", ["Members", true], ["Lag", true], ["Worst partition", true], "Change of lag", "Rebalancing"],
         shown.slice(0, ROWS).map(row), wanted === "" ? "No group has committed anything yet." : "No group matches the filter.", { isCaptionHidden: true }),
       more > 0 && el("p", {}, `… and ${count(more)} more: the filter finds them.`),
       found.left_out > 0 && el("p", {}, `${count(found.left_out)} more groups are not read here: ${program} groups list`));
