@@ -1174,7 +1174,7 @@ def figureless(text: str) -> list[str]:
 def test_offsets_are_reset_after_a_preview(
     cluster: Cluster, page: WebPage, url: str, grouped: str
 ) -> None:
-    """Of a group whose name is no markup."""
+    """The name of the group is shown as text."""
     group = '<img src=x onerror="window.wasReset=1">'
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     consumer.commit(offsets=[TopicPartition(grouped, 0, 7)], asynchronous=False)
