@@ -25,6 +25,7 @@ class Recorded:
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
+        self.is_reached = threading.Event()
         self.hang = threading.Event()
         self.hang.set()
 
@@ -33,6 +34,7 @@ class Recorded:
 
     def group(self, group: str) -> dict[str, Any]:
         self.asked.append(group)
+        self.is_reached.set()
         if group == "hung":
             assert self.hang.wait(60)
         if group == "unknown":
@@ -129,8 +131,7 @@ def test_groups_take_turns_and_one_that_hangs_holds_up_few(source: Recorded) -> 
         asked = [{"url": "/api/groups/one", "params": {"group": name}} for name in names]
         asked.append({"url": "/api/groups/explained", "params": {"group": "hung"}})
         answering = asyncio.create_task(request(source, *asked))
-        while not source.asked and not answering.done():
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(source.is_reached.wait, 60)
         reached = list(source.asked)
         source.hang.set()
         assert reached == ["hung"]
