@@ -772,7 +772,7 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
 
 READ_MESSAGES = "/^[0-9,]+ messages?; /.test(document.querySelector('.told')?.textContent)"
 SHOWN_MESSAGES = """[...document.querySelectorAll('.messages > li > details > summary')].map(
-  (each) => [...each.children].map((cell) => cell.textContent))"""
+  (each) => [...each.children].map((cell) => (cell.lastChild ?? cell).textContent))"""
 """Partition, offset, time, key, value and size of each."""
 
 
@@ -844,6 +844,10 @@ def test_messages_are_read_from_an_offset_a_time_and_by_a_text(
     )
     page.wait_for(READ_MESSAGES)
     assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+    assert page.ask(
+        "document.getElementById('messages-time').getBoundingClientRect().bottom <="
+        " document.getElementById('messages-partition').getBoundingClientRect().top"
+    )
     assert [json.loads(row[4])["number"] for row in page.ask(SHOWN_MESSAGES)] == [*range(20)]
     page.ask("document.getElementById('messages-filter').focus()")
     page.call("Input.insertText", text="KEY 12")

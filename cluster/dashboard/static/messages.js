@@ -188,8 +188,8 @@ function row(topic, message) {
   const details = el("details", {
     "data-kind": message.kind, ontoggle: () => details.open && inside.childElementCount === 0 && open(topic, message, inside),
   }, el("summary", {},
-    el("span", { class: "number" }, message.partition),
-    el("span", { class: "number offset" }, message.offset),
+    el("span", { class: "number" }, el("span", { class: "hidden" }, "partition "), message.partition),
+    el("span", { class: "number" }, el("span", { class: "hidden" }, "offset "), message.offset),
     el("time", {}, when(message.timestamp)),
     el("span", { class: "key" }, isRecord ? oneLine(message.key) : ""),
     el("span", { class: "value" }, preview),
