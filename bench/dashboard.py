@@ -22,14 +22,15 @@ from pathlib import Path
 
 import httpx
 import psutil
-import pytest
 
+from bench.page_times import in_a_browser
 from cluster.dashboard.process import run_dashboard
 from cluster.datadir.paths import DataDir
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
-from tests.compat.web_browser import web_page
+from cluster.runtime.held_socket import HeldSocket
+from tests.support.waiting import wait_until
 
 QUOTAS = ("produce", "fetch", "request")
 TICK_S = 0.25
@@ -65,8 +66,9 @@ def main() -> None:
 
 def serve(place: Path, port: int) -> None:
     """The dashboard's process."""
+    held = HeldSocket("127.0.0.1", port)
     run_dashboard(
-        DataDir(place), "127.0.0.1", port, lambda: None, has_password=False, may_change=False
+        DataDir(place), "127.0.0.1", held, lambda: None, has_password=False, may_change=False
     )
 
 
@@ -130,20 +132,22 @@ def measure(files: DataDir, options: argparse.Namespace) -> None:
             print(f"{'PAGES':>6} {'% OF A CORE':>12} {'KB/S TO EACH':>13} {'RSS MB':>7}")
             for pages in (0, 1, options.pages):
                 print(row(psutil.Process(child.pid), url, pages, options.seconds), flush=True)
-            print(in_a_browser(f"{url}/"))
+            print(in_a_browser(f"{url}/#clients", "table.clients tbody tr"))
         finally:
             child.send_signal(signal.SIGTERM)
 
 
 def wait_for(url: str) -> None:
     """Until it answers."""
-    while True:
+
+    def answers() -> bool:
         try:
             httpx.get(url)
         except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
+            return False
+        return True
+
+    wait_until(answers, "the dashboard to answer")
 
 
 def row(process: psutil.Process, url: str, pages: int, seconds: float) -> str:
@@ -169,42 +173,6 @@ def row(process: psutil.Process, url: str, pages: int, seconds: float) -> str:
     return (
         f"{pages:>6} {100 * share:>12.1f} {to_each:>13.0f} {process.memory_info().rss / 1e6:>7.0f}"
     )
-
-
-def in_a_browser(url: str) -> str:
-    """How long Chromium takes to load the page and to show its first rows, with an empty cache."""
-    with tempfile.TemporaryDirectory() as profile:
-        try:
-            with web_page(Path(profile)) as page:
-                page.show(url)
-                shown_ms = page.ask(SHOWN_MS)
-                told = page.ask(LOADED)
-        except pytest.skip.Exception as problem:
-            return str(problem)
-    return (
-        f"in Chromium: loaded after {told['loaded_ms']:.0f} ms, painted first after"
-        f" {told['painted_ms']:.0f} ms, the first rows after {shown_ms:.0f} ms;"
-        f" {told['bytes'] / 1000:.0f} KB in {told['requests']} requests, the stream aside"
-    )
-
-
-SHOWN_MS = """new Promise((done) => {
-  const look = () => document.querySelector('table.clients tbody tr')
-    ? done(performance.now()) : requestAnimationFrame(look);
-  look();
-})"""
-"""When the first rows are seen, on the page's clock."""
-LOADED = """(() => {
-  const [page] = performance.getEntriesByType('navigation');
-  const [painted] = performance.getEntriesByName('first-contentful-paint');
-  const all = [page, ...performance.getEntriesByType('resource')];
-  return {
-    loaded_ms: page.loadEventEnd,
-    painted_ms: painted.startTime,
-    bytes: all.reduce((sum, each) => sum + each.transferSize, 0),
-    requests: all.length,
-  };
-})()"""
 
 
 def look(url: str, received: list[int], number: int, ending: threading.Event) -> None:
